@@ -21,7 +21,7 @@ class Apart:
     engine: str
     value: float
     share: float | None
-    """Excess over the reference as a share of it; `None` for the reference itself, and for excess over 0."""
+    """Excess over the reference as a share of it; `None` for the reference, or if only the reference is 0."""
     far: bool
     """Whether it is marked. A limit is only a bound: it is marked if the reference exceeds it."""
 

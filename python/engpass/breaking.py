@@ -61,7 +61,7 @@ class _Bench:
         return self.change and check_break(self.source.data.decode(), spec, measure, *self.change)
 
     def affects(self, claim: Claim) -> bool:
-        """Whether a claim reads a point that the change may alter; a variant's value alters only its points."""
+        """Whether a claim reads a point that the change may alter: a variant's value alters that one only."""
         path = split(self.change[0]) if self.change else ()
         return path[:1] != ("variant",) or path[1] in _measure(claim).check.variants()
 

@@ -380,7 +380,7 @@ def _signals(
 ) -> Iterator[None]:
     """On Ctrl-C, SIGTERM or SIGHUP, end the running points and wake the writer; a second one acts as usual.
 
-    A second SIGHUP is ignored, because a terminal that closes causes two of them (from the shell and from the
+    Only a second SIGHUP is ignored: a terminal that closes causes two of them (from the shell and from the
     kernel), and the second must not interrupt the cleanup.
 
     Signals are handled without an exception: `KeyboardInterrupt` could strike in the middle of a commit.

@@ -197,7 +197,9 @@ def _corrupt(message: str) -> EngpassError:
 
 
 def add(books: Iterable[Books]) -> Books | None:
-    """The sum of the ledgers of several repeats or directions, or `None` without any; it balances if each does.
+    """The sum of the ledgers of several repeats or directions; `None` without any.
+
+    It balances if each ledger does.
     """
     total: Books | None = None
     for one in books:

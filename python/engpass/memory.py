@@ -43,11 +43,11 @@ class Need:
     """The memory that a run needs, in bytes."""
 
     jobs: int
-    """Points at a time."""
+    """Points that run at a time."""
     each: int
-    """For each of them."""
+    """Bytes for each of these points."""
     rest: int
-    """For the program, the testbed and the results."""
+    """Bytes for the program, the testbed and the results."""
 
     @property
     def total(self) -> int:

@@ -1,4 +1,4 @@
-"""Reproducing a study: run the campaigns that its claims need, then check the claims."""
+"""Reproduces a study: runs the campaigns that its claims need, then checks the claims."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def lateness(found: Mapping[str, int | None]) -> str:
 
 
 def trial(number: int, found: Mapping[str, Any]) -> list[str]:
-    """A row for a trial of a search: number, load, duration, datagrams sent and lost, loss, rate forwarded."""
+    """A row for a trial: number, load, duration, datagrams sent and lost, loss, forwarding rate."""
     return [
         f"{number}",
         rate(found["load_bit_per_s"]),

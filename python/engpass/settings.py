@@ -51,7 +51,7 @@ class Amount:
 
     @staticmethod
     def read(text: object) -> Amount | None:
-        """A quantity from its text; `None` if it is none."""
+        """Parse a quantity; `None` if the text is no quantity."""
         match = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             return None
@@ -146,7 +146,7 @@ class Settings:
         return found
 
     def amount(self, *path: str) -> Amount | None:
-        """The quantity at a path, or its default; `None` if there is none."""
+        """The quantity at a path, or its default; `None` if it has neither."""
         return Amount.read(self.get(*path))
 
     def names(self, family: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reading the text of a testbed: from a file, from standard input, from Python tables."""
+"""Reads the text of a testbed: from a file, from standard input, or from Python tables."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
 def _add_paths(
     flows: Mapping[str, Json], topology: Drawing, names: Mapping[tuple[str, str], list[str]]
 ) -> None:
-    """Add the paths of flows, which outcomes of the first version lack.
+    """Add the paths of flows, which the first outcomes lack.
 
     Topologies give only the nodes of a route. A flow therefore gets its path only if it has a route in which
     every step has exactly one link.

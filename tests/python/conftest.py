@@ -16,9 +16,9 @@ from hypothesis import settings
 
 import own_world
 
-# No test looks at a clock: a machine may stand still for longer than any example takes.
+# Examples have no deadline: a machine may stop for longer than any example takes.
 settings.register_profile("untimed", deadline=None, derandomize=True)
-# `make prove` runs ten times as many examples, and draws new ones each time.
+# `make prove` runs ten times as many examples, with new ones each time.
 settings.register_profile("prove", deadline=None, max_examples=1000)
 settings.load_profile("untimed")
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("alone")
 
 
-# Two hosts on a wire, small enough to run in no time.
+# Two hosts on a wire; small, so that it runs fast.
 TESTBED = """\
 name = "Two hosts"
 
@@ -78,7 +78,7 @@ POINTS = 2 * 4 * (1 + 2)
 
 @pytest.fixture
 def testbed_file(tmp_path: Path) -> Path:
-    """A sound testbed in a directory of its own."""
+    """A valid testbed in a new directory."""
     path = tmp_path / "lan.toml"
     path.write_text(TESTBED)
     return path
@@ -93,7 +93,7 @@ class Result:
 
 
 class Cli:
-    """The command `engpass` within this process, in a directory of its own: quick."""
+    """The command `engpass` within this process, in a new directory; it starts fast."""
 
     def __init__(
         self, directory: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -103,7 +103,7 @@ class Cli:
         self._monkeypatch = monkeypatch
 
     def __call__(self, *args: str, stdin: bytes = b"", code: int | None = 0) -> Result:
-        """Run to the end, expecting an exit code; `None` takes any."""
+        """Run to the end, expecting an exit code; `None` accepts any."""
         from engpass.cli import main
 
         with self._monkeypatch.context() as patch:
@@ -119,7 +119,7 @@ class Cli:
 
 
 class Program:
-    """The command `engpass` as a process of its own, as a user runs it."""
+    """The command `engpass` as a separate process, as a user runs it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -159,7 +159,7 @@ class Program:
             env=self.environment(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            # Room for what is printed before anybody reads.
+            # Room for output that is printed before the test reads it.
             pipesize=1 << 20,
             stderr=subprocess.PIPE,
         )

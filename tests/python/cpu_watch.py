@@ -1,6 +1,6 @@
-"""Tells for how many milliseconds of any second a CPU of this machine was away at most.
+"""Prints for how many milliseconds of any second a CPU of this machine was unavailable at most.
 
-Threads sleep on every CPU again and again, before all that is not real-time, until the input ends.
+A real-time thread on every CPU sleeps repeatedly, until the input ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks that the commands, options, files and keys exist that the pages name. Nothing is run."""
+"""Checks that commands, options, files and keys that the pages name exist. Nothing is run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from engpass.error import EngpassError
 NAMES = ("engpass", ".venv/bin/engpass")
 _ROOT_COMMAND: Any = get_command(app)
 _CONTEXT: Any = _ROOT_COMMAND.make_context("engpass", ["check"], resilient_parsing=True)
-# A part of a testbed lacks what the rest of the file has.
+# A part of a testbed may lack tables that the rest of its file has.
 _INCOMPLETE = {"missing-key", "dangling-reference", "empty-testbed", "no-traffic"}
 
 
@@ -119,7 +119,7 @@ def _fault_of_words(words: list[str]) -> str | None:
         return None
     if name not in (command.name for command in COMMANDS):
         return f"there is no command `{name}`"
-    # Other programs' options stand behind `--`.
+    # Options after `--` belong to another program.
     own = rest[: rest.index("--")] if "--" in rest else rest
     return _unknown_option(own, _options(name))
 
@@ -155,7 +155,7 @@ def faults_of_tables(page: Page, folder: Path) -> Iterator[str]:
         text = "\n".join(block.lines)
         tables = tomllib.loads(text)
         if {"claim", "campaign"} & set(tables):
-            # Claims may come in several blocks: together they are a file.
+            # Claims may be spread over several blocks, which together are one file.
             stated |= tables
             continue
         try:

@@ -1,17 +1,17 @@
-"""The pages as programs: their blocks are parsed, checked, run in order, compared and rewritten.
+"""Treats pages as programs: parses, checks and runs their blocks, compares and rewrites outputs.
 
 A block of a page is a fence with one of these languages:
 
 `console`  lines that begin with `$ ` are commands of a shell, the lines below each are its output
 `python`   a program; a block `text` directly below it is its output
-`toml`     with the first line `# NAME.toml` a file that later blocks use, else a part of such a file
+`toml`     a file that later blocks use, if its first line is `# NAME.toml`, else a part of a testbed file
 `sh`       commands whose output is not shown: they are checked and not run
 `json`     a format
 
 Blocks run in the order of the page, in a new folder with the gallery. A line `...` of an output stands for
-any lines, or none. Two comments above a block say more, each with a reason. `<!-- make prove: REASON -->`
-marks a block that needs privileges or time. With `<!-- figures vary: REASON -->` rows and units are compared,
-and figures are not.
+any lines, or none. Two comments may mark a block, each with a reason. `<!-- make prove: REASON -->` marks a
+block that needs privileges or time. With `<!-- figures vary: REASON -->` rows and units are compared, but not
+figures.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ GUIDES = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 """Pages whose inline code is checked; their blocks are of other languages."""
 ELISION = "..."
 WIDTH = 120
-"""Outputs are wrapped at this width, as by a terminal; tables are not."""
+"""Outputs except tables are wrapped at this width, as on a terminal."""
 
 PROGRAMS = {"engpass", ".venv/bin/engpass", "make", "ip", "for", "done", "printf", "sleep", "tshark"}
-"""First words of lines of `sh` blocks: a line that begins otherwise is taken for an output."""
+"""First words of lines of `sh` blocks: a line with another first word counts as output."""
 
 _FENCE = re.compile(r"( *)(?:```|~~~)(.*)$")
 _MARK = re.compile(r"<!-- *([^:]*?)(?:: *(.*?))? *-->$")
-# Tables of the pages are written by `make pages`, between these comments.
+# `make pages` writes the tables of the pages between these comments.
 _PLACES = ("claims", "curves", "end")
 
 
@@ -93,7 +93,7 @@ class Block:
 
 @dataclass
 class Page:
-    """The blocks of a page, and its faults: blocks and marks that would escape the tests."""
+    """The blocks of a page, and its faults: blocks and marks that the tests would skip."""
 
     path: Path
     blocks: list[Block] = field(default_factory=list)
@@ -245,7 +245,7 @@ class Folder:
             try:
                 code = process.wait(timeout)
             finally:
-                # Programs of the block in the background, too: its session is its own.
+                # The block has a session of its own, so this ends its background programs, too.
                 if process.poll() is None or _has_members(process.pid):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -260,7 +260,7 @@ class Folder:
         return done
 
     def _same_anywhere(self, text: str, script: str) -> str:
-        """Drop the folder's name and lines of progress, and name ids of runs and testbeds by the script."""
+        """Drop the folder's name and lines of progress; derive ids of runs and testbeds from the script."""
         text = re.sub(r"^[\d,]+ of [\d,]+ points.* s left\n", "", text, flags=re.MULTILINE)
         ids = re.findall(r"\b(?:(?:run|search|path) [0-9a-f]{10}|up as [0-9a-f]{6})\b", text)
         for number, found in enumerate(ids):
@@ -292,7 +292,7 @@ def displayed(output: str) -> list[str]:
 
 
 def missing_programs(block: Block) -> list[str]:
-    """Programs, beside Engpass, that a `console` block begins its commands with and this machine lacks."""
+    """Programs other than Engpass that a `console` block calls and that this machine lacks."""
     if block.language != "console":
         return []
     first = {step.command.split()[0] for step in block.steps}
@@ -303,7 +303,7 @@ def missing_programs(block: Block) -> list[str]:
 
 
 def _plain(line: str, *, vary: bool) -> str:
-    """Return a line as it is compared: with `vary`, without figures, prefixes of units and widths."""
+    """Normalise a line for comparison: with `vary`, without figures, prefixes of units and widths."""
     line = line.rstrip()
     if vary:
         line = re.sub(r"(?:< ?|[+-])?\d+(?:[.,]\d+)*\??", "#", line)
@@ -362,20 +362,20 @@ def renewed(shown: Sequence[str], real: Sequence[str], *, vary: bool = False) ->
             begin = 0 if first else found[0]
             end = len(real) if last else found[-1] + 1
             lines += real[begin:end]
-        # Two elisions around a segment that is gone become one.
+        # Two elisions around a missing segment become one.
         if not last and lines[-1:] != [ELISION]:
             lines.append(ELISION)
     return lines
 
 
 def _align(shown: Sequence[str], real: Sequence[str]) -> list[int | None]:
-    """For each shown line the index of the real line that it has become, or `None`; in order."""
+    """For each shown line the index of the real line that corresponds to it, or `None`; in order."""
     left = [_plain(line, vary=True) for line in shown]
     right = [_plain(line, vary=True) for line in real]
 
     def likeness(i: int, j: int) -> float:
         if not re.search(r"\w", shown[i]):
-            # Blank lines and the rules of tables are everywhere: they follow the lines beside them.
+            # Blank lines and rules of tables are frequent: their neighbours decide where they belong.
             return 0.01 if left[i] == right[j] != "" else 0.0
         if shown[i].rstrip() == real[j].rstrip():
             return 2.0

@@ -1,12 +1,12 @@
-"""The command for tests that start it as a process of its own."""
+"""The command for tests that start it as a separate process."""
 
 import signal
 
 from engpass.cli import main
 
-# Ctrl-C must reach it even where the tests themselves run in the background, with SIGINT ignored.
+# Ctrl-C must reach the command even if the tests run in the background, with SIGINT ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# The same of a terminal that is closed, where the tests run under `nohup`.
+# Likewise SIGHUP of a closed terminal, if the tests run under `nohup`.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 main()

@@ -1,7 +1,7 @@
-"""An agent that makes no traffic: it keeps to docs/agent.md and invents round numbers.
+"""An agent without traffic: it follows docs/agent.md and invents round numbers.
 
-`FAKE_AGENT` says how it misbehaves: `die-in-run` at the start of a run, `fail=SIZE` for such messages,
-`freeze=SIZE` when traffic of such messages begins; `stop=REQUEST=SIZE` stops it, as a signal does, at a
+`FAKE_AGENT` makes it misbehave: `die-in-run` at the start of a run, `fail=SIZE` for messages of this size,
+`freeze=SIZE` when traffic with such messages begins; `stop=REQUEST=SIZE` stops it, as a signal does, at a
 request of a run with such messages.
 """
 
@@ -74,7 +74,7 @@ class Fake:
         return {"ok": {}}
 
     def result(self, flow: dict[str, Any]) -> dict[str, Any]:
-        """100 messages a second leave, 99 come in."""
+        """The result of a flow that sends 100 messages per second and receives one fewer in total."""
         role = "send" if flow["side"] == "connect" else "receive"
         messages = flow["duration_ns"] * 100 // 10**9 - (role == "receive")
         found: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""A driver without a model: it carries every packet at once, and keeps to the contract of the real one.
+"""A driver without a model: it carries every packet at once and follows the protocol of the real driver.
 
-`FAKE_DRIVER` says how it misbehaves: `mute` never gets ready, `refuse` says why it cannot, `die` ends when
-its window opens, `late` is beyond its limit.
+`FAKE_DRIVER` makes it misbehave: `mute` never gets ready, `refuse` reports why it cannot start, `die` ends
+when its window opens, `late` exceeds its limit of lateness.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MTU = 1500
 
 
 def device(netns: str, name: str) -> int:
-    """A TUN device in a namespace; it is gone when we are."""
+    """Create a TUN device in a namespace; it exists as long as this process."""
     libc = ctypes.CDLL(None, use_errno=True)
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(netns, os.O_RDONLY)
@@ -86,7 +86,7 @@ class Driver:
         waits.register(peer, selectors.EVENT_READ, lambda _fd: self.answer(peer, waits))
 
     def answer(self, peer: socket.socket, waits: selectors.BaseSelector) -> None:
-        # Who asked may be gone before it is answered.
+        # The client may have ended before it gets the response.
         with contextlib.suppress(ConnectionError):
             if asked := peer.recv(1 << 16):
                 for line in asked.splitlines():

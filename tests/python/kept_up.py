@@ -1,8 +1,8 @@
-"""What of real time may be judged on this machine: runs in which nobody took its CPUs away.
+"""Repeats measurements in real time until the CPUs of this machine were available throughout.
 
-A hypervisor or other work may stop the machine of a test for a tenth of a second at any time. What a network
-or a protocol decides holds all the same, and is asserted of every run. Rates and durations are those of a
-machine that keeps up.
+A hypervisor or other work may stop the machine of a test for a tenth of a second at any time. Decisions of
+the network or a protocol do not depend on that, so tests assert them of every run. Rates and durations are
+only asserted of runs that kept up.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ import pytest
 T = TypeVar("T")
 
 TRIES = 4
-# A test may take twice as long.
+# No try starts that would end later than this; the timeout of a test is twice as long.
 MOST_SECONDS = 60.0
 WATCH = [sys.executable, "-S", str(Path(__file__).with_name("cpu_watch.py"))]
 
 
 def when_it_keeps_up(make: Callable[[], T], *, lost_ms: float) -> T:
-    """What `make` makes, made again while more than so much time was lost to it; skips if it always was.
+    """Call `make` until it lost at most `lost_ms`, and return its result; skips the test if it never does.
 
-    Lost is for how long of any second a CPU was not to be had, and how late the points say that they were.
+    The lost time is the longest time in any second for which a CPU was unavailable, or the lateness that the
+    points report, if that is longer.
     """
     least, begin = float("inf"), time.monotonic()
     for tries in range(1, TRIES + 1):
@@ -62,7 +63,7 @@ def late_ms(made: Any) -> float:
 
 @contextlib.contextmanager
 def taken_ms() -> Iterator[list[float]]:
-    """For how long of any second a CPU was not to be had at most; known at the end."""
+    """Measure the longest time in any second for which a CPU was unavailable; set at the end."""
     taken: list[float] = []
     watch = subprocess.Popen(WATCH, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

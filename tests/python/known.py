@@ -1,4 +1,4 @@
-"""What an outcome need not have, and has in a test."""
+"""Optional values of an outcome that are present in a test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """A value that is there."""
+    """Return a value that must not be `None`."""
     assert value is not None
     return value

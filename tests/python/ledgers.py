@@ -1,6 +1,6 @@
-"""Made-up ledgers and timelines for tests: balanced to the bit, in the shape of the Kyoto testbed.
+"""Invented ledgers and timelines for tests: balanced to the bit, in the shape of the Kyoto testbed.
 
-No engine ran; `books` books what is left of the capacity to one account, so that the sums are exact.
+No engine ran; `books` posts the rest of the capacity to one account, so that the sums are exact.
 """
 
 import math
@@ -31,7 +31,7 @@ CAPACITY = 155_520_000 * UNITS_PER_BIT * 10
 
 
 def books(shares: Mapping[str, float], rest: str, capacity: int = CAPACITY) -> Ledger:
-    """A balanced ledger: shares of the capacity, what is left on the account `rest`."""
+    """A balanced ledger: shares of the capacity, and the remainder in the account `rest`."""
     accounts = {name: math.floor(share * capacity) for name, share in shares.items() if share > 0}
     left = capacity - sum(accounts.values())
     assert left >= 0
@@ -40,7 +40,7 @@ def books(shares: Mapping[str, float], rest: str, capacity: int = CAPACITY) -> L
 
 
 def direction(start: str, end: str, kept: Ledger) -> DirectionOutcome:
-    """A direction of an OC-3c link of which only the capacity and the ledger are known."""
+    """A direction of an OC-3c link with only its capacity and its ledger."""
     cells = CellCounts(capacity=3_532_075, sent=0, clp1=0, efci=0, lost=0)
     return DirectionOutcome(from_=start, to=end, cells=cells, ledger=kept)
 
@@ -51,12 +51,12 @@ def link(start: str, end: str, forward: Ledger, back: Ledger) -> LinkOutcome:
 
 
 def nobody() -> Ledger:
-    """A direction that nobody could have used."""
+    """The ledger of a direction without senders."""
     return books({}, "idle: no sender")
 
 
 def overheads(share: float) -> dict[str, float]:
-    """What cells that take this share of the line spend on headers, and the payload in them."""
+    """The accounts of headers and padding in cells that take this share of the line."""
     return {
         "physical framing": share * 1 / 27,
         "cell headers": share * 26 / 27 * 5 / 53,
@@ -69,7 +69,7 @@ def overheads(share: float) -> dict[str, float]:
 
 
 def links(sent: float, good: float, other: float, why: str = "idle: CPU") -> dict[str, LinkOutcome]:
-    """The links of an outcome: `sent` of the line is offered, `good` of it arrives, `other` is CBR."""
+    """The links of an outcome; as shares of a line, `sent` is offered, `good` arrives, `other` is CBR."""
     head = overheads(good)
     forward = {**head, "delivered": good - sum(head.values())}
     lost = max(0.0, min(sent, 1 - other) - good)
@@ -147,7 +147,7 @@ def timeline(seconds: float = 10.0, samples: int = 1000) -> Timeline:
 
 
 def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Chosen:
-    """A point of the gallery's study with made-up outcomes that have ledgers."""
+    """A point of the gallery's study with invented outcomes that have ledgers."""
     from engpass import gallery, load
 
     study = load(gallery.study("kyoto-1997").testbed)
@@ -177,7 +177,7 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
 
 
 def _renamed(outcome: Outcome) -> Outcome:
-    """The study calls the generator's link otherwise."""
+    """Rename the generator's link as in the study."""
     names = {"load": "generator"}
     return replace(outcome, links={names.get(name, name): use for name, use in outcome.links.items()})
 

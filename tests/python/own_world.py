@@ -1,8 +1,8 @@
-"""A session of tests sees only the testbeds and processes that it has made.
+"""Isolates a test session, so that it sees only its own testbeds and processes.
 
-Run by root, it has a mount namespace of its own with an empty `/run/netns` and an empty `/run/engpass`. So it
-does not see the testbeds of others on this machine, and they do not see its own. A variable in the
-environment marks the processes of the session.
+A session of root has a mount namespace of its own with an empty `/run/netns` and an empty `/run/engpass`. It
+therefore does not see other testbeds on this machine, and others do not see its testbeds. An environment
+variable marks the processes of the session.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from engpass.netlab import kernel
 
 OUTSIDE: list[int] = []
-"""A file descriptor of the mount namespace that the session has left; empty where it stayed."""
+"""File descriptor of the mount namespace that the session has left; empty if it stayed there."""
 
 _VARIABLE = "PYTEST_OF_ENGPASS"
 _CLONE_NEWNS = 0x00020000
@@ -23,7 +23,7 @@ _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 
 
 def enter() -> None:
-    """Mark this process and its children, and give them mounts of their own."""
+    """Mark this process and its children, and isolate their mounts."""
     os.environ[_VARIABLE] = f"{os.getpid()}-{kernel.start_time(os.getpid())}"
     if not kernel.privileged() or os.geteuid() != 0:
         return
@@ -33,7 +33,7 @@ def enter() -> None:
     OUTSIDE.append(os.open("/proc/self/ns/mnt", os.O_RDONLY))
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.unshare(_CLONE_NEWNS))
-    # A shared mount would appear outside, too.
+    # Shared mounts would also appear outside.
     _check(libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
     for place in places:
         _check(libc.mount(b"tests", bytes(place), b"tmpfs", 0, b"mode=700"))
@@ -52,5 +52,5 @@ def own_processes() -> Iterator[Path]:
             if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
                 yield process
         except OSError:
-            # It has ended, or belongs to another user.
+            # The process has ended, or belongs to another user.
             continue

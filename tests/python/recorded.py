@@ -1,6 +1,6 @@
-"""Points with real stacks, replayed from what agents and the driver answered when they were recorded.
+"""Replays points of `measure` and `emulate` from recorded responses of agents and driver.
 
-`sudo python tests/python/recorded.py` records the answers anew: it makes the testbed in namespaces.
+`sudo python tests/python/recorded.py` records the responses again, with the testbed in namespaces.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _agents(recorded: Mapping[str, Any]) -> dict[str, Agent]:
 
 
 class _Measured(Session):
-    """Measures without agents: their answers are recorded."""
+    """Measures without agents, with recorded responses."""
 
     recorded: Mapping[str, Any]
 
@@ -66,7 +66,7 @@ class _Measured(Session):
 
 
 class _Emulated(EmulatedSession):
-    """Emulates without agents and driver: their answers are recorded."""
+    """Emulates without agents and driver, with recorded responses."""
 
     def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
         recorded = _load("emulate")
@@ -84,7 +84,7 @@ class _Emulated(EmulatedSession):
 
 @contextmanager
 def replayed() -> Iterator[None]:
-    """Let the engines `measure` and `emulate` answer from the recordings."""
+    """Let the engines `measure` and `emulate` use the recordings."""
 
     def session(
         engine: str,
@@ -107,7 +107,7 @@ def replayed() -> Iterator[None]:
 
 
 def record(engine: str, store: Path) -> None:
-    """Run the testbed and write down what its agents and its driver answer."""
+    """Run the testbed and record the responses of its agents and its driver."""
     import engpass
     from engpass.store import Store
 

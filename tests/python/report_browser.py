@@ -1,6 +1,6 @@
-"""A headless Chromium driven over the DevTools protocol.
+"""A headless Chromium, driven over the DevTools protocol.
 
-Enough to open a page, look at it and listen to it.
+It opens pages, evaluates expressions, takes pictures and collects messages.
 """
 
 import base64
@@ -18,7 +18,7 @@ import websocket
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 30.0
-"""Seconds to wait for the browser at most; a loaded machine is slow, a broken page is not fast."""
+"""Most seconds to wait for the browser: a loaded machine is slow, and only a broken page takes so long."""
 
 
 def find() -> str | None:
@@ -27,7 +27,7 @@ def find() -> str | None:
 
 
 class Page:
-    """One tab and everything that it said."""
+    """One tab and all its events."""
 
     def __init__(self, address: str) -> None:
         self._socket = websocket.create_connection(address, timeout=PATIENCE, suppress_origin=True)
@@ -51,13 +51,13 @@ class Page:
             self.events.append(message)
 
     def value(self, expression: str) -> Any:
-        """The value of a JavaScript expression; a promise is waited for."""
+        """The value of a JavaScript expression; waits for a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def wait(self, expression: str) -> None:
-        """Until the expression holds."""
+        """Wait until the expression is true."""
         end = time.monotonic() + PATIENCE
         while not self.value(expression):
             assert time.monotonic() < end, f"{expression} did not come true: {self.complaints()}"
@@ -73,7 +73,7 @@ class Page:
         )
 
     def scheme(self, name: str) -> None:
-        """`light` or `dark`, as the system would prefer."""
+        """Set the preferred colour scheme of the system: `light` or `dark`."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def open(self, file: Path) -> None:
@@ -86,7 +86,7 @@ class Page:
         file.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
-        """Exceptions, console errors and warnings, and what the browser itself logged."""
+        """Exceptions, errors and warnings of the console, and log entries of the browser."""
         said = []
         for event in self.events:
             match event["method"], event["params"]:
@@ -103,7 +103,7 @@ class Page:
         return said
 
     def requests(self) -> list[str]:
-        """Addresses asked for, data within the page apart."""
+        """Requested addresses, without data within the page."""
         sent = [
             e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"
         ]
@@ -151,7 +151,7 @@ def browser(program: str, directory: Path) -> Iterator[Page]:
 
 
 def _tab(port: list[str]) -> str:
-    """The address of the one tab, asked of the browser itself."""
+    """The address of the only tab, requested from the browser."""
     base = f"ws://127.0.0.1:{port[0]}"
     connection = websocket.create_connection(f"{base}{port[1]}", timeout=PATIENCE, suppress_origin=True)
     try:

@@ -1,6 +1,6 @@
-"""Runs of other shapes than the Kyoto study.
+"""Invented runs of other shapes than the Kyoto study.
 
-No sweep, several axes, axes of words, several flows, hostile names, 100,000 points.
+They have no sweep, several axes, axes of words, several flows, hostile names, or 100,000 points.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from engpass.types.plan import Drawing
 from report_kyoto import MESSAGES, Record, axis, host, kyoto, limit, outcome, simulate
 
 HOSTILE = "</script><script>document.title='broken'</script>'\"`${1}<!--\u2028&amp;\\\"-"
-"""A name that tries to leave HTML, attributes, JSON, JavaScript and Vega expressions."""
+"""A name that tries to break out of HTML, attributes, JSON, JavaScript and Vega expressions."""
 
 BUFFERS = axis(
     "switch.atomis5.output_buffer", [(f"{n} cells", float(n)) for n in (64, 128, 256, 512, 1024)], "cells"
@@ -72,7 +72,7 @@ def _scaled(flows: Mapping[str, FlowOutcome], factor: float) -> dict[str, FlowOu
 
 
 def several_flows() -> tuple[Record, list[Outcome]]:
-    """Three streams that share a link, and nothing swept."""
+    """Three streams that share a link, without a sweep."""
     record, outcomes = swept(["free", "congested"], [])
     return record, [_shared(each) for each in outcomes]
 
@@ -91,7 +91,7 @@ def _shared(each: Outcome) -> Outcome:
 
 
 def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
-    """The study with names, texts and values that are attacks."""
+    """The study with hostile names, texts and values."""
     record, outcomes = kyoto(repeats)
     path = f'traffic."{HOSTILE}".message'
     flows = [replace(flow, name=HOSTILE + flow.name) for flow in record.topology.flows]
@@ -146,7 +146,7 @@ def _hostile(flow: FlowOutcome) -> FlowOutcome:
 
 
 def many_points(count: int) -> tuple[Record, list[Outcome]]:
-    """One variant, that many values, 5 repeats."""
+    """A run with one variant, `count` swept values and 5 repeats."""
     chance = random.Random(3)
     values: list[tuple[str, float | None]] = [(f"{n} B", float(n)) for n in range(100, 100 + count)]
     swept_axis = axis("traffic.stream.message", values, "B")

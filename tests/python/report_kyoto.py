@@ -1,6 +1,6 @@
-"""A made-up run in the shape of the Kyoto UDP study, for tests of the report.
+"""An invented run in the shape of the Kyoto UDP study, for tests of the report.
 
-4 variants x 64 message sizes x 5 repeats, drawn as the closed forms draw them: no engine ran. See `kyoto()`.
+It has 4 variants x 64 message sizes x 5 repeats, computed in closed form: no engine ran. See `kyoto()`.
 """
 
 import math
@@ -84,7 +84,7 @@ ENVIRONMENT: Environment = {
 
 @dataclass(frozen=True)
 class Record:
-    """A run's record as the store gives it."""
+    """A run's record as the store returns it."""
 
     id: str = "3f9c2a71"
     name: str = "IP over ATM on a congested OC-3c link"
@@ -114,13 +114,13 @@ MESSAGES = axis("traffic.stream.message", [(f"{kilo} kB", kilo * 1000.0) for kil
 
 
 def host(length: int) -> float:
-    """What the sending host manages, in bit/s."""
+    """The rate that the CPU of the sending host reaches, in bit/s."""
     fragments = math.ceil((length + 8) / 9160)
     return length * 8 / (0.93e-3 * fragments + 135e-9 * length)
 
 
 def wire(length: int, cells_per_s: float) -> float:
-    """What that many cells per second carry, in bit/s."""
+    """The payload rate of `cells_per_s`, in bit/s."""
     left, cells = length + 8, 0
     while left > 0:
         cells += math.ceil((min(left, 9160) + 20 + 16) / 48)
@@ -175,7 +175,7 @@ def limit(variant: str, length: int) -> dict[str, FlowOutcome]:
 
 
 def datagrams(sent: int, received: int) -> Datagrams:
-    """Counts of datagrams: those that are not received are lost."""
+    """Counts of datagrams; all that are not received count as lost."""
     return Datagrams(sent=sent, received=received, lost=sent - received, in_flight=0)
 
 
@@ -209,7 +209,7 @@ FIRST = {"stream": ("sender", "ss2"), "interference": ("load", "generator")}
 
 
 def path(flow: str) -> Path:
-    """The path of a flow: a link of its own, then that of the receiver."""
+    """The path of a flow: its first link, then the link of the receiver."""
     link, start = FIRST[flow]
     return Path(
         share=1.0,
@@ -227,7 +227,7 @@ def outcome(
     sweep: Mapping[str, float | str],
     flows: Mapping[str, FlowOutcome],
 ) -> Outcome:
-    """An outcome of these flows, each with its path; what `stream` loses, the queue of the switch loses."""
+    """An outcome of these flows with their paths; the queue of the switch drops the losses of `stream`."""
     counted = flows["stream"].datagrams
     lost = counted.lost if counted else 0
     drop = Drop(

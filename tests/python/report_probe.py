@@ -1,4 +1,4 @@
-"""Made-up reports of probes, for tests of their pages and tables: nothing was measured."""
+"""Invented reports of probes, for tests of their pages and tables: nothing was measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engpass.types.probe import (
 
 
 def full(report: Report) -> Report:
-    """The same as a host with an adapter, a GPU and sockets would have it."""
+    """Add an adapter, a GPU and sockets to a report."""
     spread = Spread(least=1e9, median=2e9, best=3e9)
     link = Link(
         gigatransfers=8.0,
@@ -119,7 +119,7 @@ def probed(report: Report) -> Probed:
 
 
 def with_threads() -> Report:
-    """A host of which four threads were measured over several working sets, in the ways that are drawn."""
+    """A host measured with four threads over several working sets, with the kernels that are drawn."""
 
     def rate(value: float) -> Spread:
         return Spread(least=value, median=value, best=value)

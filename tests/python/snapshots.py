@@ -1,4 +1,4 @@
-"""Outputs as files below `snapshots/`: a test compares them, and `UPDATE=1 pytest` writes them anew."""
+"""Snapshot files of outputs in `snapshots/`: tests compare them, and `UPDATE=1 pytest` rewrites them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_snapshot(name: str, text: str) -> None:
     Fails with a unified diff.
     """
     path = DIRECTORY / name
-    # Trailing blanks of a table carry nothing, and editors remove them.
+    # Trailing blanks of a table have no meaning, and editors remove them.
     text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if os.environ.get("UPDATE"):
@@ -32,7 +32,7 @@ def check_snapshot(name: str, text: str) -> None:
 
 
 def stray_snapshots(names: set[str]) -> list[str]:
-    """The snapshot files that are not among `names`: no test compares them."""
+    """The snapshot files that are not in `names`, so that no test compares them."""
     files = (path for path in DIRECTORY.rglob("*") if path.is_file())
     return sorted({str(path.relative_to(DIRECTORY)) for path in files} - names)
 

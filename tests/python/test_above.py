@@ -146,7 +146,7 @@ def test_who_starves_is_told_of_whom_and_may_gain_by_the_others_way(both_ways: P
     starved = explain(choose_in(engpass.load(both_ways), None, [], "out"), advice=False).finding
     assert (starved.key, starved.bottleneck) == ("idle: CPU", "memory of host `busy`")
     assert starved.evidence.endswith("while it is busy, also with `in`")
-    # What arrives does not fill the memory if it is not copied: 60 of 90 MB/s go to the copies of 20.
+    # Received data fill the memory only because they are copied: 20 MB/s take 60 of its 90 MB/s.
     ends = 'from = "peer", to = "busy"'
     paced = f'{{ kind = "udp-stream", {ends}, message = "8 kB", rate = "160 Mbit/s" }}'
     slow = engpass.load(both_ways, set={"traffic.in": paced})

@@ -1,4 +1,4 @@
-"""Advice: every gain is that of a simulation, and what does not gain is not named."""
+"""Advice: every gain comes from a simulation, and changes without gain are not named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESSAGE = "traffic.stream.message"
 
 
 def short(**more: str) -> engpass.Testbed:
-    """The Kyoto study, but a fifth of a second of it."""
+    """The Kyoto study, shortened to a fifth of a second."""
     sets = {"run.duration": "200 ms", "run.repeats": "2", **more}
     return engpass.load(gallery.study("kyoto-1997").testbed, set=sets)
 
@@ -51,7 +51,7 @@ def test_shaping_to_the_free_rate_cures_the_collapse() -> None:
     assert made.advice is not None
     best = made.advice.changes[0]
     assert (best.kind, best.cost) == ("shaping", Cost.SETTING)
-    # 353 207.5 cells/s less the 295 247.9 of the interference.
+    # 353 207.5 cells/s minus the 295 247.9 cells/s of the interference.
     assert dict(best.set) == {"circuit.data.shaping": "57959 cells/s"}
     assert best.after > 0.9 * made.at.limit
     assert best.text in made.sentence
@@ -60,7 +60,7 @@ def test_shaping_to_the_free_rate_cures_the_collapse() -> None:
 
 
 def test_a_burst_that_does_not_fit_asks_for_a_larger_buffer() -> None:
-    # 4 kB fit beside the interference on average; 85 cells at a time do not fit into 16.
+    # On average 4 kB fit beside the interference, but a burst of 85 cells does not fit into 16.
     made = explain(
         choose_in(
             short(**{"switch.atomis5.output_buffer": "16 cells"}), "congested", [f"{MESSAGE}=3 kB"], None
@@ -87,7 +87,7 @@ BANDWIDTH, BUS = "host.sender.memory.bandwidth", "host.sender.io_bus.bandwidth"
 
 
 def copying(variant: str, memory: str, bus: str, **more: str) -> advice.Advice:
-    """Advice for the copy study, 80 ms of it, at a memory and a bus."""
+    """Advice for the copy study at these bandwidths of memory and bus; the window has 80 ms."""
     sets = {"run.duration": "100 ms", "run.warmup": "20 ms", **more}
     bed = engpass.load(gallery.study("karlsruhe-1998").testbed, set=sets)
     made = explain(choose_in(bed, variant, [f"{BANDWIDTH}={memory}", f"{BUS}={bus}"], None)).advice
@@ -98,7 +98,7 @@ def copying(variant: str, memory: str, bus: str, **more: str) -> advice.Advice:
 def test_a_full_bus_is_to_be_wider_and_no_other_way_helps() -> None:
     made = copying("zero-copy", "400 MB/s", "133 MB/s")
     (best,) = [change for change in made.changes if change.kind == "I/O bus"]
-    # min(4 * 133, 400) MB/s: beyond that the memory decides.
+    # min(4 * 133, 400) MB/s: beyond 400 MB/s the memory is the limit.
     assert dict(best.set) == {BUS: "532 MB/s"}
     assert best.before == pytest.approx(133 * 8e6, rel=5e-3)
     assert best.after == pytest.approx(400 * 8e6, rel=5e-3)
@@ -110,7 +110,7 @@ def test_a_full_bus_is_to_be_wider_and_no_other_way_helps() -> None:
 def test_a_memory_that_copies_wear_out_asks_for_no_copy_before_another_memory() -> None:
     made = copying("one-copy-pipelined", "200 MB/s", "133 MB/s")
     gains = {change.kind: change for change in made.changes}
-    # M / 3 with a copy; without one the bus of 133 MB/s decides, as with a memory of 400 MB/s or more.
+    # M / 3 with a copy; without one the bus of 133 MB/s is the limit, as with a memory of 400 MB/s or more.
     assert gains["data path"].before == pytest.approx(200 / 3 * 8e6, rel=5e-3)
     assert dict(gains["data path"].set) == {"traffic.transfer.send_path": "zero-copy"}
     assert dict(gains["memory"].set) == {BANDWIDTH: "400 MB/s"}
@@ -135,7 +135,7 @@ def test_a_slow_copy_is_to_be_faster_or_in_the_cache() -> None:
     made = copying("one-copy-pipelined", "1600 MB/s", "1 GB/s", **{"host.sender.memory": memory})
     gains = {change.kind: change for change in made.changes}
     assert dict(gains["cache"].set) == {"host.sender.memory.working_set": "1 MiB"}
-    # 1600 / 3 MB/s is what the memory then lets through.
+    # The memory then carries 1600 / 3 MB/s.
     assert dict(gains["memory"].set) == {"host.sender.memory.copy": "800 MB/s"}
     assert gains["memory"].after == pytest.approx(1600 / 3 * 8e6, rel=5e-3)
 
@@ -155,7 +155,7 @@ def test_a_receiver_that_copies_too_slowly_is_to_leave_the_copy_out() -> None:
 
 
 def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
-    """A bench that answers for the value that is set; `None` is refused."""
+    """A bench whose goodput depends on the set value; it rejects a value with `None`."""
 
     class Fake:
         repeats = (0,)
@@ -346,7 +346,7 @@ def test_losses_at_a_policer_ask_for_shaping_to_its_rate() -> None:
     ],
 )
 def test_a_router_is_to_shape_its_circuit(variant: str, place: str, rates: tuple[str, ...]) -> None:
-    """Most datagrams are lost in front of the circuit, and these cost nothing of the limit."""
+    """Most datagrams are lost before the circuit, so they do not reduce the limit."""
     values = {"traffic.video.rate": "10 Mbit/s cells", "run.duration": "300 ms", "run.warmup": "100 ms"}
     testbed = engpass.load(gallery.study("backbone").testbed, set=values)
     made = explain(choose_in(testbed, variant, [], None))

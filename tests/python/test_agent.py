@@ -41,7 +41,7 @@ def test_it_says_hello_answers_and_ends_with_its_input() -> None:
         assert (hello["event"], hello["protocol"]) == ("hello", 1)
         assert hello["limits"] == {"rate_bit_per_s": 10**9, "bytes": None, "duration_ns": 60 * 10**9}
         assert ask(agent, {"id": 1, "do": "ping"})["ok"]["now_ns"] > 0
-        # Ctrl-C at the controller's terminal is the controller's business.
+        # The controller handles Ctrl-C at its terminal; the agent ignores it.
         agent.send_signal(signal.SIGINT)
         assert ask(agent, {"id": 2, "do": "ping"})["id"] == 2
         out, err = agent.communicate(timeout=30)
@@ -60,7 +60,7 @@ time.sleep(600)
         assert controller.stdout is not None
         pid = int(controller.stdout.readline())
         controller.kill()
-    # Its parent is gone, so that only /proc tells whether it still runs.
+    # Its parent has ended, so only /proc shows whether it still runs.
     end = time.monotonic() + 30
     while time.monotonic() < end and runs(pid):
         time.sleep(0.05)
@@ -68,7 +68,7 @@ time.sleep(600)
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Bonds as a user meets them: in explanations, drawings, and in front of real programs."""
+"""Bonds as a user sees them: in explanations, drawings, and with real programs."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_monitor_that_is_late_is_to_look_more_often() -> None:
     made = explained(sets, stream + CUT)
     found = changes(made)
     assert found["let bond `up` look at its links every 10 ms"] == {"bond.up.monitor.interval": "10 ms"}
-    # From 130 ms to the look at 200 ms, and to the next datagram.
+    # From 130 ms to the check of the monitor at 200 ms, and to the next datagram.
     assert made.at.gap == pytest.approx(0.071, abs=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Claims that can fail: the rule for `breaks`, and applying them to a small study."""
+"""Changes that break claims: the rule for `breaks`, and their application to a small study."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ GOOD = [claim("plain", "plain", PLAIN, SLOWER), claim("fast", "fast", FAST, FAST
 
 
 def attempts(tmp_path: Path, *claims: str, wanted: tuple[str, ...] = ()) -> dict[str, Attempt]:
-    """Try the changes of some claims; the attempts by the ids of the claims."""
+    """Try the breaking changes of some claims; returns the attempts by the ids of the claims."""
     study = tmp_path / "wire"
     study.mkdir()
     (study / "testbed.toml").write_text(TESTBED)
@@ -116,7 +116,7 @@ def test_a_claim_that_holds_all_the_same_is_reported(tmp_path: Path) -> None:
 
 def test_a_change_that_breaks_most_others_is_reported(tmp_path: Path) -> None:
     others = [claim(f"other-{i}", "fast", FAST, FAST_SLOWER) for i in range(3)]
-    # As with `--set`, a change of the file's value is stronger than the variant's.
+    # As with `--set`, a change of the file's value overrides the variant's.
     found = attempts(tmp_path, claim("plain", "plain", PLAIN, ALL_SLOWER), *others)
     assert found["plain"].problem == "fewer than half of the 3 other claims still hold"
     assert found["other-0"].problem == "fewer than half of the 3 other claims still hold"
@@ -124,7 +124,7 @@ def test_a_change_that_breaks_most_others_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_change_with_which_nothing_can_be_checked_is_reported(tmp_path: Path) -> None:
-    # Setting the swept path takes the sweep away, and with it the point that the claim is about.
+    # Setting the swept path removes the sweep, and with it the point that the claim is about.
     found = attempts(
         tmp_path,
         *GOOD,
@@ -182,7 +182,7 @@ def test_a_claim_that_cannot_fail_fails_the_tool(tmp_path: Path) -> None:
         ("link.wire.rate", "10 Mbit/s", "is 10 Mbit/s already"),
         ("link.wire.rate", "10000 kbit/s", "is 10 Mbit/s already"),
         ("link.wire.rate", "10 Mbit/s cells", "neither changes a quantity nor removes a mechanism"),
-        # A mechanism is removed: nothing of a quantity, the plain policy, a variant's value taken back.
+        # A mechanism is removed: a quantity of zero, the plain policy, a variant's value undone.
         ("link.wire.rate", "0 bit/s", None),
         ("switch.s.discard", "tail", None),
         ("switch.s.discard", "epd", "neither changes a quantity nor removes a mechanism"),

@@ -1,4 +1,4 @@
-"""Captures of a run: the options, the files, and what goes wrong."""
+"""Captures of a run: options, files and errors."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
         ),
         ((*ONE, "--capture", "link.wire"), "`--capture link.wire` names no file\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
-        ((*ONE, "--capture", "link.wire.c=w"), "`c` is no end of link `wire`\nhelp: it joins `a` and `b`"),
+        ((*ONE, "--capture", "link.wire.c=w"), "`c` is not an end of link `wire`\nhelp: it joins `a` and `b`"),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-as", "frames"),
             "link `wire` has no `frames` to capture",
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-limit", "few"),
-            "`few` bounds no capture\nhelp: write",
+            "`few` is not a limit of a capture\nhelp: write",
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture", "link.wire.a=./w"),
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_told(
 
 
 def test_no_file_is_written_over_another(cli: Cli, testbed_file: Path) -> None:
-    """Before anything is begun, whatever the names: links and hard links are the files that they lead to."""
+    """The check comes before the run and follows symbolic and hard links."""
     text, name = testbed_file.read_text(), testbed_file.name
     (testbed_file.parent / "link").symlink_to(name)
     (testbed_file.parent / "hard").hardlink_to(testbed_file)
@@ -168,7 +168,7 @@ def test_a_name_with_an_equals_sign_stands_in_quotes(cli: Cli, testbed_file: Pat
         'the testbed has no `link.a`\nhelp: it has `link."a=b.c"`; a name with `=` stands in quotes' in said
     )
     said = cli(*one, "--capture", 'link."a=b.c".x=x.pcapng', code=2).stderr
-    assert "`x` is no end of link `a=b.c`" in said
+    assert "`x` is not an end of link `a=b.c`" in said
 
 
 def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:
@@ -194,7 +194,7 @@ FIELDS = ("ip.id", "ip.len", "ip.ttl", "ip.flags.mf", "ip.frag_offset", "ip.chec
 
 
 def seen(path: Path, *filters: str) -> list[tuple[str, ...]]:
-    """What tshark says of the IP packets of a capture, in their order."""
+    """Fields of the IP packets of a capture, in order, as tshark prints them."""
     asked = [word for field in FIELDS for word in ("-e", field)]
     checks = ("-o", "ip.check_checksum:TRUE", "-o", "ip.defragment:FALSE")
     read = subprocess.run(
@@ -209,7 +209,7 @@ def seen(path: Path, *filters: str) -> list[tuple[str, ...]]:
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
 @pytest.mark.parametrize(("variant", "pieces"), [("shaped", 1), ("small-mtu", 3)])
 def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, pieces: int) -> None:
-    """Each router takes one from the time to live; the first one cuts, and neither puts together."""
+    """Each router decrements the TTL; the first one fragments, and none reassembles."""
     places = ("link.lan.office", "link.trunk.west", "link.remote-lan.far")
     files = [cli.directory / f"{number}.pcapng" for number in range(len(places))]
     captures = [f"--capture={place}={file}" for place, file in zip(places, files, strict=True)]
@@ -222,7 +222,7 @@ def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, p
     assert {row[2] for row in first} == {"64"}
     assert {row[2] for row in cells} == {"63"}
     assert {row[2] for row in last} == {"62"}
-    # What was on its way when the run ended is not on all lines.
+    # Packets in flight at the end of the run are missing on later lines.
     assert pieces * len(first) - len(cells) < 3 * pieces
     assert len(cells) - len(last) < 20 * pieces
     assert {row[1] for row in first} == {"1500"}
@@ -234,7 +234,7 @@ def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, p
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
 def test_requests_and_replies_stand_in_captures(cli: Cli) -> None:
-    """A request crosses the line of a station that nobody sends to; only the one that is asked answers."""
+    """A request also crosses the line of a station without traffic; only the requested station replies."""
     study = str(gallery.study("arp").testbed)
     files = {link: cli.directory / f"{link}.pcapng" for link in ("segment", "other")}
     captures = [f"--capture=link.{link}={file}" for link, file in files.items()]

@@ -1,4 +1,4 @@
-"""Child processes run no code from the working directory, and none that `PYTHON…` variables name."""
+"""Child processes run no code from the working directory or from paths in `PYTHON…` variables."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def modules_loaded_by(command: list[str], given: str) -> set[str]:
 
 
 def plant(directory: Path, names: set[str]) -> Path:
-    """Put a module of each name into a directory; the file in which each one notes that it was imported."""
+    """Put a module of each name into a directory; returns the file in which each logs its import."""
     mark = directory / "imported.txt"
     for name in names:
         (directory / f"{name}.py").write_text(f"open({str(mark)!r}, 'a').write({name!r} + '\\n')\n")
@@ -68,7 +68,7 @@ def plant(directory: Path, names: set[str]) -> Path:
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     """The modules of a started agent and a started driver."""
-    # An agent ends with its input; a driver refuses an empty configuration when all of it is loaded.
+    # An agent ends with its input; a driver rejects an empty configuration after it has loaded everything.
     found = modules_loaded_by(AGENT, "") | modules_loaded_by(DRIVER, "{}")
     assert {"engpass", "typing", "typer", "encodings", "json", "signal"} <= found
     return found
@@ -130,7 +130,7 @@ def test_only_one_place_starts_interpreters() -> None:
 
 @pytest.fixture
 def bare(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process as if an interpreter ran it that finds the package by `PYTHONPATH` alone."""
+    """Make `sys.executable` an interpreter that finds the package only by `PYTHONPATH`."""
     home = tmp_path_factory.mktemp("venv")
     venv.create(home, with_pip=False, symlinks=True)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "python"))
@@ -141,7 +141,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def test_an_agent_that_cannot_find_the_package_names_the_cure(cli: Cli) -> None:
     (cli.directory / "local.toml").write_text(LOCAL)
     said = cli("run", "local.toml", "--engine", "measure", code=1).stderr
-    # Both agents end; the first one that is noticed is named.
+    # Both agents end; the message names the first one that is noticed.
     assert re.search(r"host `[ab]` \(local\) has no agent: ", said)
     assert "No module named engpass" in said
     assert "help: agents and drivers start without `PYTHONPATH`" in said

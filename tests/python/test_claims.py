@@ -1,4 +1,4 @@
-"""Claims: every check with curves that hold and curves that do not, and the file that names them."""
+"""Claims: every check with curves that hold and curves that fail, and the claims file."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ TIMERS = 'value = "v"\ncheck = "none"\nwith = { variant = "v", count = "timeouts
 Flow = tuple[float, float | None, int]
 """Goodput in Mbit/s, smoothed round trip in ms, timeouts."""
 
-# One list of flows for each repeat; the claims are about a flow that is not among them.
+# One list of flows for each repeat; the claims name a flow that is not in the lists.
 TOGETHER: list[tuple[str, list[list[Flow]], str, bool]] = [
     (TOTAL, [[(60.0, 20.0, 0), (40.0, 20.0, 0)]], "100.00 Mbit/s", True),
     (TOTAL, [[(60.0, 20.0, 0), (40.0, 20.0, 0)], [(99.0, None, 0)]], "99.50 Mbit/s", True),
@@ -483,7 +483,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         ("campaign = { x = 1 }", 1, "it is no table"),
         ("claim = [1]", 1, "it is no table"),
         ("notes = [1]", 4, "`notes` is no list of sentences"),
-        # What the source prints.
+        # Values that the source prints.
         (
             GOOD.replace("derived", "measured") + RISING,
             4,
@@ -499,7 +499,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (MEASURED.replace("1Mbps", "単調に増大する"), 9, "neither a number nor one word"),
         (MEASURED.replace("measured", "prediction"), 10, "nothing is published about a prediction"),
         (MEASURED + 'value = "1 Mbit/s"', 14, "it has both `published` and `value`"),
-        # What is expected.
+        # Expectations.
         (GOOD + RISING + "expected = false", 4, "it has no `reason`"),
         (GOOD + RISING + 'reason = "r"', 13, "`reason` says why a claim is not expected to hold"),
         (GOOD + RISING + 'expected = "no"', 13, "`expected` is not `true` or `false`"),
@@ -507,7 +507,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (OPEN.replace('decided_by = "a measurement"\n', ""), 4, "it has no `decided_by`"),
         (OPEN + RISING, 10, "an open claim has no `check`"),
         (OPEN + BREAKS, 10, "a claim that is not expected to hold has nothing to break"),
-        # A change that breaks it.
+        # Changes that break a claim.
         (GOOD.replace(BREAKS, "") + RISING, 4, "it needs one change that breaks it"),
         (GOOD.replace('"run.seed" = "2"', '"a.b" = "1", "c.d" = "2"') + RISING, 9, "more than one key"),
         (GOOD.replace('"2"', "2") + RISING, 9, "the value of `run.seed` is no text"),
@@ -648,7 +648,7 @@ LINKS = {
         ("utilisation", 0.18, ""),
         ("encapsulation", 8, "B"),
         ("encapsulation + AAL5 trailers", 16, "B"),
-        # The ledger leaves empty accounts out.
+        # The ledger omits empty accounts.
         ("padding", 0, "B"),
     ],
 )
@@ -737,7 +737,7 @@ def test_a_value_is_said_with_its_unit(value: float, unit: str) -> None:
     assert name
     factor = Quantity.parse(f"1 {name.split()[-1]}").value
     said_value = 0.0 if number == "<" else float(number.replace(",", "")) * factor
-    # Two decimals or three digits, one decimal of per cent; of bits and bytes there are no parts.
+    # Two decimals or three digits, one decimal for per cent, none for bits and bytes.
     tolerance = 0.51 if name in ("bit/s", "B") else 0.051 if unit == "" else 0.0051
     assert math.isclose(said_value, value, abs_tol=tolerance * factor, rel_tol=0.005)
     assert say_range(0, value, unit).split()[-1] == name.split()[-1]

@@ -1,4 +1,4 @@
-"""The command line: exit codes, what goes to which stream, and every file a user can hand it."""
+"""The command line: exit codes, output streams, and all kinds of files that a user can give."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-# What a command prints
+# Output of commands
 
 
 def test_help_lists_all_commands(cli: Cli) -> None:
@@ -107,13 +107,12 @@ def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Pat
     )
     said = cli("check", testbed_file.name)
     assert "is sound" in said.stdout
-    why = "on its way is bond `up`, which the model does not take for groups"
-    cause = f"traffic `film` goes to a group, and {why}"
-    assert f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: give the bond" in said.stderr
+    cause = "multicast traffic `film` crosses bond `up`, which the model does not support"
+    assert f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: set `up = false`" in said.stderr
     refused = json.loads(cli("check", testbed_file.name, "--json").stdout)["refused"]
     found = [(one["engine"], one["variant"], one["cause"]) for one in refused]
     assert found == [("limit", "bond", cause), ("simulate", "bond", cause)]
-    assert refused[0]["help"].startswith("give the bond")
+    assert refused[0]["help"].startswith("set `up = false`")
 
 
 def test_warnings_are_about_the_variants_that_are_chosen(cli: Cli, testbed_file: Path) -> None:
@@ -230,12 +229,12 @@ def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, t
     assert points[0]["sweep"] == {"traffic.stream.message": {"number": 1000}}
     for point in points:
         assert {"version", "variant", "engine", "repeat", "seed", "sweep", "flows", "links"} <= set(point)
-    # A campaign that is complete gives the same lines again.
+    # A complete campaign prints the same lines again.
     assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
 
 
 def test_a_run_does_not_ask_for_the_value_that_its_sweep_replaces(cli: Cli, testbed_file: Path) -> None:
-    # More than a datagram holds; a stream of bytes holds it, and no point has it.
+    # The message exceeds a datagram. TCP allows that, and no point uses it: the sweep replaces the value.
     text = TESTBED.replace('kind = "udp-stream"', 'kind = "tcp-stream"')
     text = text.replace('message = "1 kB"', 'message = "64 KiB"')
     testbed_file.write_text(f'{text}[variant.datagrams]\n"traffic.stream.kind" = "udp-stream"\n')
@@ -292,7 +291,7 @@ def test_a_spreadsheet_gets_no_formulas(cli: Cli) -> None:
     assert [row["flow"] for row in safe[:2]] == [f"'{name}" for name in names]
     assert [row["variant"] for row in plain[::2]] == ["+1", "-1", "@SUM(A1)", "a=b"]
     assert [row["variant"] for row in safe[::2]] == ["'+1", "'-1", "'@SUM(A1)", "a=b"]
-    # All else is the same, numbers too.
+    # Everything else is equal, numbers included.
     for one, other in zip(plain, safe, strict=True):
         assert {**one, "flow": "", "variant": ""} == {**other, "flow": "", "variant": ""}
     for name in ("p.parquet", "p.arrow"):
@@ -367,7 +366,7 @@ def test_a_failing_point_exits_with_1_and_is_told(
     failed = [point for point in lines(shown.stdout) if "error" in point]
     assert len(failed) == 8
     assert failed[0]["sweep"] == {"traffic.stream.message": {"number": 1000}}
-    # A failed point looks like an outcome: it has the fields that every outcome has, and its error.
+    # A failed point has the required fields of an outcome, and its error.
     required = {field.encode_name for field in msgspec.structs.fields(Outcome) if field.required}
     assert set(failed[0]) == {*required, "error"}
     assert failed[0]["version"] == VERSION
@@ -376,7 +375,7 @@ def test_a_failing_point_exits_with_1_and_is_told(
     assert "8 of 24 points failed" in cli("show").stderr
 
 
-# What a user can get wrong
+# Errors of users
 
 
 @pytest.mark.parametrize("command", ["check", "limit", "run"])
@@ -500,7 +499,7 @@ def test_streams_that_are_closed_or_full(
 
 
 def terminal(program: Program, *args: str, **env: str) -> str:
-    """What a command shows on a terminal of 100 columns, both streams."""
+    """Both output streams of a command on a terminal with 100 columns."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         program.command(*args),
@@ -532,7 +531,7 @@ def test_show_delays(program: Program, testbed_file: Path) -> None:
     assert "Two hosts: one-way delay" in shown
     assert re.search(r"Min ┃ +50 % ┃ +90 % ┃ +99 % ┃ +99.9 % ┃ +Max ┃", shown)
     assert "round trip" not in shown, "only TCP measures them"
-    # 20 us and 10 ns a byte at the sender, then 22 cells of 2.83 us on the line.
+    # 20 us and 10 ns per byte at the sender, then 22 cells of 2.83 us on the line.
     row = next(line for line in shown.splitlines() if "1 kB" in line)
     times = [float(text) for text in re.findall(r"([\d.]+) us", row)]
     assert len(times) == 6
@@ -561,7 +560,7 @@ def test_an_ascii_terminal_gets_ascii(program: Program, testbed_file: Path) -> N
 
 
 def test_help_and_check_answer_at_once(program: Program, testbed_file: Path) -> None:
-    """No timing here, only what costs the time: what is imported. Typer is more than half of it."""
+    """Checks imports instead of times, since imports take the time; Typer takes more than half of it."""
     light = {"engpass", "engpass_command", "typer", "annotated_doc", "shellingham", "_distutils_hack"}
     costly = {
         "concurrent.futures",
@@ -631,7 +630,7 @@ def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_more_is_lost_than_was_sent(cli: Cli, tmp_path: Path) -> None:
-    """What waits in a queue when counting begins may be lost in the window, though it was sent before."""
+    """A packet sent before the window may wait in a queue and be dropped within the window."""
     (tmp_path / "full.toml").write_text("""
 [host.a]
 [host.b]

@@ -1,4 +1,4 @@
-"""Delay beside goodput and loss: exact bounds, one row per point, and a table that fits."""
+"""Delay beside goodput and loss: exact values, one row per point, and a table that fits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_quantile_of_a_path_of_45_ms_is_below_45_ms() -> None:
     result = engpass.load(PATH_45_MS).run(["simulate"])
     (delay,) = (one.flows["probe"].delay_s for one in result.outcomes)
     assert delay is not None
-    # 1054 bytes of a frame, preamble included, on a line of 10 Gbit/s.
+    # A frame of 1054 bytes, preamble included, on a line of 10 Gbit/s.
     expected = 45e-3 + 1054 * 8 / 10e9
     assert list(asdict(delay.network).values()) == pytest.approx([expected] * 6, abs=1e-12)
 
@@ -93,7 +93,7 @@ class Shelf:
 
 
 def two_engines() -> list[Outcome]:
-    """Two repeats of `simulate` with delays, two of `measure`, which knows no one-way delay."""
+    """Two repeats of `simulate` with delays, and two of `measure`, which gives no one-way delays."""
     flow = FlowOutcome(kind="udp-stream", goodput_bit_per_s=20e6, offered_bit_per_s=20e6)
     simulated = [
         replace(flow, delay_s=Delays(network=Quantiles(min=s, p50=s, p90=s, p99=s, p99_9=s, max=s)))

@@ -1,4 +1,4 @@
-"""Links with a rate for each direction: every reader of a line rate takes that of the transmitter."""
+"""Links with a rate for each direction: all code that reads a line rate uses that of the transmitter."""
 
 from __future__ import annotations
 

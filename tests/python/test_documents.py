@@ -1,7 +1,7 @@
-"""The pages are true: they show the outputs that the program prints, and name only things that exist.
+"""Pages show the outputs that the program prints, and name only things that exist.
 
-`UPDATE=1 .venv/bin/pytest tests/python/test_documents.py` writes the outputs anew, with `-m prove` those of
-the marked blocks, too. Read the diff, and the sentences beside it.
+`UPDATE=1 .venv/bin/pytest tests/python/test_documents.py` rewrites the outputs, with `-m prove` also those of
+marked blocks. Read the diff, and the sentences around it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READ = {path: parse(path) for path in [*PAGES, *GUIDES]}
 
 
 def runnable(page: Page, *, prove: bool) -> bool:
-    """Whether a page has blocks to run, with those that only `make prove` runs or without."""
+    """Whether a page has blocks that only `make prove` runs, or without `prove` blocks that always run."""
     if prove:
         return any(PROVE in block.marks for block in page.blocks)
     return any(block.language in ("console", "python") and PROVE not in block.marks for block in page.blocks)
@@ -53,7 +53,7 @@ def named(paths: list[Path]) -> pytest.MarkDecorator:
 
 
 def run_page(page: Page, folder: Folder, *, prove: bool) -> tuple[list[str], list[str]]:
-    """Run the blocks of a page and compare; the faults, and the programs that this machine lacks.
+    """Run the blocks of a page and compare; returns the faults, and the programs that this machine lacks.
 
     With UPDATE set, outputs that differ are written into the page.
     """
@@ -134,7 +134,7 @@ def test_marked_outputs_of_a_page_are_what_its_commands_print(path: Path, tmp_pa
             file for block in page.blocks for file in re.findall(r"engpass up (\S+)", "\n".join(block.lines))
         }
         for file in up:
-            # Only a block that failed leaves one behind.
+            # Only a failed block leaves a testbed behind.
             subprocess.run(
                 [".venv/bin/engpass", "down", file], cwd=tmp_path, capture_output=True, check=False
             )
@@ -157,7 +157,7 @@ Planted = Callable[[str], Page]
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Planted:
-    """A page made of a text, in a directory of its own."""
+    """Returns a function that writes a text as a page and parses it."""
 
     def make(text: str) -> Page:
         path = tmp_path / "page.md"
@@ -223,7 +223,7 @@ def test_program_in_the_background_ends_with_its_block(planted: Planted, tmp_pat
     (done,) = folder.run(page.blocks[0], 10)
     assert matches(shown.shown or [], done.output, vary=True)
     status = Path(f"/proc/{done.output[0]}/stat")
-    # The kernel takes a moment to end it, and its new parent to collect it.
+    # It takes a moment until the kernel ends the process and its new parent collects it.
     while status.exists() and status.read_text().split()[2] != "Z":
         time.sleep(0.01)
 

@@ -1,6 +1,6 @@
-"""Emulated testbeds whose routers ask for hardware addresses: real packets wait for the answer.
+"""Emulated testbeds with address resolution: real packets wait for the reply.
 
-Needs root and `/dev/net/tun`; skipped where a program is missing. What is asserted is what the model decides.
+Needs root and `/dev/net/tun`; skipped if a program is missing. The tests assert decisions of the model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_the_first_ping_waits_for_the_answer(cli: Cli, program: Program) -> None
     with up(cli, ARP, "--limit", "1 s", *HELD, f"--capture=link.segment={capture}"):
         said = program("exec", ARP, "a", *PING).stdout
     first, *others = times(said)
-    # 20 ms there and back, and as much for the question. On a busy machine pings may be late, never early.
+    # A round trip of 20 ms, and 20 ms for ARP. On a busy machine pings may be late, but never early.
     assert first >= 40.0
     assert len(others) == 2
     assert min(others) >= 20.0
@@ -51,6 +51,6 @@ def test_the_first_ping_waits_for_the_answer(cli: Cli, program: Program) -> None
 @needs("ping")
 def test_a_router_without_a_hold_loses_the_first_ping(cli: Cli, program: Program) -> None:
     with up(cli, ARP, "--limit", "1 s", *DROPPED):
-        # The way back has a neighbour of its own, which costs the second one.
+        # The reverse direction resolves another neighbour, which costs the second ping.
         said = program("exec", ARP, "a", "--", "ping", "-n", "-c", "4", "-i", "0.2", "10.64.0.2").stdout
     assert re.findall(r"icmp_seq=(\d+) ttl", said) == ["3", "4"]

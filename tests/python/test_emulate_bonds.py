@@ -1,6 +1,6 @@
-"""Emulated hosts with bonds: real programs over several links, and over one that fails.
+"""Emulated hosts with bonds: real programs over several links, and over a link that fails.
 
-Needs root and `/dev/net/tun`; skipped where a program is missing. What is asserted is what the model decides.
+Needs root and `/dev/net/tun`; skipped if a program is missing. The tests assert decisions of the model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulate_programs import iperf3, needs, serving, up
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
-# Down for 600 ms, between two looks of the monitor.
+# Down for 600 ms; the failure is between two checks of the monitor.
 CUT = """\
 [event.cut]
 target = "one"
@@ -52,12 +52,12 @@ def test_iperf3_gets_one_link_by_a_hash_and_both_in_turns(
     got = found["sum_received"]["bits_per_second"]
     assert got < links * 100e6
     if links == 1:
-        # All frames have the same two addresses.
+        # All frames have the same two addresses, so the hash selects one link.
         assert lines["one server"] == 0
         assert lines["two server"] > 100
     else:
         assert abs(lines["one server"] - lines["two server"]) <= 1
-        # More than one link carries, however busy this machine is.
+        # More than one link could carry, even on a busy machine.
         assert got > 100e6
 
 
@@ -74,13 +74,13 @@ def test_pings_meet_a_member_that_fails(
         lines = sent(server)
     answered = {int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", said)}
     lost = [number for number in range(1, 251) if number not in answered]
-    # 70 ms of one in 20 ms or a little more; in turns at most what was on its way.
+    # 70 ms of a ping every 20 ms, or a little more; with round-robin at most the packets in flight.
     assert least <= len(lost) <= most, lost
     assert lines["two server"] > 20
 
 
 def member_of_linux(source: int, destination: int, hosts: tuple[int, int], members: int) -> int:
-    """The member that `xmit_hash_policy=layer3+4` of Linux chooses for UDP over IPv4, by bytes of headers."""
+    """The member that `xmit_hash_policy=layer3+4` of Linux selects for UDP over IPv4, from header bytes."""
     ports = source.to_bytes(2, "big") + destination.to_bytes(2, "big")
     addresses = [bytes((10, 64, 0, host)) for host in hosts]
     mixed = int.from_bytes(ports, "little")

@@ -1,6 +1,6 @@
-"""Emulated testbeds whose routers choose among equally short ways, and whose lines fail and return.
+"""Emulated testbeds with ECMP, and with lines that fail and recover.
 
-Needs root and `/dev/net/tun`; skipped where a program is missing. What is asserted is what the model decides.
+Needs root and `/dev/net/tun`; skipped if a program is missing. The tests assert decisions of the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulate_programs import iperf3, needs, serving, up
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
-# Two ways of two links each: the upper one by a switch, the lower one by a router.
+# Two paths of two links each: the upper one over a switch, the lower one over a router.
 WAYS = """\
 name = "two ways"
 [host.a]
@@ -65,7 +65,7 @@ warmup = "0 s"
 repeats = 1
 """
 
-# From one instant to another, in seconds, the upper line is down.
+# The upper line is down between two instants, in seconds.
 CUT = """\
 [event.cut]
 at = "{} s"
@@ -79,7 +79,8 @@ change = "up"
 
 HASHED = ("--set", "router.r.ecmp=hash", "--set", "router.t.ecmp=hash")
 FIRST = ("--set", "router.r.ecmp=first", "--set", "router.t.ecmp=first")
-# Echoes show no ports: requests take the upper way, and answers the lower one, since `t` cannot see the cut.
+# ICMP echoes have no ports. With these seeds requests take the upper path, and replies the lower one, since
+# `t` does not see the failure.
 REPAIRED = (
     *("--set", "router.r.ecmp={ hash = { seed = 1 } }"),
     *("--set", "router.t.ecmp={ hash = { seed = 2 } }"),
@@ -94,13 +95,13 @@ def ways(tmp_path: Path) -> str:
 
 
 def sent(file: str) -> dict[str, int]:
-    """Frames that each line has sent so far, by link and transmitter."""
+    """Number of frames that each line has sent so far, by link and transmitter."""
     with Control(netlab.find(file).socket) as control:
         return {f"{line['link']} {line['from']}": line["sent"] for line in control.ask("status")["links"]}
 
 
 def until(file: str, *, down: bool, seconds: float = 20.0) -> float:
-    """When the upper line was down, or up again, in the network's own seconds."""
+    """Wait until the upper line is down, or up again; returns the virtual time in seconds."""
     last = time.monotonic() + seconds
     with Control(netlab.find(file).socket) as control:
         while True:
@@ -116,32 +117,32 @@ def until(file: str, *, down: bool, seconds: float = 20.0) -> float:
 def test_pings_take_turns_and_routers_count(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s"):
         said = program("exec", ways, "a", "--", "ping", "-n", "-c", "6", "-i", "0.2", "10.64.0.2").stdout
-        # One that may pass two routers comes as far as the lower way's own router, or the last one.
+        # With a TTL of 2 a ping reaches the router of the lower path, or the last router.
         few = ["ping", "-n", "-c", "4", "-i", "0.2", "-t", "2", "10.64.0.2"]
         expired = program("exec", ways, "a", "--", *few, code=1).stdout
         lines = sent(ways)
     assert "6 received, 0% packet loss" in said
-    # The upper way has a router less, and answers take turns of their own.
+    # The upper path has one router fewer, and replies alternate independently.
     assert [int(ttl) for ttl in re.findall(r"ttl=(\d+)", said)] == [62, 61] * 3
     speakers = re.findall(r"From (\S+) icmp_seq=\d+ Time to live exceeded", expired)
     assert speakers == ["10.64.0.5", "10.64.0.4"] * 2
     assert (lines["upper r"], lines["lower r"]) == (5, 5)
-    # Three answers each, and one of the two messages of the last router.
+    # Three replies each, and one of the two messages of the last router.
     assert (lines["upper-far t"], lines["lower-far t"]) == (4, 4)
 
 
 @needs("iperf3")
 def test_iperf3_fills_both_lines_by_a_hash(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s", *HASHED), serving(program, ways, "b", "iperf3", "-s", "-1"):
-        # Ports of its own choice would, once in a while, all choose the same line.
+        # Fixed ports: with random ones all connections may use the same line.
         found = iperf3(program, ways, "a", "iperf3 -J -t 3 -P 8 --cport 40000 -c $ENGPASS_ADDRESS_B")
         lines = sent(ways)
     assert found["sum_received"]["bytes"] > 0
-    # Of eight connections some take the one line and some the other, there and back.
+    # The eight connections use both lines, in both directions.
     for one, other in [("upper r", "lower r"), ("upper-far t", "lower-far t")]:
         assert lines[one] > 20
         assert lines[other] > 20
-    # No more than both lines carry.
+    # At most the rate of both lines.
     assert found["sum_received"]["bits_per_second"] < 2 * 100e6
 
 
@@ -166,7 +167,7 @@ def test_pings_meet_a_line_that_fails_and_returns(
     Path(ways).write_text(WAYS + CUT.format(3, 5))
     with up(cli, ways, "--limit", "1 s", *policy):
         ping = program.start("exec", ways, "a", "--", "ping", "-n", "-c", "80", "-i", "0.1", "10.64.0.2")
-        # Whoever watches sees it.
+        # `engpass watch` shows it.
         assert until(ways, down=True) >= 3.0
         looked = cli("watch", ways, "--once", "--interval", "0.05").stdout
         assert until(ways, down=False) >= 5.0
@@ -180,12 +181,12 @@ def test_pings_meet_a_line_that_fails_and_returns(
     assert answered[-1] == 80
     counted = sum(link["lost"] for link in status["links"] if link["link"] == "upper")
     if policy == FIRST:
-        # One after the other: two seconds of them.
+        # Consecutive pings, for two seconds.
         assert lost == list(range(lost[0], lost[-1] + 1))
         assert 10 <= len(lost) <= 25
         assert counted == len(lost)
     else:
-        # At most those that were on their way.
+        # At most the packet in flight.
         assert len(lost) <= 1
 
 
@@ -200,7 +201,7 @@ def test_iperf3_goes_on_where_a_line_fails(cli: Cli, program: Program, ways: str
         command = "iperf3 -J -b 20M -t 7 -c $ENGPASS_ADDRESS_B"
         found = iperf3(program, ways, "a", command)
     assert found["sum_received"]["bytes"] > 1_000_000
-    # What was lost, and what came by the other line, comes again from the log.
+    # The replay repeats the losses and the packets over the other line.
     assert "identical" in cli("replay", "ways.log").stdout
 
 
@@ -214,9 +215,9 @@ def test_a_run_counts_events_from_its_first_packet(cli: Cli, ways: str) -> None:
         engine: sum(drop.datagrams for drop in point.drops if drop.cause == "line down")
         for engine, point in found.items()
     }
-    # 500 datagrams a second, for half a second.
+    # 500 datagrams per second, for half a second.
     assert 240 <= lost["simulate"] <= 260
-    # A real sender may stop for a while, and catch up.
+    # A real sender may pause and then catch up.
     assert 100 <= lost["emulate"] <= 400
     (upper,) = [line for line in found["emulate"].links["upper"].directions if line.from_ == "r"]
     assert upper.ledger is not None
@@ -232,7 +233,7 @@ def test_captures_of_both_lines_have_what_passes(cli: Cli, program: Program, way
     files = {line: cli.directory / f"{line}.pcapng" for line in ("upper", "lower")}
     capture = [word for line, file in files.items() for word in ("--capture", f"link.{line}.r={file}")]
     with up(cli, ways, "--limit", "1 s", *capture):
-        # Fragments, which the packet's own host makes, take turns like all others.
+        # Fragments of the sending host alternate like all other packets.
         ping = ["ping", "-n", "-c", "12", "-i", "0.2", "-s", "4000", "10.64.0.2"]
         program("exec", ways, "a", "--", *ping)
         until(ways, down=True)
@@ -240,15 +241,15 @@ def test_captures_of_both_lines_have_what_passes(cli: Cli, program: Program, way
     read = {line: fragments(file) for line, file in files.items()}
     assert len(read["upper"]) >= 12
     assert len(read["lower"]) >= 30
-    # Each datagram is whole in the two files together, but for what waited when the line failed.
+    # Each datagram is complete in the two files together, except for packets queued when the line failed.
     parts = set(read["upper"] + read["lower"])
     assert 24 * 3 - 2 <= len(parts) <= 24 * 3
     assert {8 * offset for _, offset in parts} == {0, 1480, 2960}
 
 
 def fragments(file: Path) -> list[tuple[str, int]]:
-    """Identification and place of what is asked in a file with which nothing is wrong."""
-    # Where a line is down a kernel complains of fragments that do not come.
+    """Identification and offset of the requests in a capture file; checks that all packets are valid."""
+    # While a line is down, a kernel reports missing fragments by ICMP; the filter excludes these packets.
     asked = ["-Y", "icmp.type == 8 || ip.frag_offset > 0"]
     fields = ["-e", "ip.id", "-e", "ip.frag_offset", "-e", "_ws.malformed", "-e", "ip.checksum.status"]
     checks = ["-o", "ip.check_checksum:TRUE", "-o", "ip.defragment:FALSE"]

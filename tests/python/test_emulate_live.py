@@ -1,7 +1,7 @@
 """Emulated testbeds with the real driver: real programs across the model. Needs root and `/dev/net/tun`.
 
-The machine of a test may be slow: what is asserted is what the model decides, not how late it came; rates are
-of runs in which it kept up.
+The machine of a test may be slow: the tests assert decisions of the model, not lateness; they assert rates
+only of runs that kept up.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def atm(tmp_path: Path) -> Path:
     return path
 
 
-# A datagram there, its echo back, some times; prints the milliseconds of the quickest.
+# Sends datagrams and receives their echoes; prints the shortest round trip in milliseconds.
 PING = """
 import socket, sys, time
 here, there = sys.argv[1:]
@@ -117,7 +117,7 @@ def test_a_round_trip_takes_what_the_model_says_and_more(cli: Cli, program: Prog
         assert 10.0 < float(said.stdout) < 200.0
         status = json.loads(cli("watch", "atm.toml", "--once", "--json", "--interval", "0.2").stdout)
         hosts = {host["name"]: host for host in status["hosts"]}
-        # The datagrams, and the answers that nobody listens.
+        # The datagrams, and the replies that their port is closed.
         assert hosts["near"]["sent_packets"] == hosts["far"]["received_packets"] == 5
         assert hosts["far"]["sent_packets"] == hosts["near"]["received_packets"] == 5
         assert status["lateness"]["packets"] == 10
@@ -133,22 +133,22 @@ def points(cli: Cli, *args: str) -> dict[str, Outcome]:
     return {f"{one.engine} {one.variant}": one for one in found}
 
 
-# What the shaper and the device of a sender store makes up for shorter stops of the machine.
+# The queues of the shaper and of the sender's device bridge shorter stops of the machine.
 LOST_MS = 60
 
 
 def goodput(point: Outcome) -> float:
-    """What the receiver was given."""
+    """Goodput of the stream at its receiver, in bit/s."""
     return point.flows["stream"].goodput_bit_per_s
 
 
 def received(flow: FlowOutcome) -> int:
-    """Datagrams that the receiver was given."""
+    """Datagrams that the receiver got."""
     return known(flow.datagrams).received
 
 
 def carried(point: Outcome) -> float:
-    """What the network carried, in its own time."""
+    """Rate that the network carried, in bit/s of virtual time."""
     return known(point.emulated).host_pairs["near to far"].goodput_bit_per_s
 
 
@@ -159,16 +159,16 @@ def test_a_shaper_just_below_what_is_left_saves_all(cli: Cli) -> None:
     def emulated() -> Outcome:
         (point,) = points(cli, "--engine", "emulate", "--variant", "shaped").values()
         assert known(point.flows["stream"].datagrams).lost == 0
-        # The books of the model, of the measured second.
+        # The model's ledger of the measured second.
         (side,) = (side for side in point.links["out"].directions if side.from_ == "s")
         assert known(side.ledger).accounts["generator: interference"] > 0
         assert point.flows["interference"].kind == "cbr"
         assert point.valid
-        # No machine makes the shaper of the model faster.
+        # No machine can exceed the rate of the model's shaper.
         assert carried(point) < 1.01 * goodput(simulated)
         return point
 
-    # A datagram more or less at the edges of a second, and what was lost.
+    # Tolerance for datagrams at the window edges and for lost time.
     kept = when_it_keeps_up(emulated, lost_ms=LOST_MS)
     assert goodput(kept) == pytest.approx(goodput(simulated), rel=0.1)
     assert carried(kept) == pytest.approx(goodput(simulated), rel=0.1)
@@ -179,8 +179,8 @@ def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
     found = points(cli, "--engine", "simulate,emulate", "--variant", "overrun")
     assert goodput(found["simulate overrun"]) == 0
     point = found["emulate overrun"]
-    # A sender that has no CPU leaves room in the full queue. A datagram needs 165 free places, beside the 25
-    # cells of its own that leave meanwhile, and 13 % of the line is left: 1250 cells that were not sent.
+    # A sender without CPU leaves room in the full queue. A datagram needs 165 free cells, since 25 of its
+    # cells leave meanwhile, and 13 % of the line is free: therefore 1250 cells must not have been sent.
     (side,) = (side for side in point.links["in"].directions if side.from_ == "near")
     books = known(side.ledger)
     unsent = known(side.cells).capacity * books.accounts.get("idle: real host", 0) / books.capacity
@@ -212,7 +212,7 @@ def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ..
     said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip")
     (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said.stderr)
     written = packets(cli.directory / "out.pcapng")
-    # What came in the measured second, and more; and what the agents tell each other.
+    # The datagrams of the measured second, those before and after it, and traffic between the agents.
     (point,) = (outcomes.read(line) for line in said.stdout.splitlines())
     assert written == int(told.replace(",", "")) > received(point.flows["stream"]) > 0
 
@@ -258,7 +258,7 @@ def test_nobody_knows_what_a_driver_captured_that_was_killed(cli: Cli) -> None:
 @pytest.mark.parametrize("number", ["INT", "TERM"])
 def test_a_driver_that_gets_a_signal_ends_in_order(cli: Cli, program: Program, number: str) -> None:
     files = ("--capture", "link.in.near=near.pcapng", "--capture-as", "ip", "--log", "atm.log")
-    # A job in the background of a shell has SIGINT ignored, and so have its children.
+    # A background job of a shell ignores SIGINT, and its children inherit that.
     up = shlex.join([sys.executable, "-m", "engpass", "up", "atm.toml", *files])
     program.shell(f"trap '' INT; exec {up}")
     program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
@@ -269,7 +269,7 @@ def test_a_driver_that_gets_a_signal_ends_in_order(cli: Cli, program: Program, n
     assert cli("replay", "atm.log").stdout == "10 inputs, 10 outputs: identical\n"
 
 
-# As many datagrams as fill a log of the small disk, at a pace that the network carries.
+# Enough datagrams to fill the small disk with their log, at a rate that the network carries.
 MANY = """
 import socket, time
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a:
@@ -313,7 +313,7 @@ def test_a_log_that_breaks_off_is_told(cli: Cli, program: Program, small: Path) 
 
 @pytest.mark.usefixtures("atm")
 def test_a_log_of_a_point_that_breaks_off_is_told(cli: Cli, small: Path) -> None:
-    # Room for the header alone.
+    # Leave room only for the header.
     (small / "full").write_bytes(bytes(56 << 10))
     ended = cli(*SHAPED, "--json", "--log", "small", code=1)
     assert f"error: the log `{small / 'point-000000.log'}` broke off: No space left" in ended.stderr
@@ -329,7 +329,7 @@ def test_what_a_killed_driver_has_logged_and_captured_is_there(cli: Cli, program
         assert packets(cli.directory / "near.pcapng") == 0, "its head can be read at once"
         program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
         log = cli.directory / "atm.log"
-        # Five there, five answers, and how each came to its end.
+        # Five datagrams, five replies, and an output record for each.
         wait_for(lambda: len(log.read_bytes().partition(b"\n")[2]) == 20 * 48)
         wait_for(lambda: packets(cli.directory / "near.pcapng") == 5)
         assert lab.driver is not None
@@ -355,15 +355,15 @@ def test_a_log_that_is_damaged_or_empty_is_an_error(cli: Cli, program: Program) 
     damaged[header + 24] = 200
     log.write_bytes(damaged)
     told = cli("replay", "atm.log", code=2).stderr
-    assert f"`atm.log` cannot be replayed: record 0, at byte {header}, is damaged: it names way 200" in told
+    assert f"`atm.log` cannot be replayed: record 0, at byte {header}, is damaged: it refers to path 200" in told
     log.write_bytes(data[:header])
-    assert "there is nothing to compare: no packet is in it, and it has no end" in (
+    assert "there is nothing to compare: the log has no packets, and it is incomplete" in (
         cli("replay", "atm.log", code=2).stderr
     )
 
 
 def wait_for(happens: Callable[[], bool]) -> None:
-    """Until a driver has done what it is to do; it may be slow."""
+    """Wait until a condition holds; a driver may be slow."""
     last = time.monotonic() + 20
     while not happens():
         assert time.monotonic() < last

@@ -1,7 +1,7 @@
-"""Programs of the distribution, unmodified, across emulated testbeds of the gallery.
+"""Unmodified programs of the distribution across emulated testbeds of the gallery.
 
-Needs root and `/dev/net/tun`; skipped where a program is missing. The machine of a test may be slow: bounds
-are those of the model.
+Needs root and `/dev/net/tun`; skipped if a program is missing. The machine of a test may be slow, so the
+bounds are those of the model.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def up(cli: Cli, file: str, *args: str) -> Iterator[None]:
 
 @contextmanager
 def serving(program: Program, file: str, host: str, *words: str) -> Iterator[None]:
-    """A program that waits in a host; it ends with its testbed at the latest."""
+    """Run a server in a host; it ends with its testbed at the latest."""
     server = program.start("exec", file, host, "--", *words)
     try:
         yield
@@ -59,7 +59,7 @@ def serving(program: Program, file: str, host: str, *words: str) -> Iterator[Non
 
 
 def tried(what: Callable[[], str], seconds: float = 30.0) -> str:
-    """What it says, once a server listens."""
+    """Call `what` until it succeeds, since its server may not listen yet; returns its result."""
     last = time.monotonic() + seconds
     while True:
         try:
@@ -71,7 +71,7 @@ def tried(what: Callable[[], str], seconds: float = 30.0) -> str:
 
 
 def iperf3(program: Program, file: str, host: str, command: str) -> dict[str, Any]:
-    """How a client's run ended, once its server listens: with `-J` an error need not be in the exit code."""
+    """Run an iperf3 client once its server listens; with `-J` an error may not be in the exit code."""
 
     def run() -> str:
         said = program("exec", file, host, "--", "sh", "-c", command).stdout
@@ -92,10 +92,10 @@ def test_iperf3_gets_what_the_shaper_leaves_across_the_kyoto_testbed(cli: Cli, p
         found = iperf3(program, KYOTO, "ss2", command)
         snmp = program("exec", KYOTO, "ss20", "--", "cat", "/proc/net/snmp").stdout
         links = json.loads(cli("watch", KYOTO, "--once", "--json", "--interval", "0.05").stdout)["links"]
-    # 16 % of 149.76 Mbit/s, and 189 cells for a datagram. What is sent faster waits in the sender's socket.
+    # 16 % of 149.76 Mbit/s, with 189 cells per datagram. Faster datagrams wait in the sender's socket.
     most = 0.16 * 149.76e6 * 9000 / (189 * 53)
     assert 0.5 * most < found["sum"]["bits_per_second"] < 1.15 * most
-    # The network loses nothing; a socket does whose program has no CPU when its 50 ms of datagrams are over.
+    # The network loses nothing. A socket does if its program gets no CPU for 50 ms, which fill its buffer.
     assert {link["lost"] for link in links} == {0}
     names, values = (line.split() for line in snmp.splitlines() if line.startswith("Udp:"))
     assert found["sum"]["lost_packets"] == int(dict(zip(names, values, strict=True))["RcvbufErrors"])
@@ -106,7 +106,7 @@ def test_iperf3_sees_half_a_second_across_the_satellite(cli: Cli, program: Progr
     with up(cli, SATELLITE, "--limit", "1 s"), serving(program, SATELLITE, "boat", "iperf3", "-s", "-1"):
         command = "iperf3 -J -t 4 -c $ENGPASS_ADDRESS_BOAT"
         found = iperf3(program, SATELLITE, "ground", command)
-    # Slow start alone: a window in half a second; never more than the line.
+    # Only slow start, with a window per half second; never more than the line.
     assert 0 < found["sum_received"]["bits_per_second"] < 10e6
     (stream,) = found["streams"]
     assert stream["sender"]["min_rtt"] > 500_000
@@ -125,7 +125,7 @@ def test_hosts_without_declared_traffic_are_up(cli: Cli, program: Program, tmp_p
             "    print(asking.connect_ex((os.environ['ENGPASS_ADDRESS_B'], 9)))"
         )
         said = program("exec", file, "a", "--", sys.executable, "-c", asks).stdout
-    # There and back: nobody listens.
+    # The packets crossed both ways: the port is closed.
     assert int(said) == errno.ECONNREFUSED
 
 
@@ -143,7 +143,7 @@ def test_curl_fetches_a_file_and_tshark_reads_what_it_sent(cli: Cli, program: Pr
     code, size, took = said.split()
     assert (code, int(size)) == ("200", 512_000)
     assert (cli.directory / "got.bin").read_bytes() == (cli.directory / "file.bin").read_bytes()
-    # Two round trips at least, and 512 kB at 10 Mbit/s.
+    # At least two round trips, and 512 kB at 10 Mbit/s.
     assert 1.4 < float(took) < 30
     fields = ["-e", "http.request.uri", "-e", "http.response.code", "-e", "tcp.checksum.status"]
     checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
@@ -188,7 +188,7 @@ def test_a_router_says_when_a_packet_has_lived_too_long(cli: Cli, program: Progr
     for answer, router in zip(said, ("10.64.0.3", "10.64.0.4"), strict=True):
         assert f"From {router} icmp_seq=1 Time to live exceeded" in answer.stdout
     assert "ttl=62" in whole
-    # The route has the way's MTU: the host's own stack says so before anything is sent.
+    # The route has the path MTU, so the host's own stack rejects the packet before it is sent.
     assert re.search(r"message too long, mtu[=:] ?1500", large.stdout + large.stderr)
 
 
@@ -210,10 +210,11 @@ def test_ping_crosses_a_circuit_between_routers(cli: Cli, program: Program) -> N
         large = ping("-c", "1", "-M", "do", "-s", "9000", code=1)
     for answer, router in zip(said, ("10.64.0.5", "10.64.0.6"), strict=True):
         assert f"From {router} icmp_seq=1 Time to live exceeded" in answer
-    # Both ways two Ethernets (1526 bytes), 32 + 2 cells, 5 ms, four times 1 us; one of ten is nearly on time.
+    # In each direction two Ethernets (1526 bytes), 32 + 2 cells, 5 ms, four times 1 us. At least one of ten
+    # pings is nearly on time.
     expected = 2 * (2 * 1526 * 8 / 1e9 + 34 * 424 / 149.76e6 + 5e-3 + 4e-6) * 1000
     assert expected - 0.001 < least < expected + 1
-    # The circuit could carry it, the Ethernets could not.
+    # The packet fits the circuit, but not the Ethernets.
     assert re.search(r"message too long, mtu[=:] ?1500", large.stdout + large.stderr)
 
 
@@ -226,12 +227,12 @@ def test_iperf3_fills_what_a_router_shapes(cli: Cli, program: Program) -> None:
         command = "iperf3 -J -t 3 -c $ENGPASS_ADDRESS_ARCHIVE"
         found = iperf3(program, BACKBONE, "office", command)
         links = json.loads(cli("watch", BACKBONE, "--once", "--json", "--interval", "0.05").stdout)["links"]
-    # 90 % of 1448 of 1696 bytes; the client counts a moment less than its data needed.
+    # 90 % of the line, with 1448 of 1696 bytes payload; the client's time is slightly too short.
     most = 0.9 * 149.76e6 * 1448 / 1696
     assert 0.3 * most < found["sum_received"]["bits_per_second"] < 1.05 * most
     (stream,) = found["streams"]
     assert stream["sender"]["min_rtt"] > 10_100
-    # Whatever is lost is lost by the router: the shaper leaves the video its cells.
+    # Only the router may drop packets, since the shaper leaves the video its cells.
     lost = {(link["from"], link["to"]) for link in links if link["lost"]}
     assert lost <= {("near", "west")}
 
@@ -250,7 +251,7 @@ def test_a_kernel_learns_the_path_mtu_from_a_router(cli: Cli, program: Program) 
 
     with up(cli, PATH_MTU, "--variant", "two-steps", "--limit", "1 s", "--capture", f"link.left={captured}"):
         assert "mtu 1500" in route(), "that of its own link"
-        # Without the flag routers cut, and the receiver gets all of it.
+        # Without the DF flag routers fragment, and the receiver gets the whole packet.
         assert "1480 bytes from 10.64.0.2" in ping("-M", "dont", "-s", "1472", code=0)
         said = [ping("-M", "do", "-s", size, code=1) for size in ("1472", "1372")]
         learned = route()
@@ -310,7 +311,7 @@ def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -
     ):
         said = tried(lambda: program("exec", PATH_MTU, "a", "--", sys.executable, "-c", send).stdout)
         large = program("exec", PATH_MTU, "a", "--", *ping, code=1)
-    # The handshake is small, and all data too long.
+    # The handshake fits, but all data segments are too long.
     assert said == "nothing\n"
     assert "100% packet loss" in large.stdout
     assert "From" not in large.stdout
@@ -318,7 +319,7 @@ def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -
 
 @pytest.mark.alone
 def test_declared_datagrams_are_cut_as_in_the_model(cli: Cli) -> None:
-    """Routers send no messages, and the sender discovers the path MTU."""
+    """Routers send no ICMP messages, and the sender discovers the path MTU."""
     change = {
         "traffic.datagrams.rate": "20 Mbit/s",
         "router.near.icmp": "false",

@@ -179,7 +179,7 @@ def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Pat
     file.write_text(text[: text.index("[traffic.probe]")] + text[text.index("[run]") :])
     said = cli("run", "two.toml", "--engine", "limit,simulate,measure")
     assert all(word in said.stdout for word in ("Engine", "simulate", "measure"))
-    assert "note: limit and simulate: `traffic.bulk.live` is left out" in said.stderr
+    assert "note: limit and simulate: `traffic.bulk.live` is ignored" in said.stderr
     assert "note: measure: TCP of host `a` is the kernel's own" in said.stderr
     cli("report", "last", "-o", "r.html")
     assert "measure" in (file.parent / "r.html").read_text()
@@ -187,19 +187,19 @@ def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Pat
 
 def test_the_engines_of_the_model_leave_a_probe_out_and_say_so(cli: Cli, file: Path) -> None:
     said = cli("run", "two.toml", "--engine", "limit,simulate", "--json")
-    assert "limit and simulate: traffic `probe` has no answer" in said.stderr
+    assert "limit and simulate: traffic `probe` has no result" in said.stderr
     for line in said.stdout.splitlines():
         outcome = outcomes.read(line)
         assert list(outcome.flows) == ["bulk", "paced"]
-        assert outcome.without == {"probe": "the model has no application that answers"}
+        assert outcome.without == {"probe": "the model has no application that answers requests"}
     assert "paced" in cli("limit", "two.toml").stdout
 
 
 def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
     often = ("--set", 'traffic.probe.every="10 us"')
     said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
-    assert "traffic `probe` is `request-response`, which only real hosts make" in said.stderr
-    assert "help: run it with `--engine measure` or `--engine emulate`, or take it out" in said.stderr
+    assert "traffic `probe` is `request-response`, which runs only on real hosts" in said.stderr
+    assert "help: run it with `--engine measure` or `--engine emulate`, or remove it" in said.stderr
 
 
 def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_namespace_that_is_not_there_is_named() -> None:
 def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
     # Nothing listens at that port, on the loopback of this machine.
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh -p"', 1))
-    assert "would be taken for an option" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
+    assert "has a name that starts with `-`" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh nobody.invalid"', 1))
     said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
     assert "host `a`: ssh nobody.invalid failed" in said or "`ssh` cannot be run" in said

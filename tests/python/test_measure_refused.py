@@ -36,7 +36,7 @@ rate = "1 Mbit/s"
 duration = "20 ms"
 """
 REAL = PLAIN.replace("[host.a]", '[host.a]\nreach = "local"').replace("[host.b]", '[host.b]\nreach = "local"')
-TOO_SMALL = "`message` is 8 B: agents number their datagrams, and the number does not fit"
+TOO_SMALL = "`message` is 8 B: agents put a header into the payload of each datagram"
 
 
 def test_check_says_it_where_the_file_speaks_of_real_hosts(cli: Cli) -> None:

@@ -40,9 +40,9 @@ def some() -> Report:
 
 
 def test_what_was_not_measured_says_why(some: Report) -> None:
-    assert some.gpus == GpuSection(not_measured="its step did not run")
+    assert some.gpus == GpuSection(not_measured="its step of the probe did not run")
     said = dict(facts(some))
-    assert said["GPUs"] == "not measured: its step did not run"
+    assert said["GPUs"] == "not measured: its step of the probe did not run"
     assert said["disk"].startswith("not measured: `/nowhere`")
     assert "ns to read" in said["clock"]
 

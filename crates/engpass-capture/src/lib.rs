@@ -125,7 +125,7 @@ impl<W: Write> File<W> {
     /// Ends the file early, with its present content.
     fn end_with_error(&mut self, error: &io::Error) {
         let (s, ms) = (self.last / 1_000_000_000_000, self.last / 1_000_000_000 % 1000);
-        let told = format!("{error}, when {s}.{ms:03} s of the network's time were over");
+        let told = format!("{error} at virtual time {s}.{ms:03} s");
         self.error.get_or_insert(io::Error::new(error.kind(), told));
     }
 

@@ -25,7 +25,7 @@ impl Point {
     pub fn find(text: &str, wanted: Option<Form>, topology: &Topology) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix("link.") else {
             return Err(format!(
-                "`{text}` is no link point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
+                "`{text}` is not a capture point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
             ));
         };
         let Some((link, node)) = named(rest, topology) else {
@@ -41,7 +41,7 @@ impl Point {
         let nodes = ends.ends.map(|end| topology.nodes[end].as_str());
         let Some(end) = nodes.iter().position(|known| *known == node) else {
             return Err(format!(
-                "`{node}` is no end of link `{}`\nhelp: it joins `{}` and `{}`",
+                "`{node}` is not an end of link `{}`\nhelp: it joins `{}` and `{}`",
                 ends.name, nodes[0], nodes[1]
             ));
         };
@@ -100,7 +100,7 @@ impl Form {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, form)| *form).ok_or_else(|| {
             let names = Self::NAMES.map(|(known, _)| format!("`{known}`")).join(", ");
-            format!("captures are not written as `{name}`\nhelp: use one of {names}")
+            format!("unknown capture format `{name}`\nhelp: use one of {names}")
         })
     }
 
@@ -159,7 +159,7 @@ impl Limit {
             Ok(BufferSize::Packets(packets)) => Ok(Self { packets, ..Self::NONE }),
             Ok(BufferSize::Bytes(bytes)) => Ok(Self { bytes, ..Self::NONE }),
             Err(_) => Err(format!(
-                "`{text}` bounds no capture\nhelp: write packets, bytes of the file, or a time: `1000 packets`, `20 MB`, `2 s`"
+                "`{text}` is not a limit of a capture\nhelp: give a number of packets, a file size, or a time: `1000 packets`, `20 MB`, `2 s`"
             )),
         }
     }

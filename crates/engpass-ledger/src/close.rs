@@ -61,7 +61,7 @@ impl Imbalance<'_> {
         let link = &self.topology.links[self.port / 2];
         let ends = [self.port % 2, 1 - self.port % 2].map(|end| &self.topology.nodes[link.ends[end]]);
         Err(Unbalanced(format!(
-            "the books of link `{}` ({} -> {}) do not balance: {what} by {}",
+            "the ledger of link `{}` ({} -> {}) does not balance: {what} by {}",
             link.name,
             ends[0],
             ends[1],

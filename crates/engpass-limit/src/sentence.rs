@@ -42,9 +42,9 @@ pub(super) fn sentence(
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
             match connection.segments_per_ack.round() as u64 {
-                0 | 1 => "one for every segment fills it".to_owned(),
-                2 => "one for every second segment fills it".to_owned(),
-                count => format!("one for every {count} segments fills it"),
+                0 | 1 => "one ACK for every segment fills the line".to_owned(),
+                2 => "one ACK for every second segment fills the line".to_owned(),
+                count => format!("one ACK for every {count} segments fills the line"),
             }
         }
         _ => reason,
@@ -85,7 +85,7 @@ pub(super) fn bound(
 ) -> String {
     let demand = flow.first();
     let late = match demand.span.late() {
-        late if late > 0.0 => format!("; it starts when {} of the counted time are over", per_cent(late)),
+        late if late > 0.0 => format!("; it starts after {} of the measured time", per_cent(late)),
         _ => String::new(),
     };
     let to = rate(bound);
@@ -163,13 +163,18 @@ fn reason(
         BottleneckKind::Link => format!("{} of the line", takers(topology, &bottleneck.others)),
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
-            let ahead = "; a window that is acknowledged after the end counts, too";
+            let ahead = "; a window that is acknowledged after the end also counts";
             if connection.certain {
                 // Acknowledgements that certainly arrive.
                 let segments = 1.0 / (connection.least_acks * 8.0 * connection.segment as f64);
-                format!("one for every {segments:.1} segments certainly comes and fills it{ahead}")
+                format!(
+                    "at least one ACK arrives for every {segments:.1} segments, and these fill the line{ahead}"
+                )
             } else {
-                format!("one for every window fills it{}", if demand.span.warm { ahead } else { "" })
+                format!(
+                    "one ACK for every window fills the line{}",
+                    if demand.span.warm { ahead } else { "" }
+                )
             }
         }
         BottleneckKind::Acknowledgements => format!("{} of the line", takers(topology, &bottleneck.others)),
@@ -187,10 +192,10 @@ fn reason(
             format!("it passes {} cells/s{share}{shared}", cells.floor())
         }
         BottleneckKind::TokenBucket if resources.capacities[first] > 0.0 => {
-            format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
+            format!("its token rate is {}{shared}", rate(resources.capacities[first]))
         }
-        BottleneckKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
-        BottleneckKind::Tunnel => "packets that are longer than its MTU are lost".to_owned(),
+        BottleneckKind::TokenBucket => "frames longer than its burst are dropped".to_owned(),
+        BottleneckKind::Tunnel => "packets longer than its MTU are dropped".to_owned(),
         BottleneckKind::SendingPath | BottleneckKind::ReceivingPath => {
             let (path, transfer) = data(bottleneck);
             let dma = transfer.then_dma.map_or(0.0, |dma| dma.ps() * demand.payload_bits / 8.0);
@@ -210,7 +215,7 @@ fn reason(
                 times => format!("{times} times"),
             };
             let all = byte_rate(resources.capacities[first]);
-            format!("`{}` moves every byte {times} over {all}{shared}", path.word())
+            format!("`{}` moves every byte {times} through memory of {all}{shared}", path.word())
         }
         BottleneckKind::SendingBus | BottleneckKind::ReceivingBus => {
             format!("DMA reaches {}{shared}", byte_rate(resources.capacities[first]))

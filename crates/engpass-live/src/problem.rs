@@ -48,10 +48,10 @@ impl ProtocolError {
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
         let (code, help) = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
-                (Code::NotPermitted, "run the agent as root or with the capability")
+                (Code::NotPermitted, "run the agent as root or with the required capability")
             }
             Some(libc::ENOPROTOOPT | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::ENOSYS) => {
-                (Code::NotSupported, "this kernel lacks it: leave the setting out")
+                (Code::NotSupported, "this kernel does not support it: remove the setting")
             }
             Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {
                 (Code::Unreachable, "check addresses and routes between the two hosts")

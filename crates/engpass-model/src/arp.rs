@@ -53,9 +53,19 @@ impl Arp {
     /// Adds an error for every invalid value.
     pub fn check(&self, errors: &mut RangeErrors) {
         errors.positive(&["lifetime"], self.lifetime, LONGEST);
-        errors.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
+        errors.between(
+            &["hold"],
+            self.hold,
+            (0, MOST_HELD),
+            "packets",
+            "more packets than a router can hold",
+        );
         errors.positive(&["retry"], self.retry, LONGEST);
-        let cause = if self.attempts == 0 { "it asks once at least" } else { "nobody asks so often" };
+        let cause = if self.attempts == 0 {
+            "a router sends at least one request"
+        } else {
+            "too many requests for one address"
+        };
         errors.between(&["attempts"], self.attempts, (1, 1000), "requests", cause);
     }
 }

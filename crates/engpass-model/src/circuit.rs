@@ -43,21 +43,25 @@ impl Circuit {
     /// Adds errors for values that are invalid regardless of other components.
     pub fn check(&self, errors: &mut RangeErrors) {
         if self.clp > 1 {
-            errors.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
+            errors.add(&["clp"], "CLP is one bit of the cell header", "give `0` or `1`");
         }
         if let Some(adaptive) = &self.adaptive {
             let mut own = RangeErrors::default();
             adaptive.check(&mut own);
             errors.under(&["adaptive"], own);
             if self.shaping.is_some() {
-                let cause = "the circuit has an `adaptive` pace, too, and a shaper has one pace";
-                errors.add(&["shaping"], cause, "take one of them out; `adaptive` has a `max`");
+                let cause = "the circuit also has `adaptive`, but a shaper has only one rate";
+                errors.add(
+                    &["shaping"],
+                    cause,
+                    "remove one of the two; `adaptive` has its own upper limit, `max`",
+                );
             }
         }
         let tags = |policing: &Policing| policing.action == PolicingAction::Tag;
         if self.clp == 1 && self.policing.as_ref().is_some_and(tags) {
             let cause = "all cells are sent with CLP = 1, so there is nothing to tag";
-            errors.add(&["policing", "action"], cause, "take `clp` out, or let the policer `discard`");
+            errors.add(&["policing", "action"], cause, "remove `clp`, or set `action = \"discard\"`");
         }
     }
 }

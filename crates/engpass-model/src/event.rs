@@ -57,7 +57,7 @@ impl Event {
         }
         let Some(duration) = duration else { return };
         let least = Duration(duration.0.div_ceil(MAX_CHANGES));
-        let cause = format!("in a run of {duration} that is more than {MAX_CHANGES} changes");
+        let cause = format!("it causes more than {MAX_CHANGES} changes in a run of {duration}");
         if self.every.is_some_and(|every| every.0 > 0 && every < least) {
             errors.add(&["every"], cause, format!("give at least {least}"));
         } else if let [(key, Some(up)), (_, Some(down))] = means

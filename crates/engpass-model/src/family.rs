@@ -90,7 +90,7 @@ macro_rules! family {
                         match <$name>::read(kind, empty) {
                             // The kind stands alone, without a table, so a missing key means that the kind needs one.
                             Some(Err(error)) => Err(E::custom(format!(
-                                "`{kind}` is not enough, {error}: give its keys, `{{ {kind} = {{ key = value }} }}`"))),
+                                "`{kind}` needs its own keys, {error}: write `{{ {kind} = {{ key = value }} }}`"))),
                             Some(read) => read,
                             None => Err(E::unknown_variant(kind, $name::KINDS)),
                         }

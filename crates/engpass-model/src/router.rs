@@ -57,8 +57,8 @@ impl Router {
         if let Some(limit) = self.input_queue
             && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
         {
-            let help = format!("give 1 packet or more, or {MAX_PACKET_BYTES} B or more");
-            errors.add(&["input_queue"], "the longest packet finds no room", help);
+            let help = format!("give at least 1 packet, or at least {MAX_PACKET_BYTES} B");
+            errors.add(&["input_queue"], "the longest packet does not fit", help);
         }
         self.queue.check_below(errors);
         self.ecmp.check_below(errors);

@@ -81,7 +81,7 @@ mod network {
 mod packet {
     pub(super) const DATAGRAM: f64 = 230.0;
     pub(super) const SEGMENT: f64 = 450.0;
-    /// Additional bytes of a packet on paths that part: it has an event behind each branching, and keeps its record until it arrives.
+    /// Additional bytes of a packet on paths that part: it has an event after each branching, and keeps its record until it arrives.
     pub(super) const PARTED: f64 = 430.0;
     /// A PDU, and a cell in a full queue where trains meet.
     pub(super) const PDU: f64 = 600.0;
@@ -251,7 +251,7 @@ struct Load {
     parted_surplus: f64,
 }
 
-/// A transmitter that a flow's data may use: `share` and `most` are its average and maximum share of the data, `depth` the number of legs before.
+/// A transmitter that a flow's data may use: `share` and `most` are its average and maximum share of the data, `depth` the number of path segments before.
 struct Passed {
     port: usize,
     share: f64,
@@ -437,7 +437,7 @@ impl Estimate<'_> {
         for Part { leg, from, to, most, .. } in spread::parts(self.testbed, topology, path, &self.choosers) {
             let (mut per_second, mtu) = coming.get(&from).copied().unwrap_or((0.0, path.mtu));
             per_second *= most;
-            // Routers fragment packets that are too long for the next leg, and only the receiver reassembles them.
+            // Routers fragment packets that are too long for the next path segment, and only the receiver reassembles them.
             let mtu = mtu.min(topology.mtu(leg));
             let fragments = Fragments::cut(&[UDP_HEADER_BYTES + payload], mtu);
             let whole: u64 = fragments.iter().map(|fragment| (IP_HEADER_BYTES + fragment) * 8).sum();

@@ -70,8 +70,8 @@ pub fn modelled<'a>(
 
 fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
     format!(
-        "traffic `{name}` is `{}`, which only real hosts make: {cause}\n\
-         help: run it with `--engine measure` or `--engine emulate`, or take it out in a variant of its own",
+        "traffic `{name}` is `{}`, which runs only on real hosts: {cause}\n\
+         help: run it with `--engine measure` or `--engine emulate`, or remove it from the testbed",
         traffic.kind()
     )
 }
@@ -84,8 +84,8 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
         let from_host = path.branches.iter().filter(|branch| branch.of.is_none()).count();
         if from_host > 1 && engine == Engine::Simulate {
             return Some(format!(
-                "the ways of traffic `{name}` to its receivers part at `{host}`, and a host sends to a group on one interface\n\
-                 help: join `{host}` by one link to a switch or router that leads to all receivers, or run it with `--engine emulate`"
+                "traffic `{name}` reaches its receivers over several interfaces of `{host}`, but a host sends to a group on one interface\n\
+                 help: connect `{host}` by one link to a switch or router that reaches all receivers, or run it with `--engine emulate`"
             ));
         }
         let ways: Vec<&[PathSegment]> = match &path.branches[..] {
@@ -96,8 +96,8 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
         let bond = legs.iter().find_map(|leg| topology.bond_at(topology.first_hop(*leg).from, *leg));
         if let Some(bond) = bond {
             return Some(format!(
-                "traffic `{name}` goes to a group, and on its way is bond `{}`, which the model does not take for groups\n\
-                 help: give the bond `up = false` in a variant of its own, or run it with `--engine emulate`",
+                "multicast traffic `{name}` crosses bond `{}`, which the model does not support\n\
+                 help: set `up = false` for the bond in a variant, or run it with `--engine emulate`",
                 topology.bonds[bond].name
             ));
         }
@@ -106,7 +106,7 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
         };
         let Some(PathSegment::Tunnel { tunnel, .. }) = legs.iter().find(chooses) else { return None };
         Some(format!(
-            "traffic `{name}` goes to a group, and routers choose on the way of tunnel `{}`, which the model does not take for groups\n\
+            "multicast traffic `{name}` crosses tunnel `{}`, whose routers choose among several paths, which the model does not support\n\
              help: give these routers `ecmp = \"first\"`, or run it with `--engine emulate`",
             topology.tunnels[*tunnel].name
         ))
@@ -138,16 +138,14 @@ pub fn left_out(testbed: &Testbed) -> Vec<String> {
     let live =
         testbed.traffic.iter().filter(|(_, traffic)| traffic.live().is_some_and(|live| !live.is_default()));
     let live = live.map(|(name, _)| {
-        format!("`traffic.{name}.live` is left out: it says how real hosts make the traffic")
+        format!("`traffic.{name}.live` is ignored: it applies only to traffic of real hosts")
     });
     let traffic = testbed.traffic.iter().filter_map(|(name, traffic)| {
         let cause = traffic.unmodelled()?;
-        Some(format!(
-            "traffic `{name}` has no answer, and what it takes of the links is not counted: {cause}"
-        ))
+        Some(format!("traffic `{name}` has no result, and its load on the links is not counted: {cause}"))
     });
     let precision = testbed.run.precision.map(|_| {
-        "`run.precision` is left out: a modelled run lasts for `duration`, and repeats show how it spreads"
+        "`run.precision` is ignored: a run of the model lasts for `duration`, and repeats show the spread"
             .to_owned()
     });
     live.chain(traffic).chain(precision).collect()

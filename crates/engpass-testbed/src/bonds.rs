@@ -46,18 +46,19 @@ impl Resolver<'_> {
             let (message, help) = if !matches!(this.lines[0].framing, Framing::Ethernet) {
                 (
                     format!("link `{b}` carries no Ethernet frames"),
-                    "a bond is of Ethernet links: give it a medium such as `ethernet-1g`".to_owned(),
+                    "a bond joins only Ethernet links: give this link a medium such as `ethernet-1g`"
+                        .to_owned(),
                 )
             } else if peer(member) != peer(first) {
                 let [one, other] = [first, member].map(|link| &self.nodes[peer(link)]);
                 (
                     format!("links `{a}` and `{b}` lead to `{one}` and `{other}`"),
-                    format!("let all links of the bond lead from `{}` to one node", config.node),
+                    format!("all links of a bond must connect `{}` to the same node", config.node),
                 )
             } else if (one.mtu, one.vlan) != (this.mtu, this.vlan) {
                 let said = if one.mtu == this.mtu { "`vlan`" } else { "`mtu`" };
                 (
-                    format!("links `{a}` and `{b}` have not the same {said}"),
+                    format!("links `{a}` and `{b}` differ in {said}"),
                     "a bond is one interface: give its links the same `mtu` and `vlan`".to_owned(),
                 )
             } else {
@@ -98,7 +99,7 @@ impl Resolver<'_> {
                 let message = format!("`{peer}` does not know which member of bond `{name}` is active");
                 let help = match self.kind(path.peer) {
                     NodeKind::Router(_) => {
-                        format!("put an Ethernet switch between, or take another `mode` than `{kind}`")
+                        format!("put an Ethernet switch between them, or use a `mode` other than `{kind}`")
                     }
                     _ => format!("give `{peer}` a bond of the same links with mode `{kind}`"),
                 };
@@ -118,15 +119,22 @@ impl Resolver<'_> {
         let is_differing = is_single && first_active(path) != first_active(other);
         let theirs = &other.name;
         let (message, is_mutual) = if sorted(path) != sorted(other) {
-            (format!("bonds `{name}` and `{theirs}` have some links in common, and not all"), true)
+            (format!("bonds `{name}` and `{theirs}` have some links in common, but not all"), true)
         } else if is_single && !other.config.mode.config().is_single() {
             (
-                format!("bond `{theirs}` sends on all members, and bond `{name}` hears one of them alone"),
+                format!(
+                    "bond `{theirs}` sends on all members, but bond `{name}` receives on only one of them"
+                ),
                 false,
             )
         } else if is_differing {
             let [one, two] = [path, other].map(|path| &self.links[first_active(path)].name);
-            (format!("bond `{name}` begins with link `{one}`, and bond `{theirs}` with link `{two}`"), true)
+            (
+                format!(
+                    "the first active member of bond `{name}` is link `{one}`, but that of bond `{theirs}` is link `{two}`"
+                ),
+                true,
+            )
         } else {
             return true;
         };
@@ -135,7 +143,7 @@ impl Resolver<'_> {
             // Already reported for the other bond.
             return false;
         }
-        let help = "let the bonds at both ends have the same links, and modes and a `primary` that go together, or take one out with `up = false`";
+        let help = "give the bonds at both ends the same links and matching `mode` and `primary`, or disable one of them with `up = false`";
         self.checker.report(&["bond", &name], Diagnostic::error("wrong-bond", message).help(help));
         false
     }
@@ -153,9 +161,10 @@ impl Resolver<'_> {
             return;
         }
         let (node, peer) = (&self.nodes[*node], &self.nodes[*peer]);
-        let message =
-            format!("packets from `{peer}` to `{node}` all take the first link of bond `{name}` in the file");
-        let help = format!("give `{peer}` a bond of the same links, too");
+        let message = format!(
+            "all packets from `{peer}` to `{node}` use only one link of bond `{name}`: the first one in the file"
+        );
+        let help = format!("give `{peer}` a bond of the same links as well");
         let found = Diagnostic::warning("one-sided-bond", message).help(help);
         self.checker.report_key(&["bond", name], found);
     }

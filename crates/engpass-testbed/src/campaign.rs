@@ -89,7 +89,8 @@ impl Refusals {
                 problem.severity = Severity::Warning;
                 let names: Vec<_> = refusing.iter().map(|variant| format!("`{}`", names[*variant])).collect();
                 let those = names.join(", ");
-                problem.message = format!("{} (in variant {those}, which cannot be run so)", problem.message);
+                problem.message =
+                    format!("{} (in variant {those}, which cannot run with this value)", problem.message);
             }
         }
     }

@@ -117,7 +117,8 @@ fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &ReportedValues, li
             "link `{}` has an MTU of {} B, and link `{}` at the same Ethernet switch `{name}` one of {} B",
             other.name, other.mtu, first.name, first.mtu
         );
-        let help = "a switch does not cut frames: give all its links one `mtu`, or make it a router";
+        let help =
+            "a switch does not fragment frames: give all its links the same `mtu`, or make it a router";
         let diagnostic = Diagnostic::error("mtu-mismatch", message).help(help);
         checker.report(&["link", &other.name, "mtu"], diagnostic);
     }

@@ -54,7 +54,7 @@ impl Resolver<'_> {
         for (key, host) in [("from", from), ("to", to)] {
             if !self.links.iter().any(|link| link.ends.contains(&host) && link.medium.is_atm()) {
                 let host = &self.nodes[host];
-                let message = format!("{what} needs an ATM link at `{host}`, and there is none");
+                let message = format!("{what} needs an ATM link at `{host}`, but there is none");
                 let help =
                     format!("give one of the links of `{host}` an ATM medium, such as `medium = \"oc-3c\"`");
                 self.checker
@@ -76,10 +76,10 @@ impl Resolver<'_> {
         {
             let router = &self.nodes[router];
             let message = format!("{what} cannot pass router `{router}`: cells end there");
-            let help = format!("let one circuit end at `{router}` and another begin there");
+            let help = format!("use one circuit that ends at `{router}` and another that begins there");
             return self.checker.report(path, Diagnostic::error("not-atm", message).help(help));
         }
-        let message = format!("{what} cannot cross {}: no ATM there", counted_links(&others));
+        let message = format!("{what} cannot cross {}: a circuit needs ATM", counted_links(&others));
         let help = "give the links of a circuit an ATM medium, such as `medium = \"oc-3c\"`";
         self.checker.report(path, Diagnostic::error("not-atm", message).help(help));
     }
@@ -93,7 +93,7 @@ impl Resolver<'_> {
         let relay = self.graph.path(from, to, |_| true, |_| true).and_then(|route| {
             let relay = route[1..].iter().map(|hop| hop.from).find(|node| self.is_host(*node))?;
             Some(format!(
-                "the way leads through host `{}`, and hosts do not forward: put a switch or a router there",
+                "the path leads through host `{}`, but hosts do not forward packets: put a switch or a router there",
                 self.nodes[relay]
             ))
         });

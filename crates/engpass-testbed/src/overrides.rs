@@ -39,7 +39,7 @@ pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings
 
 /// Returns the error for a path that is no dotted key.
 pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
-    let message = format!("`{}` is no path: {cause}", tree::shortened(path));
+    let message = format!("`{}` is not a valid path: {cause}", tree::shortened(path));
     Diagnostic::error("bad-path", message).at(key).help("a path is a dotted key: `traffic.stream.message`")
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Findings) -> Vec
 /// Reports a change of `run.repeats` or `run.seed`, which apply to all points.
 pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, found: &mut Findings) {
     if path.len() == 2 && path[0] == "run" && (path[1] == "repeats" || path[1] == "seed") {
-        let message = format!("{who} cannot change `run.{}`: it holds for all points", path[1]);
+        let message = format!("{who} cannot change `run.{}`: it is the same for all points", path[1]);
         let help = format!("set it in `[run]` or with `--set run.{}=…`", path[1]);
         found.push(Diagnostic::error("not-allowed", message).path(path).at(key).help(help));
     }
@@ -113,7 +113,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     let first = path[0].as_str();
     if !TOP.contains(&first) {
         let message =
-            format!("`{}` leads nowhere: there is no `{}`", path::join(path), tree::shortened(first));
+            format!("unknown path `{}`: there is no `{}`", path::join(path), tree::shortened(first));
         return Err(unknown(message, suggestion(first, "a path begins with", TOP)));
     }
     if FAMILIES.contains(&first) || first == "variant" {
@@ -148,7 +148,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
             Value::Table(inner) => table = Arc::make_mut(inner),
             _ => {
                 let message = format!(
-                    "`{}` leads nowhere: `{}` is {what}",
+                    "unknown path `{}`: `{}` is {what}",
                     path::join(path),
                     path::join(&path[..=depth])
                 );

@@ -78,7 +78,7 @@ impl Resolver<'_> {
             "router `{router}` drops segments of traffic `{traffic}` that are longer than {mtu} B and sends no ICMP message: packets have up to {longest} B"
         );
         let help = format!(
-            "let the router send one, `icmp = true`, or give the sender segments that fit: `tcp = {{ mss = \"{} B\" }}`",
+            "set `icmp = true` for the router, or use segments that fit: `tcp = {{ mss = \"{} B\" }}`",
             mtu - HEADERS
         );
         let found = Diagnostic::warning("black-hole", message).help(help);

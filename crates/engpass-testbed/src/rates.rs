@@ -60,17 +60,18 @@ pub(crate) fn pace(
     let basis = wanted.counts.unwrap_or(Basis::Line);
     match try_cell_pace(wanted.rate, basis, line_rate, slot) {
         Err(TooFine) => {
-            let message = format!("`{written}` cannot be spaced exactly on link `{}`", link.name);
+            let message = format!("`{written}` has no exact cell spacing on link `{}`", link.name);
             complain("out-of-range", message, "use fewer digits".into())
         }
         Ok(None) => Some(None),
         Ok(Some(pace)) if wanted.bounded && !pace.is_at_least(slot) => {
             let (asked, most) = (per_second(pace), per_second(slot));
-            let message = format!("`{written}` is {asked} cells/s, and link `{}` carries {most}", link.name);
+            let message =
+                format!("`{written}` is {asked} cells/s, but link `{}` carries at most {most}", link.name);
             complain("out-of-range", message, "give at most `100 %`".into())
         }
         Ok(Some(pace)) if pace.after(1) > LONGEST_GAP => {
-            let message = format!("`{written}` is less than a cell an hour");
+            let message = format!("`{written}` is less than one cell per hour");
             complain("out-of-range", message, "give a higher rate".into())
         }
         Ok(Some(pace)) => Some(Some(pace)),
@@ -89,9 +90,9 @@ fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     let three = [
         reading(Basis::Line, "line", "bits of the line, physical framing included"),
         reading(Basis::Cells, "cells", "bits of whole cells, 53 bytes each"),
-        reading(Basis::Payload, "payload", "bits of what cells carry, 48 bytes each"),
+        reading(Basis::Payload, "payload", "bits of the cell payload, 48 bytes each"),
     ];
-    format!("say it in the value, or with `counts = \"line\"` in the table\n{}", three.join("\n"))
+    format!("add the word to the value, or set `counts = \"line\"` in the table\n{}", three.join("\n"))
 }
 
 /// Formats a pace as whole cells per second.

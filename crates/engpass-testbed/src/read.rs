@@ -196,7 +196,7 @@ fn top_help(key: &str, node: &Node) -> Option<String> {
 
 /// Returns the error for a value of the wrong type.
 pub(crate) fn wrong_type(path: &[impl AsRef<str>], node: &Node, needed: &str) -> Diagnostic {
-    let message = format!("{} cannot stand here", node.what());
+    let message = format!("{} is not allowed here", node.what());
     Diagnostic::error("wrong-type", message).path(path).at(&node.origin).help(format!("write {needed}"))
 }
 
@@ -207,11 +207,11 @@ pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
     }
     let hidden = name.chars().find(|c| is_hidden(*c))?;
     let message = format!(
-        "the name `{}` of a {what} contains U+{:04X}, which is not shown and can change how a line looks",
+        "the name `{}` of a {what} contains U+{:04X}, an invisible character that can change how text is displayed",
         visible(name),
         u32::from(hidden)
     );
-    Some(Diagnostic::error("bad-value", message).help("take that character out"))
+    Some(Diagnostic::error("bad-value", message).help("remove that character"))
 }
 
 fn text(key: &str, entry: &Entry, found: &mut Findings) -> Option<String> {

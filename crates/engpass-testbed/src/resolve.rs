@@ -211,8 +211,8 @@ impl Resolver<'_> {
         };
         let route = route?;
         if circuit.policing.is_some() && route.len() == 1 {
-            let message = format!("circuit `{name}` enters no switch that could police it");
-            let help = "take `policing` out, or put a switch between its ends";
+            let message = format!("circuit `{name}` crosses no switch that could police it");
+            let help = "remove `policing`, or put a switch between its ends";
             self.checker.report_key(
                 &["circuit", name, "policing"],
                 Diagnostic::warning("no-effect", message).help(help),
@@ -388,10 +388,11 @@ impl Resolver<'_> {
         let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
         let (count, last) = (routers.len(), &self.nodes[*last]);
         let who = if is_only_way && traffic.receivers().len() < 2 { "packets" } else { "some packets" };
-        let message = format!("{who} of traffic `{name}` have a TTL of {ttl} and end at router `{last}`");
+        let message =
+            format!("{who} of traffic `{name}` have a TTL of {ttl} and are dropped at router `{last}`");
         let routers =
             if count == 1 { "there is 1 router".into() } else { format!("there are {count} routers") };
-        let help = format!("{routers} on the way: give at least `ttl = {}`", count + 1);
+        let help = format!("{routers} on the path: give at least `ttl = {}`", count + 1);
         self.checker
             .report(&["traffic", name, "ttl"], Diagnostic::warning("ttl-exceeded", message).help(help));
     }
@@ -441,9 +442,10 @@ impl Resolver<'_> {
             let legs = self.ways.path_over(circuit, from, to);
             if legs.is_none() && self.whole && !self.unknown_circuits() {
                 let (a, b) = (&self.nodes[from], &self.nodes[to]);
-                let message = format!("no way from `{a}` to `{b}` leads over circuit `{named}`");
-                let help =
-                    format!("take `circuit` out for the shortest way, or join the ends of `{named}` to it");
+                let message = format!("no path from `{a}` to `{b}` uses circuit `{named}`");
+                let help = format!(
+                    "remove `circuit` to use the shortest path, or connect the ends of `{named}` to that path"
+                );
                 self.checker.report(
                     &["traffic", name, "circuit"],
                     Diagnostic::error("wrong-circuit", message).help(help),

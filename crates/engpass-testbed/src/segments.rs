@@ -24,8 +24,8 @@ impl Resolver<'_> {
             let own: Vec<usize> =
                 (0..self.links.len()).filter(|link| self.ethernet_to(*link, node).is_some()).collect();
             if own.is_empty() && self.whole {
-                let message = format!("router `{name}` has no Ethernet link, and asks for addresses on none");
-                let help = "take `arp` out, or give a link of it an Ethernet medium, such as `ethernet-1g`";
+                let message = format!("router `{name}` has no Ethernet link, so it sends no ARP requests");
+                let help = "remove `arp`, or give one of its links an Ethernet medium, such as `ethernet-1g`";
                 let warning = Diagnostic::warning("no-effect", message).help(help);
                 self.checker.report_key(&["router", name, "arp"], warning);
             }
@@ -39,11 +39,11 @@ impl Resolver<'_> {
                 let bond = self.bonds.iter().flatten().find(|bond| bond.links.iter().any(is_on_segment));
                 if let Some(bond) = bond {
                     let message = format!(
-                        "router `{name}` asks for addresses on link `{}`, and bond `{}` is on the same Ethernet segment: the model does not send ARP over bonds",
+                        "router `{name}` uses ARP on link `{}`, but bond `{}` is on the same Ethernet segment: the model does not send ARP over bonds",
                         self.links[link].name, bond.name
                     );
                     let help = format!(
-                        "take `arp` out of `{name}`, or give the bond `up = false`, each in a variant of its own"
+                        "remove `arp` from `{name}`, or set `up = false` for the bond; use two variants to run both"
                     );
                     let error = Diagnostic::error("wrong-bond", message).help(help);
                     self.checker.report_key(&["router", name, "arp"], error);

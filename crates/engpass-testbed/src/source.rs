@@ -34,7 +34,8 @@ impl Source {
             Err(error) => {
                 let byte = bytes[error.valid_up_to()];
                 let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-                let message = format!("this is no text: byte 0x{byte:02x} in line {line} is no UTF-8");
+                let message =
+                    format!("the file is not UTF-8 text: byte 0x{byte:02x} in line {line} is invalid");
                 let found = Diagnostic::error("not-utf8", message)
                     .help("a testbed is a TOML file, saved as UTF-8; is this the right file?");
                 Err(Diagnostics::new(&source, found))
@@ -58,18 +59,19 @@ pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
     let signs = text.bytes().filter(|byte| b"\n,=[{.".contains(byte)).count();
     (signs > MAX_SIGNS).then(|| {
         let (about, most) = (grouped(signs / 2), grouped(MAX_SIGNS / 2));
-        let message = format!("the text has about {about} lines or values, and a testbed at most {most}");
+        let message =
+            format!("the text has about {about} lines or values, but a testbed may have at most {most}");
         Diagnostic::error("too-large", message)
-            .help("is this the right file? A testbed describes, it holds no data")
+            .help("is this the right file? A testbed file describes a network, it holds no data")
     })
 }
 
 /// Returns an error if a text of this length is too large.
 pub(crate) fn too_large(bytes: usize) -> Option<Diagnostic> {
     (bytes > MAX_TEXT).then(|| {
-        let message = format!("the text has {bytes} bytes, and a testbed at most {MAX_TEXT}");
+        let message = format!("the text has {bytes} bytes, but a testbed may have at most {MAX_TEXT}");
         Diagnostic::error("too-large", message)
-            .help("is this the right file? A testbed describes, it holds no data")
+            .help("is this the right file? A testbed file describes a network, it holds no data")
     })
 }
 

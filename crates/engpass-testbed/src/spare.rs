@@ -90,12 +90,12 @@ impl Resolver<'_> {
             let first = first.map(|leg| self.leg_name(leg));
             let (reason, help) = match &first {
                 Some(first) => (
-                    format!("{first} is as short, and comes first"),
-                    format!("make {first} a member, or put the links of the bond before it"),
+                    format!("{first} is equally short and comes first"),
+                    format!("make {first} a member, or declare the links of the bond before it"),
                 ),
                 None => (
-                    "no traffic has a shortest way over its links".into(),
-                    "let traffic cross its links, or take it out".into(),
+                    "no shortest path of any traffic uses its links".into(),
+                    "send traffic over its links, or remove it".into(),
                 ),
             };
             let message = format!("bond `{name}` carries nothing: {reason}");
@@ -125,9 +125,9 @@ impl Resolver<'_> {
             {
                 let (name, [a, b]) = (path.name.clone(), path.ends.map(|end| &self.nodes[end]));
                 let message = format!(
-                    "tunnel `{name}` carries nothing: no traffic has a shortest way from `{a}` to `{b}` or back"
+                    "tunnel `{name}` carries nothing: no shortest path of any traffic leads from `{a}` to `{b}` or back"
                 );
-                let help = "let it end at routers that traffic crosses, or take it out";
+                let help = "choose routers that traffic crosses as its ends, or remove it";
                 let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
                 self.checker.report_key(&["tunnel", &name], found);
             }
@@ -137,9 +137,9 @@ impl Resolver<'_> {
     fn spare_leg(&mut self, node: NodeId, leg: PathSegment, first: PathSegment) {
         let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
         let message = format!(
-            "{spare} is spare: router `{router}` sends nothing on it, because its `ecmp` is `first`, and {first} is as short and comes first"
+            "{spare} is unused: router `{router}` sends nothing on it, because its `ecmp` is `first` and {first} is equally short and comes first"
         );
-        let help = "take `ecmp` out: a hash then lets flows share the ways";
+        let help = "remove `ecmp`: then a hash distributes the flows over the paths";
         let subject = spare.clone();
         let found = Diagnostic::warning("spare-link", message).help(help).only_if_at_every_point(&subject);
         self.checker.report(&["router", router, "ecmp"], found);
@@ -162,8 +162,8 @@ impl Resolver<'_> {
     fn policy_without_choice(&mut self, node: NodeId) {
         let router = &self.nodes[node];
         let message =
-            format!("`ecmp` changes nothing: no traffic has several equally short ways at router `{router}`");
-        let help = "take it out, or add a second way that is as short";
+            format!("`ecmp` has no effect: no traffic has several equally short paths at router `{router}`");
+        let help = "remove it, or add a second path of the same length";
         let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
         self.checker.report_key(&["router", router, "ecmp"], found);
     }
@@ -182,21 +182,19 @@ impl Resolver<'_> {
         for EventPath { name, link, .. } in events {
             let link_name = &self.links[*link].name;
             if !crossed.contains(link) {
-                let message =
-                    format!("event `{name}` changes nothing: no traffic crosses link `{link_name}`");
+                let message = format!("event `{name}` has no effect: no traffic crosses link `{link_name}`");
                 let help = match crossed.first() {
                     Some(crossed) => {
                         format!("name a link that traffic crosses, such as `{}`", self.links[*crossed].name)
                     }
-                    None => "let traffic cross it: all of it is carried by ATM links".into(),
+                    None => "send traffic over it: all traffic uses ATM links".into(),
                 };
                 let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
                 self.checker.report(&["event", name, "target"], found);
             } else if !downs.contains(link) {
-                let message =
-                    format!("event `{name}` changes nothing: no event takes link `{link_name}` down");
+                let message = format!("event `{name}` has no effect: no event takes link `{link_name}` down");
                 let help = format!(
-                    "add an event with `target = \"{link_name}\"` and `change = \"down\"`, or take this one out"
+                    "add an event with `target = \"{link_name}\"` and `change = \"down\"`, or remove this one"
                 );
                 let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("up");
                 self.checker.report(&["event", name, "change"], found);

@@ -148,7 +148,7 @@ fn values(node: &Node, faults: &mut Findings) -> Vec<Node> {
         Value::List(nodes) => list(node, nodes, faults),
         Value::Table(table) => range(node, table, faults),
         _ => {
-            faults.push(impossible(&node.origin, format!("{} is no sweep", node.what()), FORMS));
+            faults.push(impossible(&node.origin, format!("{} is not a sweep", node.what()), FORMS));
             Vec::new()
         }
     }
@@ -156,17 +156,21 @@ fn values(node: &Node, faults: &mut Findings) -> Vec<Node> {
 
 fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
     if nodes.is_empty() {
-        faults.push(impossible(&node.origin, "an empty list sweeps over nothing", FORMS));
+        faults.push(impossible(&node.origin, "the list of values is empty", FORMS));
     }
     let mut seen = BTreeSet::new();
     let mut values: Vec<(&Node, Option<Amount>)> = Vec::new();
     for item in nodes {
         let text = item.text();
         if matches!(item.value, Value::List(_) | Value::Table(_)) {
-            faults.push(impossible(&item.origin, format!("{} is no single value", item.what()), FORMS));
+            faults.push(impossible(&item.origin, format!("{} is not a single value", item.what()), FORMS));
         } else if !seen.insert(text.clone()) {
-            let message = format!("`{}` stands in the list twice", crate::tree::shortened(&text));
-            faults.push(impossible(&item.origin, message, "keep one of them; `run.repeats` repeats points"));
+            let message = format!("`{}` is in the list twice", crate::tree::shortened(&text));
+            faults.push(impossible(
+                &item.origin,
+                message,
+                "keep one of them; to repeat points, use `run.repeats`",
+            ));
         } else {
             values.push((item, Amount::parse(&text)));
         }
@@ -188,7 +192,7 @@ fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
 fn mixed(place: &Node, one: &str, other: &str) -> Diagnostic {
     let name = |unit: &str| if unit.is_empty() { "no unit".to_string() } else { format!("`{unit}`") };
     let message = format!("one sweep cannot mix values in {} and in {}", name(one), name(other));
-    impossible(&place.origin, message, "give all its values one kind of unit")
+    impossible(&place.origin, message, "use one kind of unit for all values of a sweep")
 }
 
 /// A quantity of a range and its node.
@@ -221,7 +225,7 @@ fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
         let node = &table.get(key)?.node;
         let amount = Amount::parse(&node.text());
         if amount.is_none() {
-            let message = format!("{} is no quantity that can be counted", node.what());
+            let message = format!("{} is not a quantity", node.what());
             faults.push(impossible(&node.origin, message, FORMS));
         }
         Some(Bound { amount: amount?, node })
@@ -279,7 +283,7 @@ fn ends<'a>(
     if from.amount.steps > to.amount.steps {
         let (first, last) = (from.node.text(), to.node.text());
         let message = format!("the range begins at `{first}`, after its end `{last}`");
-        let help = "exchange `from` and `to`; the order of points changes no result";
+        let help = "swap `from` and `to`; the order of points does not affect the results";
         faults.push(impossible(&from.node.origin, message, help));
     }
     Some((from, to))
@@ -290,14 +294,14 @@ fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findi
     let place = &step.node.origin;
     let step = step.amount.steps;
     if step == 0 {
-        faults.push(impossible(place, "a step of zero never ends", "give a step above zero"));
+        faults.push(impossible(place, "with a step of zero, the range never ends", "give a step above zero"));
         return None;
     }
     let (from, to) = ends?;
     let count = (to.steps - from.steps) / step + 1;
     if count > MAX_VALUES {
-        let message = format!("the range has {count} values, and an axis at most {MAX_VALUES}");
-        faults.push(impossible(place, message, "take a larger step"));
+        let message = format!("the range has {count} values, but an axis may have at most {MAX_VALUES}");
+        faults.push(impossible(place, message, "use a larger step"));
         return None;
     }
     Some((0..count).map(|index| from.steps + index * step).collect())
@@ -317,7 +321,7 @@ fn geometric(
         wrong("a range with a factor cannot begin at zero");
     }
     let Some((digits, scale)) = decimal(&factor.text()) else {
-        wrong("the factor is no plain number");
+        wrong("the factor is not a plain number");
         return None;
     };
     let Some(one) = 10i128.checked_pow(scale as u32) else {
@@ -325,7 +329,7 @@ fn geometric(
         return None;
     };
     if digits <= one {
-        wrong("a factor of one or less never gets to the end");
+        wrong("with a factor of one or less, the range never ends");
         return None;
     }
     let (from, to) = ends.filter(|(from, _)| from.steps > 0)?;
@@ -369,8 +373,11 @@ pub(crate) fn too_many(
     factors.push(counted(u64::from(repeats), "repeat"));
     let points =
         points.map_or_else(|| "too many points to count".into(), |points| format!("{points} points"));
-    let message = format!("{points}, and without `--yes` at most {allowed}: {}", factors.join(" × "));
-    let help = "take fewer values or repeats, or allow it with `--yes`";
+    let message = format!(
+        "{points}, more than the {allowed} that are allowed without `--yes`: {}",
+        factors.join(" × ")
+    );
+    let help = "use fewer values or repeats, or allow it with `--yes`";
     let found = Diagnostic::error("too-many-points", message).help(help);
     Some(match place {
         Some(place) => found.at(place),
@@ -387,11 +394,11 @@ pub(crate) fn overruled(axes: &[Swept], variant: &str, changes: &[Override]) -> 
     let swept = |change: &&Override| axes.iter().any(|axis| axis.path == change.path);
     let warn = |change: &Override| {
         let path: Arc<str> = crate::path::join(&change.path).into();
-        let message = format!("variant `{variant}` sets `{path}`, and the sweep replaces it at every point");
+        let message = format!("variant `{variant}` sets `{path}`, but the sweep replaces it at every point");
         Diagnostic::warning("overruled", message)
             .path(&change.path)
             .at(&change.key)
-            .help("take it out of the variant or out of the sweep")
+            .help("remove it from the variant or from the sweep")
     };
     changes.iter().filter(swept).map(warn).collect()
 }

@@ -126,8 +126,9 @@ impl Resolver<'_> {
             return Some(());
         };
         let (count, last) = (between.len(), &self.nodes[*last]);
-        let message =
-            format!("outer packets of tunnel `{name}` have a TTL of {ttl} and end at router `{last}`");
+        let message = format!(
+            "outer packets of tunnel `{name}` have a TTL of {ttl} and are dropped at router `{last}`"
+        );
         let routers = if count == 1 { "is 1 router".into() } else { format!("are {count} routers") };
         let help = format!("there {routers} between its ends: give at least `ttl = {}`", count + 1);
         let found = Diagnostic::warning("ttl-exceeded", message).help(help);
@@ -162,7 +163,7 @@ impl Resolver<'_> {
     fn no_room(&mut self, name: &str, (narrow, leg): (u64, PathSegment), added: u64) {
         let on = self.leg_name(leg);
         let message = format!(
-            "the headers of tunnel `{name}` take {added} B, and {on} takes packets of {narrow} B: IPv4 needs {MIN_MTU} B beside them"
+            "tunnel `{name}` adds {added} B of headers, but {on} has an MTU of {narrow} B: less than the {MIN_MTU} B that IPv4 needs are left"
         );
         let help = format!(
             "give {on} an `mtu` of at least {} B, or let the tunnel fragment outer packets, `fragment = \"outer\"`",
@@ -174,12 +175,12 @@ impl Resolver<'_> {
     fn fragments_both(&mut self, name: &str, (mtu, most): (u64, u64), leg: PathSegment) {
         let on = self.leg_name(leg);
         let message = format!(
-            "tunnel `{name}` takes packets of {mtu} B, and {on} is too narrow for them with their headers: outer packets are fragmented"
+            "tunnel `{name}` accepts packets of {mtu} B, which exceed the MTU of {on} with the outer headers: outer packets are fragmented"
         );
         let help = if most >= MIN_MTU {
-            format!("give at most {most} B, or take `mtu` out; or say `fragment = \"outer\"`")
+            format!("give at most {most} B, or remove `mtu`, or set `fragment = \"outer\"`")
         } else {
-            "say `fragment = \"outer\"`".into()
+            "set `fragment = \"outer\"`".into()
         };
         self.checker.report(&["tunnel", name, "mtu"], Diagnostic::warning("tunnel-mtu", message).help(help));
     }
@@ -195,14 +196,13 @@ impl Resolver<'_> {
             if !is_said {
                 continue;
             }
-            let message = format!(
-                "`{key}` changes nothing: no outer packet of tunnel `{name}` is too long for its way"
-            );
+            let message =
+                format!("`{key}` has no effect: no outer packet of tunnel `{name}` is too long for its path");
             let help = if key == "fragment" {
-                format!("take it out, or take `mtu` out, so that packets longer than {most} B enter")
+                format!("remove it, or remove `mtu`, so that packets longer than {most} B enter")
             } else {
                 format!(
-                    "take it out, or let packets longer than {most} B enter: `fragment = \"outer\"` without `mtu`"
+                    "remove it, or allow packets longer than {most} B: `fragment = \"outer\"` without `mtu`"
                 )
             };
             let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
@@ -212,10 +212,10 @@ impl Resolver<'_> {
 
     fn has_no_room_for_fragments(&mut self, name: &str, narrow: u64) {
         let message = format!(
-            "no fragmented packet of tunnel `{name}` is ever put together: the fragments of one are longer than {narrow} B together"
+            "no fragmented packet of tunnel `{name}` can be reassembled: the fragments of one packet are longer than {narrow} B in total"
         );
         let usual = Reassembly::default().memory;
-        let help = format!("give room for several packets, or take it out: the default is {usual}");
+        let help = format!("give memory for several packets, or remove it: the default is {usual}");
         let found = Diagnostic::warning("reassembly-memory", message).help(help);
         self.checker.report(&["tunnel", name, "reassembly", "memory"], found);
     }
@@ -223,9 +223,8 @@ impl Resolver<'_> {
     fn carries_nothing(&mut self, name: &str, carrier: usize, [from, to]: [NodeId; 2]) {
         let over = self.draft.tunnels.get_index(carrier).map_or("", |(name, _)| name);
         let (a, b) = (&self.nodes[from], &self.nodes[to]);
-        let message =
-            format!("the way of tunnel `{name}` from `{a}` to `{b}` does not lead through tunnel `{over}`");
-        let help = format!("let `{over}` end at two routers on that way, or take `over` out");
+        let message = format!("the path of tunnel `{name}` from `{a}` to `{b}` does not use tunnel `{over}`");
+        let help = format!("choose two routers on that path as the ends of `{over}`, or remove `over`");
         self.checker.report(&["tunnel", name, "over"], Diagnostic::error("wrong-tunnel", message).help(help));
     }
 }

@@ -409,6 +409,8 @@ fn a_text_of_millions_of_values_is_refused_before_it_is_read() {
     {
         let found = load(&source(&text), &[], None).expect_err("it is no testbed");
         assert_eq!(found.list()[0].code, "too-large");
-        assert!(found.list()[0].message.contains("lines or values, and a testbed at most 1,048,576"));
+        assert!(
+            found.list()[0].message.contains("lines or values, but a testbed may have at most 1,048,576")
+        );
     }
 }

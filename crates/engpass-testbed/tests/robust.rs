@@ -18,7 +18,7 @@ fn survives(text: &str, set: &[(String, String)]) {
                 let warned = campaign.warnings().render(false);
                 if let Err(found) = campaign.point(variant, &all_first) {
                     // Allowed only for a `--set` value that other variants accept.
-                    assert!(warned.contains("cannot be run so"), "a checked point fails: {found}");
+                    assert!(warned.contains("cannot run with this value"), "a checked point fails: {found}");
                 }
             }
             campaign.warnings().render(true);

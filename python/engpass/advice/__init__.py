@@ -1,4 +1,4 @@
-"""Advice: what to change at a point, each change simulated before it is named.
+"""Advice: changes of the testbed that help at a point; each is simulated before it is named.
 
 Adding a kind: write `advice/NAME.py` with a function `propose`, and add it to `KINDS`.
 """
@@ -60,7 +60,7 @@ KINDS: tuple[Kind, ...] = (
 """All kinds; among equal gains of equal cost the earlier one comes first."""
 
 NAMED = 8
-"""Other flows that one change names, at most."""
+"""Most other flows that the text of a change names."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Effect:
 
     @property
     def harmed(self) -> bool:
-        """Whether one of them is notably worse, and the flow then lacks it."""
+        """Whether one of them is notably worse and then no longer meets the needs of the flow."""
         return self.needs.harmed(self.before, self.after)
 
     @property
     def cost(self) -> float:
-        """How much of its score the flow loses."""
+        """Score that the flow loses; negative if it gains."""
         return self.needs.score(self.before) - self.needs.score(self.after)
 
     @property
@@ -135,29 +135,29 @@ class Change:
 
     @property
     def score(self) -> float:
-        """How well the flow is served with it."""
+        """Score of the flow with the change."""
         return self.own.needs.score(self.own.after)
 
     @property
     def gain(self) -> float:
-        """By how much the flow is served better."""
+        """Score that the flow gains."""
         return -self.own.cost
 
     @property
     def price(self) -> float:
-        """How much of their scores other flows lose by it, all together; less than nothing if they gain."""
+        """Score that all other flows lose together; negative if they gain."""
         return round(math.fsum(other.cost for other in self.others), 2)
 
     @property
     def trades(self) -> bool:
-        """Whether it harms this flow or another one."""
+        """Whether the change harms this flow or another one."""
         return any(effect.harmed for effect in (self.own, *self.others))
 
     @property
     def text(self) -> str:
         """The change with its gain and its costs: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
         declining = [other for other in self.others if other.declines]
-        # If not all have room, the flows that lose most come first.
+        # If there are too many, the flows that lose most come first.
         if len(declining) > NAMED:
             declining.sort(key=lambda other: -other.cost)
         costs = [f"`{other.flow}`: {other.text}" for other in declining[:NAMED]]
@@ -180,7 +180,7 @@ class Change:
 
 
 def told(change: Change) -> list[Effect]:
-    """The effects on the flow and on others; of many others on those that gain or lose most."""
+    """The effects on the flow and on other flows; of many others, only those that gain or lose most."""
     if len(change.others) <= NAMED:
         return [change.own, *change.others]
     most = sorted(change.others, key=lambda other: -abs(other.cost))[:NAMED]
@@ -208,9 +208,9 @@ class Advice:
     trades: tuple[Change, ...]
     """Changes that help the flow and harm another one, or the flow itself in another way."""
     tried: tuple[str, ...]
-    """Every change that was simulated, in words."""
+    """A text for every change that was simulated."""
     runs: int
-    """Simulated runs that it took."""
+    """Number of simulated runs."""
 
 
 def advise(
@@ -236,7 +236,7 @@ def advise(
     except _engpass.Interrupted:
         raise KeyboardInterrupt from None
     finally:
-        # However we leave, no thread goes on.
+        # Stop all threads, also after an error or Ctrl-C.
         bench.interrupt.set()
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
@@ -273,8 +273,8 @@ _Flows = Sequence[Mapping[str, Served]]
 def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _Result:
     """Try the steps of a proposal until they no longer help.
 
-    Found are the first of the steps that help about the most, and the first of those among them that harm no
-    flow.
+    The result has the first step that helps about as much as the best one, and the same among the steps that
+    harm no flow.
     """
     tried: list[Candidate] = []
     best: Change | None = None
@@ -300,7 +300,7 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
 
 
 def _beats(score: float, other: float) -> bool:
-    # Anything beats nothing: ask also for a share of the limit.
+    # Without this floor any gain would beat a score of 0.
     return score > other + LEAST * max(other, 0.1)
 
 
@@ -328,10 +328,9 @@ def _helps(at: Situation, before: _Flows, after: _Flows) -> bool:
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
-    """The best first; among about equal ones the cheaper, then the better for other flows, then the prompter.
+    """Sort changes by score; among about equal ones by cost, then by price for other flows, then by delay.
 
-    Other hardware stands behind what can be set, if the best of that makes up for half of the score that is
-    `missing`.
+    Changes of hardware come last if the best other change gains at least half of the `missing` score.
     """
     hardware = _ordered([change for change in changes if change.cost is Cost.HARDWARE])
     settings = _ordered([change for change in changes if change.cost is not Cost.HARDWARE])

@@ -1,4 +1,4 @@
-"""Address resolution: routers that hold more packets, know addresses for longer, or ask at other times."""
+"""Address resolution: routers that hold more packets, keep addresses longer, or retry at other intervals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from engpass.explain.situation import HOLD_FULL, NO_REPLY, Situation
 from engpass.settings import Amount, join
 
 HOLDS = (3, 101, 1000)
-"""Packets that a router holds for a neighbour: as Linux did before 3.3, as it does today, and more."""
+"""Packets that a router holds for a neighbour: as in Linux before 3.3, as in Linux today, and more."""
 
 LIFETIME = Amount(Decimal(240), "min")
-"""For how long routers of Cisco know an address."""
+"""Default lifetime of an address in Cisco routers."""
 
 RETRY = Amount(Decimal(100), "ms")
-"""Ten times as often as RFC 1122 wants: at most one request in a second."""
+"""Ten times as often as RFC 1122 recommends, which is at most one request per second."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """A larger hold and a longer lifetime where packets are lost; another retry where none is answered."""
+    """A larger hold and a longer lifetime if packets are lost; another retry time if requests fail."""
     full = [drop.place.node for drop in at.lost_at(HOLD_FULL)]
     unanswered = [drop.place.node for drop in at.lost_at(NO_REPLY)]
     for router in dict.fromkeys((*full, *unanswered)):
@@ -34,7 +34,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if _is_less(at, router, "lifetime", LIFETIME):
             yield _set(router, "lifetime", LIFETIME, f"let router `{router}` know addresses for {LIFETIME}")
         if router in unanswered:
-            # Too seldom for a station that comes back, or too soon for an answer that is on its way.
+            # Retries are too rare for a station that comes back, or too early for a reply on its way.
             retry = at.settings.amount("router", router, "arp", "retry")
             if _is_less(at, router, "retry", RETRY) and retry is not None:
                 retry = retry.times(10)
@@ -46,7 +46,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _is_less(at: Situation, router: str, key: str, than: Amount) -> bool:
-    """Whether a time of a router is shorter."""
+    """Whether an ARP time of a router is shorter than `than`, or not set."""
     now = at.settings.amount("router", router, "arp", key)
     return now is None or now.in_base()[0] < than.in_base()[0]
 

@@ -1,4 +1,4 @@
-"""What a kind of advice is: it looks at a situation and proposes changes; simulation judges them."""
+"""The types of advice: a kind looks at a situation and proposes changes, which are then simulated."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engpass.explain.situation import Situation
 from engpass.settings import Amount, join
 
 PATIENCE = 2
-"""Steps of a search that may bring nothing before it ends: a burst fits whole or not at all."""
+"""Steps without gain after which a search ends: one may be too small, since a burst fits whole or not."""
 
 DOUBLINGS = 8
-"""Steps of a doubling search at most: a factor of 256."""
+"""Most steps of a doubling search, which is a factor of 256."""
 
 
 class Cost(enum.IntEnum):
-    """What a change takes; among equal gains the cheaper one comes first."""
+    """What a change requires; among equal gains the cheaper change comes first."""
 
     SETTING = 0
     APPLICATION = 1
@@ -27,7 +27,7 @@ class Cost(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A change: in words, and as values for paths as `--set` takes them."""
+    """A change: its text, and pairs of path and value as for `--set`."""
 
     say: str
     set: tuple[tuple[str, str], ...]
@@ -35,13 +35,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One or more steps of one change, tried in their order as long as they help."""
+    """Steps of one change, tried in order as long as they help."""
 
     kind: str
     cost: Cost
     steps: tuple[Candidate, ...]
     patience: int = PATIENCE
-    """Steps that may bring nothing before no more are tried."""
+    """Steps without gain after which no more are tried."""
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]
@@ -58,7 +58,7 @@ def doubling(
     factor: Decimal | int = 2,
     steps: int = DOUBLINGS,
 ) -> Iterator[Proposal]:
-    """A value multiplied again and again, `words` with `{}` for it; nothing where there is no value."""
+    """Propose to multiply a value repeatedly; `{}` in `words` is the new value. Nothing without a value."""
     if amount is None or not amount.number:
         return
     made = []
@@ -71,7 +71,7 @@ def doubling(
 def others(
     kind: str, cost: Cost, path: Sequence[str], known: Sequence[str], now: object, words: str
 ) -> Iterator[Proposal]:
-    """Every other value of a list, each a change of its own."""
+    """Propose every other value of a list, each as a separate change."""
     current = next(iter(now), None) if isinstance(now, dict) else now
     for value in known:
         if value != current:

@@ -1,4 +1,4 @@
-"""Bonds: another mode where one member is full beside another, and a monitor that looks more often."""
+"""Bonds: another mode if one member is full and another spare, and a shorter monitoring interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BY_PORTS = '{ hash = { layers = "layer-3+4" } }'
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """A hash of the ports, turns in place of a hash, a hash in place of turns, and a shorter interval."""
+    """Propose a hash of ports, round-robin in place of a hash, the reverse, and a shorter interval."""
     crowded = any(hop.idle < FULL for hop in at.hops)
     for bond in _crossed(at):
         members = [hop for hop in at.hops if hop.start == bond.node and hop.link in bond.links]
@@ -40,7 +40,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _crossed(at: Situation) -> list[Bond]:
-    """The bonds that the flow leaves a node by; those of hosts where it comes back, too."""
+    """The bonds on links of the flow's path, at either end of a link."""
     links = {hop.link for hop in at.hops}
     return [bond for bond in at.bonds if links.intersection(bond.links)]
 

@@ -1,4 +1,4 @@
-"""Larger queues where the flow loses what arrives in bursts."""
+"""Larger queues, if they drop packets that arrive in bursts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the buffer of each port or router that loses; in a steady overload it only fills later."""
+    """Double the buffer of each port or router that drops; a steady overload would fill any buffer."""
     if at.overload:
         return
     for node in dict.fromkeys(drop.place.node for drop in at.lost_at(INPUT_FULL)):

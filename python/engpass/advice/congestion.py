@@ -1,4 +1,4 @@
-"""Another congestion control where losses keep the window small."""
+"""Another congestion control, if the congestion window limits the sender or packets are lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FALLBACK = ("reno", "cubic", "bbr", "dctcp")
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Every other control, if the window is what the sender waits for."""
+    """Propose every other congestion control of the catalogue."""
     path = tcp_path(at, at.ends[0], "congestion") if at.tcp else None
     waits = at.idle("congestion window") + at.idle("retransmission timer")
     if path is None or (waits < 0.005 and not at.own_drops):

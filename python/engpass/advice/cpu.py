@@ -1,4 +1,4 @@
-"""Where a CPU is the bottleneck: fewer, larger packets, larger writes, or a faster CPU."""
+"""For a bottleneck in a CPU: fewer and larger packets, larger writes, or a faster CPU."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from engpass.explain.situation import Situation
 from engpass.limiter import CPUS, limiting_kind
 from engpass.settings import Amount, join
 
-# Where neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
+# Defaults if neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
 _MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the message, the MTU; halve what the host's CPU needs."""
+    """Double the message or the MTU, or halve the CPU time that the host needs."""
     if at.idle("CPU") < 0.005 and not _limited_by_host(at):
         return
     message = at.settings.amount("traffic", at.flow, "message")
@@ -38,7 +38,7 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
     amounts = [at.settings.amount(*place, "mtu") or _MTU[place[0]] for place in places]
     if not amounts:
         return
-    # All links of the way together: the smallest decides.
+    # Raise all links of the path together, since the smallest MTU decides.
     smallest = min(amounts, key=lambda amount: amount.number)
     steps = []
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Shorter queues where the flow waits: another discipline, a smaller buffer or NIC memory, precedence."""
+"""Shorter queues on the path of a flow: another discipline, a smaller buffer or NIC memory, or priority."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from engpass.explain.situation import FULL, Hop, Situation
 from engpass.settings import join
 
 _VOICE = "5"
-"""The class of voice: IEEE 802.1Q, annex I."""
+"""Priority of voice: IEEE 802.1Q, annex I."""
 
 _OTHERS = 3
-"""Other senders of TCP whose congestion control is tried, at most."""
+"""Most other TCP flows whose congestion control is changed."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Control the queues in front of full lines and where the flow loses, if it waits in queues."""
+    """Change the queues of full lines and those that drop packets, if the flow waits in queues."""
     if not at.needs.waits(at.served):
         return
     yield from _nic(at)
@@ -30,7 +30,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _nic(at: Situation) -> Iterator[Proposal]:
-    """A smaller memory of the sender's NIC, if the line behind it is full."""
+    """Halve the NIC memory of the sender, if its line is full."""
     if at.hops and at.hops[0].idle < FULL:
         host = at.hops[0].start
         path = ("host", host, "nic_buffer")
@@ -78,7 +78,7 @@ def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
 
 
 def _modest(at: Situation, other: str) -> Iterator[Proposal]:
-    """A congestion control of another sender that does not fill the queue."""
+    """Propose BBR for another TCP flow, since BBR does not fill the queue."""
     path = ("traffic", other, "tcp", "congestion")
     if at.settings.kind("traffic", other) == "tcp-stream" and at.settings.get(*path) != "bbr":
         words = f"use `bbr` as congestion control of `{other}`"

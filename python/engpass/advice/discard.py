@@ -1,4 +1,4 @@
-"""Another discard policy or queue discipline where the flow loses."""
+"""Another discard policy or queue discipline for the queues that drop packets of the flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engpass.explain.situation import Situation
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Every other one of the catalogue; the core refuses those that need settings of their own."""
+    """Propose every other one of the catalogue; the core rejects those with required settings."""
     for node, end in ports.losing(at):
         if ports.is_atm(at, node):
             now = at.settings.get("switch", node, "discard")

@@ -1,4 +1,4 @@
-"""Another choice among equally short ways: where a line is full beside one that is spare, or has failed."""
+"""Another ECMP policy, if a line is full beside a spare one, or a line has failed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engpass.source import Toml
 from engpass.types.outcome import Place
 
 SEEDS = 8
-"""Seeds of a hash that are tried: 0, 1 and so on."""
+"""Number of hash seeds to try, from 0 on."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """A policy, turns in place of a hash, a hash in place of turns, and other seeds of a hash."""
+    """Propose a hash, round-robin in place of a hash, a hash in place of round-robin, and other seeds."""
     routers = dict.fromkeys(hop.start for hop in at.hops if at.policy(hop.start))
     crowded = any(hop.idle < FULL for hop in at.hops)
     for router in routers:
@@ -37,7 +37,7 @@ def _one(at: Situation, router: str, kind: str, words: str) -> Proposal:
 
 
 def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, str]:
-    """A policy of a router with the weights that it has, as a value for its path."""
+    """Path and value of a router's policy, which keeps the weights of the present one."""
     given = at.settings.get("router", router, "ecmp")
     inner = table_of(next(iter(given.values()))) if isinstance(given, dict) and given else {}
     kept = inner if kind in table_of(given) else {key: inner[key] for key in ("weights",) if key in inner}
@@ -46,7 +46,7 @@ def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, s
 
 
 def _seeds(at: Situation, router: str) -> Proposal:
-    """Other seeds, all of them: which one helps is chance."""
+    """Propose other seeds; all are tried, since it is chance which one helps."""
     given = at.settings.get("router", router, "ecmp")
     inner = table_of(given).get("hash")
     now = table_of(inner).get("seed", 0)
@@ -60,7 +60,7 @@ def _seeds(at: Situation, router: str) -> Proposal:
 
 
 def _failover(at: Situation) -> Iterator[Proposal]:
-    """A choice at the routers that see the failure: TCP needs it on the way back, too."""
+    """Propose a hash at the routers next to a failed line; TCP also needs it for its acknowledgments."""
     for drop in at.lost_at(DOWN):
         ends = [drop.place.node, *([drop.place.to] if at.tcp and drop.place.to else [])]
         routers = [node for node in ends if at.policy(node) == "first"]
@@ -73,7 +73,7 @@ def _failover(at: Situation) -> Iterator[Proposal]:
 
 
 def _has_another(at: Situation, place: Place) -> bool:
-    """Whether packets could leave the node in front of a line by another one, that leads on and not back."""
+    """Whether the node before a line has another line that leads forward."""
     before = {hop.start for hop in (*at.hops, *at.back) if hop.end == place.node}
     lines = [side for side in at.books.values() if side.start == place.node and side.link != place.link]
     return any(side.end == place.to or (at.is_switch(side.end) and side.end not in before) for side in lines)

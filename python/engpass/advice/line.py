@@ -1,4 +1,4 @@
-"""A faster line where one is full, or a faster one before it where the way up to it is."""
+"""A faster line in place of a full one, or of one before it that limits it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engpass.settings import Path, join
 _LEAST = 0.005
 
 FULL = 0.02
-"""A line that is idle for less than this share of the time is full."""
+"""A line is full if it is idle for less than this share of the time."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """The next media of the same family, or twice the rate, of the line that is full."""
+    """Propose faster media of the same family or a higher rate, no bit errors, or faster routers."""
     for hop in at.hops:
         if _holds_back(at, hop):
             yield from _faster(at, hop)
@@ -71,5 +71,5 @@ def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
 
 
 def _stem(medium: str) -> str:
-    """What media of one family share: `oc` of `oc-3c`, `ethernet` of `ethernet-10g`."""
+    """The family of a medium: `oc` of `oc-3c`, `ethernet` of `ethernet-10g`."""
     return re.split(r"-\d", medium, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""Where a host's memory or I/O bus is the bottleneck: ways of the data with less work, a faster machine."""
+"""For a bottleneck in a host's memory or I/O bus: data paths with less work, or faster hardware."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engpass.settings import Amount, join
 _LEAST = 0.005
 _STEPS = 4
 _OTHERS = 3
-"""Other flows of a host whose ways are tried, at most."""
+"""Most other flows of a host whose data paths are changed."""
 
 _LESS = {
     "one-copy": ("one-copy-pipelined", "zero-copy"),
@@ -24,9 +24,9 @@ _LESS = {
     "ktls": ("ktls-sendfile",),
     "gpu-pageable": ("gpu-pinned",),
 }
-"""By the way of now: those on which a byte needs less, of equal rows of docs/copies.md one.
+"""For the present data path: the paths with less work per byte. Of equal rows in docs/copies.md it has one.
 
-What encrypts goes on to.
+A path that encrypts is replaced only by another one that encrypts.
 """
 
 _HOW = {
@@ -41,7 +41,7 @@ _HOW = {
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """At each end that may hold the flow back: another way, the cache, faster memory, copies, bus."""
+    """For each end that may limit the flow: another data path, the cache, faster memory, copies or bus."""
     for host, side in zip(at.ends, ("send", "receive"), strict=True):
         memory, bus = (at.settings.get("host", host, key) for key in ("memory", "io_bus"))
         if not isinstance(memory, Mapping) and not isinstance(bus, Mapping):
@@ -49,7 +49,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if not _holds_back(at, side):
             continue
         yield from _ways(at, host, at.flow, at.kind, side)
-        # What another flow leaves of the same memory and bus is this one's.
+        # Other flows of the host share memory and bus: less work for them leaves more for this flow.
         for flow, kind, other_side in at.beside(host)[:_OTHERS]:
             yield from _ways(at, host, flow, kind, other_side)
         if isinstance(memory, Mapping):
@@ -62,7 +62,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _holds_back(at: Situation, side: str) -> bool:
-    """Whether the host at that end limits the flow: by itself, or by its CPU, which does the copies."""
+    """Whether the host at this end may limit the flow, also by its CPU, which does the copies."""
     if (limits_sender if side == "send" else limits_receiver)(at.limited):
         return True
     if side == "send":
@@ -84,7 +84,7 @@ def _ways(at: Situation, host: str, flow: str, kind: str, side: str) -> Iterator
 
 
 def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
-    """Buffers that stay in the cache, copies that do not read first what they overwrite."""
+    """Propose buffers that fit into the cache, and copies that do not read lines before overwriting them."""
     cache = memory.get("cache")
     size = cache.get("size") if isinstance(cache, Mapping) else None
     held, used = _bytes(size), _bytes(memory.get("working_set"))
@@ -99,7 +99,7 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
 
 
 def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
-    """Memory some times as fast, and with it copies as far as it is what bounds them; or copies alone."""
+    """Propose faster memory, together with the operations that it bounds; or faster copies alone."""
     transfers = 3 if memory.get("write_allocate") is True else 2
     most = _bytes(memory.get("bandwidth"))
     bound = ["bandwidth"]

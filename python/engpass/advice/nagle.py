@@ -1,4 +1,4 @@
-"""Small segments that wait for acknowledgements: Nagle's rule, or acknowledgements that are delayed."""
+"""Small segments that wait for acknowledgments: no Nagle algorithm, or no delayed acknowledgments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Switch the rule off, or acknowledge every segment."""
+    """Propose to switch Nagle's algorithm off, or to acknowledge every segment."""
     if not at.tcp or at.idle("Nagle") + at.idle("silly window avoidance") + at.idle("send buffer") < 0.005:
         return
     start, end = at.ends

@@ -1,4 +1,4 @@
-"""Path MTU: a router that says which packets are too long, or segments that fit from the start."""
+"""Path MTU: routers that report too long packets by ICMP, or segments that fit from the start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEADERS_BYTES = 40
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Messages of the routers that drop segments as too long; a smaller MSS of the sender."""
+    """Switch on ICMP at routers that drop too long segments, or lower the MSS of the sender."""
     routers = list(dict.fromkeys(drop.place.node for drop in at.lost_at(TOO_BIG)))
     if not at.tcp or not routers:
         return

@@ -1,4 +1,4 @@
-"""The queue behind a loss: where its settings stand, and what it looks like with others."""
+"""The queues that drop packets: the paths of their settings, and other values for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engpass.source import Toml
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
 QUEUED = (*ROOM, "early drop", "codel", "exceeds token bucket burst")
-"""Causes of losses in a queue: those that a larger one may mend, and all."""
+"""Causes of drops in a queue: those that a larger queue may prevent, and all of them."""
 
 HALF = Decimal("0.5")
 
@@ -21,7 +21,7 @@ _FAMILY = "queue discipline"
 _DEFAULT = "drop-tail"
 
 _AGREED = "token-bucket"
-"""The discipline that enforces an agreed rate: its user cannot drop it for another one."""
+"""The discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
 
 
 @dataclass(frozen=True)
@@ -34,27 +34,27 @@ class Queue:
 
     @property
     def limit(self) -> str:
-        """How much it holds, as written: given or the default of its kind."""
+        """The limit of the queue as text: as given, or the default of its kind."""
         given = self.settings.get("limit")
         key = kinds().get(self.kind, {}).get("limit")
         return str(given or (key and key.default) or "")
 
     def with_limit(self, limit: str) -> str:
-        """The value of its path with another limit, as an inline table."""
+        """The value for `path` with another limit, as an inline table."""
         inner = {**self.settings, "limit": limit}
         pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in inner.items())
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
 def with_limit(kind: str, limit: object) -> str:
-    """Another discipline with the limit that was given, if it has one: only one thing is changed."""
+    """The value for another discipline; it keeps the given limit if it has one, so only the kind changes."""
     if limit is None or "limit" not in kinds().get(kind, {}):
         return kind
     return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
 
 
 def complete(kind: str) -> bool:
-    """Whether a discipline is one without any further setting."""
+    """Whether a discipline has no required settings."""
     return not any(key.required for key in kinds().get(kind, {}).values())
 
 
@@ -64,7 +64,7 @@ def kinds() -> dict[str, dict[str, Key]]:
 
 
 def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
-    """The ports whose queues lose datagrams of the flow, node and neighbour, the worst first."""
+    """The ports, as node and neighbour, whose queues drop datagrams of the flow, the worst first."""
     places = (drop.place for drop in at.own_drops if drop.cause in causes)
     ports = ((place.node, place.to) for place in places if place.to is not None)
     return list(dict.fromkeys(port for port in ports if at.is_switch(port[0])))
@@ -76,7 +76,7 @@ def is_atm(at: Situation, node: str) -> bool:
 
 
 def queue(at: Situation, node: str, end: str) -> Queue:
-    """The discipline of the port of a packet node towards its neighbour."""
+    """The queue discipline of a switch or router for packets, at its port to a neighbour."""
     family = "switch" if node in at.settings.names("switch") else "router"
     path: tuple[str, ...] = (family, node, "queue")
     given = None
@@ -91,7 +91,7 @@ def queue(at: Situation, node: str, end: str) -> Queue:
 
 
 def keeps_rates(at: Situation, step: Candidate) -> bool:
-    """Whether a change leaves every token bucket a token bucket."""
+    """Whether a change keeps every token bucket."""
     changes = [(split(path), value) for path, value in step.set]
     return all(
         _read(path, read_value(value)).kind == _AGREED
@@ -109,7 +109,7 @@ def _read(path: tuple[str, ...], given: Toml | None) -> Queue:
 
 
 def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
-    """Every other discipline for the port of a packet node, if it needs no settings of its own."""
+    """Every other queue discipline without required settings, for a port as in `queue`."""
     current = queue(at, node, end)
     limit = current.settings.get("limit")
     for kind in kinds():
@@ -119,7 +119,7 @@ def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
 
 
 def halved(limit: str) -> Iterator[str]:
-    """A limit half as large, and again, in whole packets and bytes."""
+    """Halve a limit repeatedly, in whole packets and bytes, while each part is at least 1."""
     amounts = [Amount.read(part) for part in limit.split(",")]
     while amounts:
         halves = [Amount(amount.number * HALF // 1, amount.unit) for amount in amounts if amount is not None]
@@ -130,7 +130,7 @@ def halved(limit: str) -> Iterator[str]:
 
 
 def doubled(limit: str) -> Iterator[str]:
-    """A limit twice as large, and again: `1000 packets, 256 KiB` counts both."""
+    """Double a limit repeatedly; in `1000 packets, 256 KiB` both parts."""
     amounts = [Amount.read(part) for part in limit.split(",")]
     while all(amount is not None for amount in amounts):
         amounts = [amount.times(2) if amount else None for amount in amounts]

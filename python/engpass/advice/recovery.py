@@ -1,4 +1,4 @@
-"""Loss recovery that need not wait for the retransmission timer, or a timer that waits less."""
+"""Loss recovery that does not wait for the retransmission timer, or a shorter timer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FALLBACK = ("new-reno", "sack", "rack-tlp")
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """SACK, RACK and the others at both ends; half the least timeout, or twice where it expires too early."""
+    """Propose other loss recoveries at both ends, and a shorter or longer minimum retransmission timeout."""
     if not at.tcp:
         return
     lossy = bool(at.own_drops) or at.timeouts > 0
@@ -30,7 +30,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             continue
         sets = {join(path): value}
         if (far := tcp_path(at, end, "recovery")) is not None:
-            # The receiver must offer what the sender is to use.
+            # The receiver must also support the recovery of the sender.
             sets[join(far)] = value
         step = Candidate(f"recover from losses by `{value}`", tuple(sets.items()))
         yield Proposal("recovery", Cost.SETTING, (step,))

@@ -1,4 +1,4 @@
-"""A sender that keeps to what the tightest line has left: shaped cells, or a paced application."""
+"""Limits the sender to the free rate of the tightest line: shapes its cells, or paces its application."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engpass.explain.situation import Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
-"""The share of a rate that leaves room for a burst: our choice, tried by simulation like every change."""
+"""Factor that leaves room for a burst below a rate: our choice, simulated like every change."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
@@ -58,7 +58,7 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     path = join(("circuit", circuit, "shaping"))
     free_part = "the pace" if share > 0.9995 else f"the free {say.percent(share)}"
     words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
-    # Then a little below: what is left to the last cell has no room for a burst beside it.
+    # The second step is slightly lower: a line that is full to the last cell has no room for bursts.
     lower = math.floor(rate * _BELOW)
     steps = (
         Candidate(words, ((path, f"{rate} cells/s"),)),
@@ -68,11 +68,11 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
 
 
 def crossed(at: Situation) -> str | None:
-    """A circuit on the way of the flow, in the direction in which it is shaped."""
+    """The circuit on the path of the flow, if it is shaped in the direction of the flow."""
     nodes = [hop.start for hop in at.hops[:1]] + [hop.end for hop in at.hops]
     for circuit in at.topology.circuits:
         route = circuit.route
-        # A host's own circuit may be another one over the same links.
+        # A circuit between two hosts may belong to other traffic over the same links.
         between = at.is_switch(circuit.from_) or at.is_switch(circuit.to)
         if between and any(nodes[begin : begin + len(route)] == route for begin in range(len(nodes))):
             return circuit.name
@@ -80,7 +80,7 @@ def crossed(at: Situation) -> str | None:
 
 
 def circuit_of(at: Situation) -> str | None:
-    """The circuit from end to end that the flow takes, in the direction in which it is shaped."""
+    """The end-to-end circuit of the flow, if it is shaped in the direction of the flow."""
     named = at.settings.get("traffic", at.flow, "circuit")
     for circuit in at.topology.circuits:
         wanted = circuit.name == named if named else (circuit.from_, circuit.to) == at.ends
@@ -90,7 +90,7 @@ def circuit_of(at: Situation) -> str | None:
 
 
 def free(at: Situation) -> tuple[Hop, float] | None:
-    """The hop with the least room for the flow and the share of its line that others leave, by the limit."""
+    """The hop with the fewest free cells, and the share of its line that other flows leave, by `limit`."""
     found = []
     for hop in at.hops:
         side = direction(at.limits, hop.link, hop.start)
@@ -101,7 +101,7 @@ def free(at: Situation) -> tuple[Hop, float] | None:
 
 
 def _measured(at: Situation) -> float:
-    """Seconds in which an outcome counts."""
+    """Seconds in the measurement window of a run."""
 
     def seconds(key: str) -> float:
         amount = Amount.read(at.settings.get("run", key))

@@ -1,4 +1,4 @@
-"""Larger socket buffers and NIC memory where one of them holds the sender back or loses."""
+"""Larger socket buffers and NIC memory, if one of them limits the sender or drops packets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST = 0.005
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """The receive buffer of TCP or UDP, the send buffer, the NIC's memory."""
+    """Double the receive buffer of TCP or UDP, the send buffer, or the NIC's memory."""
     start, end = at.ends
     if at.tcp and at.idle("receive window") + at.idle("silly window avoidance") >= _LEAST:
         yield from _larger(at, end, "receive_buffer", f"raise the TCP receive buffer of `{end}` to {{}}")
@@ -31,7 +31,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def tcp_path(at: Situation, host: str, key: str) -> tuple[str, ...] | None:
-    """Where the catalogue keeps a parameter of TCP: at the host or at the traffic."""
+    """The path of a TCP parameter in the catalogue, at the host or at the traffic; `None` if unknown."""
     for family, name in (("host", host), ("traffic", at.flow)):
         known = at.settings.keys(family, name)
         if f"tcp.{key}" in known or "tcp" in known:
@@ -46,10 +46,10 @@ def _larger(at: Situation, host: str, key: str, words: str) -> Iterator[Proposal
     given = at.settings.amount(*path)
     trip = at.round_trip or 0.0
     if given is None and at.goodput > 0 and trip > 0:
-        # What is in flight now: the window that the profile brings is about that.
+        # The file has no value: start from the bytes in flight, which are about the window of the profile.
         given = Amount(Decimal(max(1, math.ceil(at.goodput * trip / 8))), "B")
     for proposal in doubling("sockets", Cost.SETTING, path, given, words):
-        # A window above 64 KiB must be scaled; the receiver offers it, the sender agrees.
+        # A window above 64 KiB needs window scaling, which both ends must support.
         yield Proposal(
             proposal.kind, proposal.cost, tuple(_scaled(at, step, path) for step in proposal.steps)
         )

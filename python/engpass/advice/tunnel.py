@@ -1,4 +1,4 @@
-"""Tunnels: one that fragments what it would drop, and memory for fragments at its ends."""
+"""Tunnels: fragmentation instead of drops, and more memory for reassembly at the ends."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engpass.explain.situation import NO_MEMORY, TOO_BIG, Situation
 from engpass.settings import join
 
 MEMORY = "64 MiB"
-"""Memory for fragments: those of a second at 500 Mbit/s."""
+"""Memory for reassembly: it holds the fragments of one second at 500 Mbit/s."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Fragments for tunnels that drop packets; memory for those whose ends have no more."""
+    """Let tunnels fragment packets that they drop; give more memory to ends that run out of it."""
     refusing = {drop.place.node for drop in at.lost_at(TOO_BIG)}
     full = {drop.place.node for drop in at.lost_at(NO_MEMORY)}
     for tunnel in at.topology.tunnels:

@@ -1,7 +1,7 @@
 """Claims: the statements of a study as data, checked on the outcomes that Engpass obtains.
 
-A claims file names checks of a small vocabulary (`engpass.claims.checks`) and gives them arguments; nothing
-in it is executed.
+A claims file selects checks from a fixed list (`engpass.claims.checks`) and gives them arguments; nothing in
+it is executed.
 """
 
 from engpass.claims.curves import Campaign

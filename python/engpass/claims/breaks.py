@@ -1,4 +1,4 @@
-"""The rule for `breaks`: a quantity changes by at most a factor of two, or a mechanism is removed."""
+"""The rule for `breaks` of a claim: change a quantity by at most a factor of two, or remove a mechanism."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REMOVES = {
     "path_mtu": ("known", "path MTU discovery"),
     "up": ("false", "a tunnel or a bond"),
 }
-"""Keys, by their last part, that stand for a mechanism: the value that removes it, and its name."""
+"""Mechanisms by the last part of their key: the value that removes each, and its name."""
 
 
 def check_break(text: str, spec: CampaignSpec, measure: Measure, key: str, value: str) -> str | None:
@@ -81,7 +81,7 @@ def _number(value: Toml | None) -> tuple[Decimal, str] | None:
 
 
 def _axes(text: str, spec: CampaignSpec) -> list[str]:
-    """Swept paths of a campaign, of the file and its own; a path that the campaign sets is not swept."""
+    """Paths that the file or the campaign sweeps, without those that the campaign sets to one value."""
     import tomllib
 
     given = dict(spec.set)
@@ -92,7 +92,7 @@ def _axes(text: str, spec: CampaignSpec) -> list[str]:
 
 
 def _plain(pairs: Sequence[tuple[str, str]], variant: str) -> list[tuple[str, str]]:
-    """Overrides as paths of the testbed, without the sweeps and the values of other variants."""
+    """Overrides as paths of the testbed, without sweeps and without values of other variants."""
     plain = []
     for key, value in pairs:
         path = split(key)

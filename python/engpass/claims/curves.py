@@ -1,4 +1,4 @@
-"""Curves: a quantity of one flow, of all together, or of a link, over the swept values of a campaign."""
+"""Curves: a quantity of a flow, of all flows together, or of a link, over the swept values of a campaign."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, SweptValue
 
 @dataclass(frozen=True)
 class Sample:
-    """One swept value, as a number in base units and as written, and the mean of the repeats."""
+    """One point of a curve: the swept value in base units and as written, and the quantity there."""
 
     x: float
     text: str
@@ -32,7 +32,7 @@ class Curve:
     unit: str
 
     def between(self, low: float | None, high: float | None) -> Curve:
-        """The samples from `low` to `high`, both included; no bound where `None`. Raises `NoDataError`."""
+        """The samples from `low` to `high`, both included; `None` is no bound. Raises `NoDataError`."""
         kept = tuple(s for s in self.samples if (low is None or s.x >= low) and (high is None or s.x <= high))
         if not kept:
             raise NoDataError("no point in this range")
@@ -46,7 +46,7 @@ class Curve:
         raise NoDataError("no point at this value")
 
     def only(self, x: float) -> Curve:
-        """The curve with the sample at one swept value alone; raises `NoDataError`."""
+        """The curve with only the sample at one swept value; raises `NoDataError`."""
         return Curve((self.at(x),), self.x_unit, self.unit)
 
     def scaled(self, factor: float, unit: str) -> Curve:
@@ -55,7 +55,7 @@ class Curve:
         return Curve(tuple(samples), self.x_unit, unit)
 
     def in_bytes(self) -> Curve:
-        """Bytes per second where `self` has bits per second; else `self`."""
+        """The curve in bytes per second if `self` is in bits per second; else `self`."""
         return self.scaled(1 / 8, "B/s") if self.unit == "bit/s" else self
 
     def least(self) -> Sample:
@@ -68,7 +68,7 @@ class Curve:
 
 
 _Of = Callable[[FlowOutcome], float | None]
-"""A quantity of a flow; `None` where the engine does not tell it."""
+"""Returns a quantity of a flow; `None` if the engine does not give it."""
 
 
 def _delay(figure: Callable[[Quantiles], float]) -> _Of:
@@ -90,22 +90,22 @@ DELAYS: dict[str, _Of] = {
     "delay p999": _delay(lambda times: times.p99_9),
     "delay max": _delay(lambda times: times.max),
 }
-"""One-way delays of a flow: the idle one, which `limit` knows, and those of simulated points."""
+"""One-way delays of a flow: the idle delay, given by `limit`, and quantiles of simulated points."""
 
 GAPS: dict[str, _Of] = {
     "longest gap": lambda flow: None if flow.outage is None else flow.outage.longest_s,
 }
-"""Times without a reception, of flows whose file has events."""
+"""Times without a reception; only files with events have them."""
 
 DATAGRAMS: dict[str, _Of] = {
     "sent": lambda flow: None if flow.datagrams is None else flow.datagrams.sent,
     "lost": lambda flow: None if flow.datagrams is None else flow.datagrams.lost,
     "lost to line down": lambda flow: None if flow.outage is None else flow.outage.lost,
 }
-"""Counts of the datagrams of a flow; those that a line lost while it was down, where the file has events."""
+"""Counts of the datagrams of a flow; losses to a line that is down need a file with events."""
 
 COUNTED = {**dict.fromkeys(DATAGRAMS, "datagrams"), "timeouts": "timeouts"}
-"""Quantities that are counted over all repeats together, with their units."""
+"""Quantities that are summed over all repeats, with their units."""
 
 
 class Campaign:
@@ -129,10 +129,10 @@ class Campaign:
     ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, those of `DATAGRAMS` (all repeats together), `DELAYS` and `GAPS`,
-        of the limit the names of its stages, and those of `TOGETHER`, whatever the flow. With a
-        `link` they are `utilisation`, `cells`, and accounts of its ledger in bytes, of its first direction
-        (`a + b` is a sum). Of several swept paths `where` fixes all but one. Raises `NoDataError`.
+        Quantities are `goodput`, `offered`, those of `DATAGRAMS` (summed over the repeats), `DELAYS` and
+        `GAPS`, the names of stages of the limit engine, and those of `TOGETHER`, which ignore the flow. With
+        a `link` they are `utilisation`, `cells`, and accounts of the ledger of its first direction, in bytes
+        (`a + b` is a sum). If several paths are swept, `where` fixes all but one. Raises `NoDataError`.
         """
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
@@ -173,7 +173,7 @@ class Campaign:
 def _number(axis: Axis, value: SweptValue) -> float:
     if value.number is not None:
         return value.number
-    # A value that is no quantity has its position in the file.
+    # A value that is not a number is represented by its position in the file.
     return float([v.text for v in axis.values].index(value.text or ""))
 
 

@@ -1,4 +1,4 @@
-"""Claims as data: the kinds, the claims of a study, and the campaigns that they need."""
+"""The data of claims: their kinds, the claims of a study, and the campaigns that they need."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ KINDS = {
 """The kinds of claims in the order in which tables show them, each with its meaning."""
 
 MAIN = "main"
-"""Campaign that a claim reads if it names no other, and that the report shows: the file as it is."""
+"""Name of the default campaign of claims, which the report shows: the testbed file without overrides."""
 
 
 class ClaimsError(EngpassError):
-    """A claims file that is not in order."""
+    """A claims file is invalid."""
 
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """A campaign that claims need: the study's testbed, with values set over it."""
+    """A campaign that claims need: the study's testbed, with overrides."""
 
     name: str
     set: tuple[tuple[str, str], ...] = ()
@@ -46,9 +46,9 @@ class Measure:
     engine: str
     flow: str
     link: str | None = None
-    """Link whose first direction the check looks at instead of the flow."""
+    """Link whose first direction the check reads, instead of the flow."""
     where: tuple[tuple[str, str], ...] = ()
-    """Swept paths and the values at which the claim looks, where several paths are swept."""
+    """Swept paths with the values that the claim is about, if several paths are swept."""
 
     @property
     def tolerance(self) -> str:
@@ -65,15 +65,15 @@ class Claim:
     statement: str
     kind: str
     source: str | None = None
-    """Standard, formula or figure; may be missing where `section` is given."""
+    """Standard, formula or figure; may be missing if `section` is given."""
     published: str | None = None
-    """The stated value in the units of Engpass, where the source prints it."""
+    """The stated value in the units of Engpass, if the source prints it."""
     section: str | None = None
     """Number or title of the section of the source that prints the value."""
     printed: str | None = None
-    """The value as it stands in that section."""
+    """The value as that section prints it."""
     value: str | None = None
-    """The stated value where no source prints it: it follows from formulas, or we predict it."""
+    """The stated value if no source prints it: it follows from formulas, or is a prediction."""
     measure: Measure | None = None
     """`None` for an open claim."""
     expected: bool = True
@@ -95,7 +95,7 @@ class ClaimsFile:
     campaigns: tuple[CampaignSpec, ...]
     claims: tuple[Claim, ...]
     text: str | None = None
-    """Title that only the text of the study's source has; `None` where there is no source to look into."""
+    """Title that identifies the text of the study's source; `None` without a source text."""
     notes: tuple[str, ...] = ()
     """Sentences about the whole study: missing figures, parts that the testbed leaves out."""
 

@@ -1,4 +1,4 @@
-"""Quantities of all flows of an outcome together: what they get in sum, how evenly, how long their way is."""
+"""Quantities of all flows of an outcome together: total goodput, fairness, round trips, timeouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _goodputs(flows: Flows) -> list[float]:
 
 
 def total(flows: Flows) -> float | None:
-    """Sum of the goodput in bit/s."""
+    """Sum of the goodputs in bit/s."""
     return math.fsum(_goodputs(flows))
 
 
@@ -32,12 +32,12 @@ def _round_trips(flows: Flows) -> list[float]:
 
 
 def shortest_round_trip(flows: Flows) -> float | None:
-    """Smoothed round trip at the end, of the flow with the shortest one, in seconds."""
+    """The shortest smoothed round trip at the end of the run, over all TCP flows, in seconds."""
     return min(_round_trips(flows), default=None)
 
 
 def longest_round_trip(flows: Flows) -> float | None:
-    """Smoothed round trip at the end, of the flow with the longest one, in seconds."""
+    """The longest smoothed round trip at the end of the run, over all TCP flows, in seconds."""
     return max(_round_trips(flows), default=None)
 
 
@@ -55,4 +55,4 @@ TOGETHER: dict[str, tuple[str, Callable[[Flows], float | None]]] = {
     "longest round trip": ("s", longest_round_trip),
     "timeouts": ("timeouts", timeouts),
 }
-"""By the names that checks use: unit, and the quantity, `None` where the outcome does not have it."""
+"""Quantities by the names that checks use: the unit and a function, which returns `None` without data."""

@@ -1,4 +1,4 @@
-"""From outcomes to verdicts."""
+"""Checks claims on outcomes and counts the verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Judged:
 
     @property
     def status(self) -> Status:
-        """The verdict beside the expectation of the file."""
+        """The verdict combined with the expectation of the file."""
         if self.verdict is None:
             return "open"
         if self.claim.expected:
@@ -56,7 +56,7 @@ class Judged:
 
 
 def judge(claims: Iterable[Claim], campaigns: Mapping[str, Campaign]) -> list[Judged]:
-    """Check every claim on the outcomes of its campaign. One without data does not hold, and says so."""
+    """Check every claim on the outcomes of its campaign; a claim without data does not hold."""
     return [
         Judged(claim, verdict(measure, campaigns[measure.campaign]) if (measure := claim.measure) else None)
         for claim in claims
@@ -69,7 +69,7 @@ def verdict(measure: Measure, campaign: Campaign) -> Verdict:
     def curves(variant: str, quantity: str) -> Curve:
         where = dict(measure.where)
         curve = campaign.curve(measure.engine, variant, measure.flow, quantity, where, measure.link)
-        # A claim in bytes per second is answered in them.
+        # A claim in bytes per second gets its result in the same unit.
         in_bytes = measure.accept is not None and measure.accept.unit == "B/s"
         return curve.in_bytes() if in_bytes else curve
 
@@ -80,7 +80,7 @@ def verdict(measure: Measure, campaign: Campaign) -> Verdict:
 
 
 def counted(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
-    """Per kind that occurs: how many claims there are, and how many have each status."""
+    """Number of claims, and number of claims per status, for each kind that occurs."""
     counts: dict[str, dict[str, int]] = {}
     for kind in KINDS:
         of_kind = [one.status for one in judged if one.claim.kind == kind]
@@ -92,7 +92,7 @@ def counted(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
 
 
 def summed(statuses: Sequence[str]) -> str:
-    """The verdicts in one line: `23 of 27 claims hold, 2 known differences, 2 open`."""
+    """A summary of the verdicts: `23 of 27 claims hold, 2 known differences, 2 open`."""
     unknown = statuses.count("open")
     if unknown == len(statuses):
         return f"{unknown} open"

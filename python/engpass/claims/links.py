@@ -1,4 +1,4 @@
-"""Quantities of a link: how full it is, its cells, the accounts of its ledger."""
+"""Quantities of a link: its utilisation, its cells, the accounts of its ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engpass.claims.missing import NoDataError
 from engpass.types.outcome import Outcome
 
 LINK_UNITS = {"utilisation": "", "cells": "cells"}
-"""Quantities of a link that are no accounts, with their units."""
+"""Quantities of a link other than accounts, with their units."""
 
 
 def on_link(outcome: Outcome, link: str, quantity: str) -> float:
@@ -26,7 +26,7 @@ def on_link(outcome: Outcome, link: str, quantity: str) -> float:
         return value
     if side.ledger is None:
         raise NoDataError(f"the engine keeps no ledger of link `{link}`")
-    # The ledger counts in a fraction of a bit, and leaves empty accounts out.
+    # The ledger counts in fractions of a bit and omits empty accounts.
     part, booked = Fraction(1, side.ledger.units_per_bit), side.ledger.accounts
     accounts = [name.strip() for name in quantity.split("+")]
     return math.fsum(float(part * booked.get(name, 0)) for name in accounts) / 8

@@ -1,7 +1,7 @@
-"""Looking a printed value up in the text of a source.
+"""Finds a printed value in the text of a source.
 
-A text is Markdown: its headings begin with `#`. Blanks do not count, and characters are compared after
-Unicode NFKC, so that letters and digits of double width are the usual ones.
+The text is Markdown, with headings that begin with `#`. Blanks are ignored, and characters are compared after
+Unicode NFKC normalisation, which turns full-width letters and digits into the usual ones.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _TEX_TEXT = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}")
 
 
 class SourceTextError(EngpassError):
-    """A text, a section or a value that is not there."""
+    """A text or a section is missing."""
 
 
 def source_text(directory: Path, title: str) -> str:
-    """The text of the one file of a directory that contains a title; raises `SourceTextError`."""
+    """The text of the only file in a directory that contains a title; raises `SourceTextError`."""
     wanted = _squeezed(title)
     found = {
         path: text
@@ -38,9 +38,9 @@ def source_text(directory: Path, title: str) -> str:
 
 
 def section_of(text: str, section: str) -> str:
-    """The text of a section up to the next heading that is not below it; raises `SourceTextError`.
+    """The text of a section up to the next heading outside of it; raises `SourceTextError`.
 
-    A section is named by its number, `4.1`, and has those numbered below it, `4.1.2`, or by its title.
+    A section is named by its number or by its title. Section `4.1` includes `4.1.2`.
     """
     lines = text.splitlines()
     headings = [(at, line.lstrip("#").strip()) for at, line in enumerate(lines) if line.startswith("#")]
@@ -57,7 +57,7 @@ def section_of(text: str, section: str) -> str:
 
 
 def prints(text: str, printed: str) -> bool:
-    """Whether a text has a value, not as a part of a longer number or word."""
+    """Whether a text contains a value that is not part of a longer number or word."""
     letters = "".join(_normal(printed).split())
     pattern = r"\s*".join(re.escape(letter) for letter in letters)
     before = r"(?<![0-9.,])" if letters[0].isdigit() else _edge(letters[0], r"(?<![A-Za-z])")
@@ -66,7 +66,7 @@ def prints(text: str, printed: str) -> bool:
 
 
 def _edge(letter: str, guard: str) -> str:
-    """A guard where a word ends at its blanks: other scripts write on."""
+    """The guard for ASCII letters and digits, else nothing: other scripts have no blanks between words."""
     return guard if letter.isascii() and letter.isalnum() else ""
 
 

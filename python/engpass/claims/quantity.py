@@ -1,4 +1,4 @@
-"""Quantities with units, as claims write them and as tables show them."""
+"""Quantities with units: reads those of claims, and formats them for tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in its base unit (`B`, `bit/s`, `B/s`, `s`, cells; shares as fractions), and as written."""
+    """A number in its base unit (`B`, `bit/s`, `B/s`, `s`, cells; shares as fractions), and its text."""
 
     value: float
     unit: str
@@ -23,7 +23,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """Read `22.10 Mbit/s`; raises `ValueError` with what is wrong."""
+        """Read a text such as `22.10 Mbit/s`; raises `ValueError` with the reason."""
         found = _WRITTEN.fullmatch(text.strip())
         if found is None or found[2] not in UNITS:
             raise ValueError(f"`{text}` is no quantity: write a number and one of {', '.join(UNITS)}")
@@ -46,14 +46,14 @@ class Quantity:
 
 
 def say(value: float, unit: str) -> str:
-    """A value in its base unit for people: `22.10 Mbit/s`, `4.26 kB`, `16.4 %`."""
+    """Format a value in its base unit: `22.10 Mbit/s`, `4.26 kB`, `16.4 %`."""
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} is no result")
     return quantity(value, unit)
 
 
 def say_range(low: float, high: float, unit: str) -> str:
-    """Two values in one unit: `21.41 to 21.56 Mbit/s`; one of them if they are the same."""
+    """Format two values in one unit: `21.41 to 21.56 Mbit/s`; equal values as one."""
     if low == high:
         return say(low, unit)
     return both(low, high, unit)

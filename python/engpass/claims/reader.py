@@ -44,7 +44,7 @@ _NAMES = {
     int: "a whole number",
     bool: "`true` or `false`",
 }
-# A number with its unit, or one word. Languages that put no blanks between words have short ones.
+# A number with its unit, or one word. In languages without blanks between words, a word is short.
 _NUMBER = re.compile(r"\d[\d.,]*\s*\S{0,12}")
 _WORD = re.compile(r"[^\W\d_][\w-]{0,23}")
 _MOST_WITHOUT_BLANKS = 6
@@ -71,7 +71,7 @@ def read(path: Path) -> ClaimsFile:
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """A table of the file: its header line as it is written, which of several, and its name in messages."""
+    """A table of the file: its name in messages, its header line, and its index among equal headers."""
 
     name: str
     header: str = ""
@@ -89,7 +89,7 @@ class _Reader:
         return ClaimsError(f"{self._path}:{self._line(at, key)}: {at.name}: {cause}", cure)
 
     def _line(self, at: _Place, key: str | None) -> int:
-        """The line of a key in a table, else the line of the table's header, else 1."""
+        """Number of the line with a key of a table, else of the table's header, else 1."""
         headers = [n for n, line in enumerate(self._lines, 1) if at.header and line.strip() == at.header]
         start = headers[at.index] if at.index < len(headers) else 0
         for number, line in enumerate(self._lines[start:], start + 1):
@@ -111,7 +111,7 @@ class _Reader:
         names = {campaign.name for campaign in campaigns}
         if MAIN not in names:
             campaigns.append(CampaignSpec(MAIN))
-        # The run that the report shows is the one that was used last.
+        # The main campaign comes last, since the report shows the last used run.
         campaigns.sort(key=lambda campaign: campaign.name == MAIN)
         listed = _list(tables.get("claim"))
         if not listed:
@@ -144,7 +144,7 @@ class _Reader:
         )
 
     def _pairs(self, at: _Place, table: _Table, key: str) -> tuple[tuple[str, str], ...]:
-        """Paths and their values as texts."""
+        """Pairs of path and value; raises `ClaimsError` for a value that is not text."""
         pairs: list[tuple[str, str]] = []
         for path, value in table_of(table.get(key)).items():
             if not isinstance(value, str):
@@ -328,7 +328,7 @@ class _Reader:
         """The interval around the stated value."""
         spread = self._quantity(at, tolerance, "tolerance")
         if spread.unit == middle.unit:
-            # Of a share, per cent are points of it.
+            # For a share, a tolerance in per cent means percentage points.
             half = spread.value
         elif spread.unit == "":
             half = abs(middle.value) * spread.value
@@ -368,13 +368,13 @@ def _text_at(table: _Table, key: str) -> str | None:
 
 
 def _text_or(table: _Table, key: str, default: str) -> str:
-    """The text at a key, else another."""
+    """The text at a key, else `default`."""
     text = _text_at(table, key)
     return default if text is None else text
 
 
 def _list(value: Toml | None) -> list[Toml]:
-    """A list, or an empty one in the place of anything else."""
+    """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 

@@ -38,7 +38,7 @@ def target(file: str, *, make: bool = True) -> Path:
 
 
 def folder(name: str) -> Path:
-    """Create a directory if it is missing and return its path; raises `EngpassError` if it is not writable."""
+    """Create a directory if it is missing and return its path; raises `EngpassError` if not writable."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)

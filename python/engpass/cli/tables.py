@@ -246,7 +246,7 @@ def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
 
 
 def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
-    """Indices of the swept values to show (evenly spaced, and the last), and the positions of their points."""
+    """Indices of the swept values to show (evenly spaced, and the last), and positions of their points."""
     count = plan.sweep_points
     shown = sorted({*range(0, count, math.ceil(count / _MOST)), count - 1})
     # Only shown points are read, so the summary of a million points is fast.

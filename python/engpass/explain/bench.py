@@ -1,4 +1,4 @@
-"""Runs one point again with something changed: same variant, same sweep, same seeds."""
+"""Runs one point again with changes, and with the same variant, swept values and seeds."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Chosen:
     sweep: Sweep
     flow: str
     receiver: str
-    """The receiver of the flow, if it is a group of several."""
+    """The receiver of the flow, if there are several."""
     repeats: int
     has_variants: bool
     outcomes: tuple[Outcome, ...] = field(repr=False)

@@ -36,7 +36,7 @@ LEAST = 0.01
 """A goodput that changes by this share or less is about the same: our choice, no source gives one."""
 
 MUCH = 0.1
-"""A change that takes this share of the goodput, or loses this share of the datagrams more, is no help.
+"""A change that costs this share of the goodput, or increases the loss by this share, is no help.
 
 Our choice: no source gives one.
 """
@@ -51,9 +51,9 @@ class Served:
     losses: Losses = NO_LOSSES
     """Datagrams sent and lost."""
     half: float | None = None
-    """The delay in seconds that 50 % do not exceed; `None` of generators, and where nothing arrived."""
+    """The median delay in seconds; `None` for generators, and if no packet arrived."""
     delay: float | None = None
-    """The delay that 99 % do not exceed."""
+    """The 99 % quantile of the delay in seconds."""
 
     @property
     def loss(self) -> float:
@@ -89,7 +89,7 @@ class Needs:
     """The figures by which the service of a flow is judged."""
 
     limit: float
-    """Its fair share in bit/s, or its bound where that is lower."""
+    """Its fair share in bit/s, or its bound if that is lower."""
     idle: float | None
     """Its idle delay in seconds; `None` if its delay does not count."""
     resends: bool
@@ -113,7 +113,7 @@ class Needs:
 
     @property
     def tolerable(self) -> float:
-        """The longest delay that 99 % may have."""
+        """The greatest tolerable 99 % quantile of the delay, in seconds."""
         return math.inf if self.idle is None else self.idle + max(WAIT, ROUND_TRIPS * 2 * self.idle)
 
     def loses(self, served: Served) -> bool:

@@ -19,7 +19,7 @@ FULL = 0.01
 """A line that is idle for less than this share of the time is full."""
 
 SPARE = 0.05
-"""A line that is idle for this share of the time because routers chose other ways is spare."""
+"""A line that is idle for this share of the time because routers chose other paths is spare."""
 
 TWICE = 0.001
 """If more than this share of a line goes into segments that arrive twice, TCP sends too much."""
@@ -28,7 +28,7 @@ DOWN = "line down"
 """The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 
 INACTIVE = "inactive member"
-"""The cause of losses at a host that hears another member of its bond."""
+"""The cause of losses at a host that receives on another member of its bond."""
 
 TOO_BIG = "too big"
 """The cause of losses of packets that a router may not fragment."""
@@ -108,7 +108,7 @@ class Bond:
     node: str
     links: tuple[str, ...]
     mode: str
-    """Kind of its mode."""
+    """The kind of its mode."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Situation:
 
     @property
     def limit_text(self) -> str:
-        """The fair share and the bound in words, as one limit where they are equal."""
+        """The fair share and the bound in words, as one limit if they are equal."""
         if above.differ(self.fair, self.bound):
             return f"fair share {say.rate(self.fair)}, bound {say.rate(self.bound)}"
         return f"limit {say.rate(self.limit)}"

@@ -29,7 +29,7 @@ HELLO_SECONDS = 8.0
 """An agent that has not greeted by then is absent. With the time to end it, the error comes within 10 s."""
 
 ANSWER_SECONDS = 9.0
-"""Time-out of a request; an agent that works answers sooner."""
+"""Timeout of a request; an agent that works answers sooner."""
 
 QUIET_SECONDS = 6.0
 """An agent that is silent for so long is stuck: a working one answers pings at once, even when busy."""

@@ -260,7 +260,7 @@ def carried(numbers: PointPlan) -> PointPlan:
 
 
 def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
-    """The point with the model's defaults for socket options that the testbed leaves open; and notes.
+    """Set socket options that the testbed leaves open to the model's defaults; returns the point, and notes.
 
     Sockets get the model's congestion control, and routers may fragment their datagrams. The kernel's own
     defaults are its owner's choice, and other engines do not assume them. A congestion control that the

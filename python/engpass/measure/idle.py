@@ -1,7 +1,7 @@
 """Idle reasons of a line, from the behaviour of its senders. Pure functions.
 
 The evidence is TCP's own time counters (`TCP_INFO`: busy, limited by the receive window, by the send buffer,
-in time-out), the CPU time of a sender's threads, and its schedule. The rest of the time is `unknown`.
+in timeout), the CPU time of a sender's threads, and its schedule. The rest of the time is `unknown`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _MOST = 8
 
 
 def prepare(lab: Lab, numbers: PointPlan) -> None:
-    """Set up the path managers of a testbed's hosts where a traffic asks for MPTCP; raises `LabError`."""
+    """Set up the path managers of hosts whose traffic requires MPTCP. Raises `LabError`."""
     wanted = {
         host
         for flow in numbers.flows

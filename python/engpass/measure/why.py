@@ -222,7 +222,7 @@ def refused_by_socket(end: End, host: HostSeen) -> int:
 
 
 def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str, HostSeen]) -> list[Finding]:
-    """Find requests without an answer, and lost datagrams by the receiver's counters that saw them."""
+    """Find requests without an answer, or the counters of the receiver's host that saw the lost datagrams."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
         evidence = f"{missed:,} requests ({_share(share)}) had no answer within 1 s"

@@ -56,7 +56,7 @@ def main() -> int:
 
 def _leave(socket: Path, last: _Last) -> None:
     """Leave the reports on written files in a file: a driver ended by a signal has sent no answer."""
-    # Without this file, the files are reported as possibly incomplete.
+    # Without this file, `emulated.written` reports that the driver ended without a word.
     with contextlib.suppress(OSError):
         partial = socket.with_suffix(".new")
         partial.write_bytes(msgspec.json.encode(last))

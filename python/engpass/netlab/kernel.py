@@ -224,7 +224,7 @@ def start_time(process: int) -> int | None:
     except OSError:
         return None
     rest = text.rpartition(")")[2].split()
-    # A zombie holds nothing any more.
+    # A zombie counts as ended: it holds no resources any more.
     return None if rest[0] == "Z" else int(rest[19])
 
 

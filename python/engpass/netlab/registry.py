@@ -60,7 +60,7 @@ class Lab:
     ways: dict[str, dict[str, str]] = field(default_factory=dict)
     """By sender and receiver: the address at which the sender reaches the receiver."""
     driver: int | None = None
-    """The process that carries the packets, where the network is emulated."""
+    """The process that carries the packets, if the network is emulated."""
     driver_since: int | None = None
     slow: int = 1
     """Factor by which the emulated network runs slower than wall-clock time."""

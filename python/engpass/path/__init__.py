@@ -1,4 +1,4 @@
-"""A path as TCP meets it: RFC 6349's sequence of measurements, in its order."""
+"""Measures a path for TCP with the sequence of steps of RFC 6349."""
 
 from engpass.path.metrics import Metrics, ideal_bit_per_s, metrics
 from engpass.path.mtu import largest

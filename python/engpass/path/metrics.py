@@ -1,4 +1,4 @@
-"""What RFC 6349 makes of a transfer: its three metrics, and what they are held against. Pure."""
+"""The three metrics of RFC 6349 for a TCP transfer, and their reference values. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TCP_IP_BYTES = 40
 TIMESTAMPS_BYTES = 12
 
 FRACTIONS = (0.25, 0.5, 0.75, 1.0, 2.0)
-"""Windows as shares of the bandwidth-delay product: below it, at it, and one that cannot be the limit."""
+"""Windows as shares of the bandwidth-delay product: below it, equal to it, and too large to be the limit."""
 
 
 @dataclass(frozen=True)
@@ -17,35 +17,35 @@ class Metrics:
     """The three metrics of section 4."""
 
     transfer_time_ratio: float
-    """Time that the transfer took over the time of the ideal one (section 4.1): 1 is as good as can be."""
+    """Actual transfer time over ideal transfer time (section 4.1); 1 is ideal."""
     efficiency: float
-    """Share of the bytes sent that were no retransmissions (section 4.2), over all connections."""
+    """Share of the sent bytes that were not retransmissions (section 4.2), over all connections."""
     buffer_delay: float | None
-    """What the round trip grew by during the transfer, as a share of the baseline (section 4.3)."""
+    """Increase of the round trip during the transfer, as a share of the baseline (section 4.3)."""
 
 
 def efficiency(sent: int, retransmitted: int) -> float:
-    """Share of the bytes sent that were no retransmissions (section 4.2)."""
+    """Share of the sent bytes that were not retransmissions (section 4.2); 1 if nothing was sent."""
     return (sent - retransmitted) / sent if sent else 1.0
 
 
 def ideal_bit_per_s(bandwidth: float, mtu: int, options: int = TIMESTAMPS_BYTES) -> float:
-    """The most that TCP can carry of a bottleneck bandwidth of IP packets, in bit/s of payload.
+    """The maximum payload rate of TCP, in bit/s, over a bottleneck `bandwidth` for IP packets.
 
-    Section 4.1.1 takes headers of the link off its line rate, and then those of IP and TCP off each packet;
-    here the bandwidth was measured above the link, so that only the latter are left. It counts them without
-    `options`; Linux sends timestamps.
+    Section 4.1.1 subtracts link headers from the line rate, and IP and TCP headers from each packet. Here the
+    bandwidth is measured above the link, so only IP and TCP headers are subtracted. The RFC counts no TCP
+    options, but Linux sends timestamps: `options` are their bytes per packet.
     """
     return bandwidth * (mtu - TCP_IP_BYTES - options) / mtu
 
 
 def product_bytes(bandwidth: float, rtt: float) -> float:
-    """The bandwidth-delay product: the least window that can fill the path (section 3.3.1)."""
+    """The bandwidth-delay product in bytes: the smallest window that can fill the path (section 3.3.1)."""
     return bandwidth * rtt / 8
 
 
 def expected_bit_per_s(window: float, rtt: float, ideal: float) -> float:
-    """What a window allows: one window in a round trip, and no more than the path carries (section 3.3.1)."""
+    """The expected rate in bit/s: one window per round trip, at most the ideal rate (section 3.3.1)."""
     return min(ideal, window * 8 / rtt)
 
 
@@ -59,10 +59,10 @@ def metrics(
     rtt: float | None,
     baseline: float,
 ) -> Metrics:
-    """The metrics of a transfer of so many bytes of payload.
+    """The metrics of a transfer of `payload` bytes in `seconds`.
 
-    `ideal` in bit/s, `sent` and `retransmitted` in bytes, `rtt` the mean during the transfer and `baseline`
-    that of the empty path, in seconds.
+    `ideal` is in bit/s, `sent` and `retransmitted` are in bytes. `rtt` is the mean round trip during the
+    transfer and `baseline` that of the empty path, both in seconds.
     """
     return Metrics(
         seconds / (payload * 8 / ideal),

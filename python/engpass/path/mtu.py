@@ -1,6 +1,6 @@
-"""The largest packet that a path carries whole: probed end to end, as RFC 4821 and RFC 8899 do. Pure.
+"""Finds the path MTU with end-to-end probes, as RFC 4821 and RFC 8899 do. Pure functions.
 
-Nothing relies on ICMP: a probe that does not arrive was too large, whether somebody said so or not.
+No ICMP message is needed: a probe that does not arrive counts as too large.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 BASE = 1200
-"""What every path should carry (RFC 8899 section 5.1.2, BASE_PLPMTU); the search begins above it."""
+"""Size in bytes that every path should carry (RFC 8899 section 5.1.2, BASE_PLPMTU), probed first."""
 LEAST = 68
 """The smallest MTU of IPv4 (RFC 791)."""
 
 _USUAL = (1280, 1400, 1476, 1492, 1500, 4352, 8192, 9000, 9180)
-"""Sizes that links have, GRE and PPPoE among them: tried before anything is halved."""
+"""Common MTUs, including those of GRE and PPPoE: tried before the search halves an interval."""
 
 
 def largest(passes: Callable[[int], bool], most: int, hint: int | None = None) -> int | None:
-    """The largest size up to `most` of which probes arrive; `None` where not even the smallest does.
+    """The largest packet size up to `most` at which probes arrive; `None` if even the smallest do not.
 
-    `hint` is what the kernel thinks: where it is right, two probes do.
+    `hint` is the kernel's path MTU: if it is right, two probes after the first are enough.
     """
     low, high = min(BASE, most), most + 1
     if not passes(low):
@@ -33,11 +33,11 @@ def largest(passes: Callable[[int], bool], most: int, hint: int | None = None) -
 
 
 def _next(low: int, high: int, most: int, hint: int | None) -> int:
-    """What to try between a size that arrives and one that does not, or was not tried."""
+    """The next size to probe between `low`, which arrives, and `high`, which does not or exceeds `most`."""
     if hint is not None and low < hint < high:
         return hint
     if low == hint or low in _USUAL:
-        # It is likely to be the one: the next larger one tells.
+        # `low` is probably the path MTU; a probe of one more byte decides.
         return low + 1
     if high > most:
         return most

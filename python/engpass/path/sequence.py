@@ -1,4 +1,4 @@
-"""RFC 6349's sequence between two hosts: path MTU, baseline round trip, bottleneck bandwidth, then TCP."""
+"""The steps of RFC 6349 between two hosts: path MTU, baseline round trip, bottleneck bandwidth, TCP."""
 
 from __future__ import annotations
 
@@ -45,38 +45,38 @@ _UDP_IP_BYTES = 28
 _NS = 1_000_000_000
 _PROBES = 5
 _PROBE_GAPS_NS = (10_000_000, 100_000_000, 600_000_000)
-"""From one probe to the next, tried until one arrives: a way may take seconds, and the receiver listens as
-long as probes are sent."""
+"""Nanoseconds between probes; longer gaps are tried until a probe arrives. A path may take seconds, and the
+receiver listens as long as probes are sent."""
 
 _TOO_LONG = "does not fit the path"
 CONFORMING_SECONDS = 30.0
-"""A transfer of the RFC takes longer than this, so that it exercises the buffers on its way (section 5)."""
+"""The RFC wants transfers of more seconds than this, which exercise the buffers of the path (section 5)."""
 
 CONNECTIONS_AT_MOST = 128
-"""What an agent makes of one flow."""
+"""Most connections that an agent opens for one flow."""
 
 _AS_GOOD_AS_CAN_BE = 0.995
 """A transfer time ratio that rounds to 1."""
 
 _SLOWEST = 12
-"""A transfer may take so many times its time before it is ended."""
+"""A transfer is ended after this multiple of its planned time."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a path is asked, and how long each step lasts."""
+    """The settings of a path measurement."""
 
     seconds: float = 5.0
-    """Of the transfer at each window, if it goes as it can."""
+    """Duration of the transfer at each window, if it reaches the expected rate."""
     rtt_seconds: float = 2.0
     bandwidth: int | None = None
-    """Of IP packets in bit/s, where it is known (section 3.2.2 allows that); else it is measured."""
+    """Known bottleneck bandwidth for IP packets in bit/s (section 3.2.2 allows one); `None` measures it."""
     fractions: tuple[float, ...] = FRACTIONS
     connections: int = 1
-    """In parallel, which share each window (section 5.1): for hosts whose windows are too small."""
+    """Parallel connections that share each window (section 5.1), for hosts whose windows are too small."""
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
+        """The settings as JSON data."""
         return {
             "seconds": self.seconds,
             "rtt_seconds": self.rtt_seconds,
@@ -86,7 +86,7 @@ class Asked:
         }
 
     def departures(self) -> list[str]:
-        """Where the RFC is not kept to: a sentence each."""
+        """A sentence for each departure from the RFC."""
         if self.seconds > CONFORMING_SECONDS:
             return []
         least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 5)"
@@ -94,7 +94,7 @@ class Asked:
 
 
 Watch = Callable[[str, dict[str, Any]], None]
-"""Hears what a step is about when it has ended, and what it found."""
+"""Called after each step with its name and its results."""
 
 
 def run_path(
@@ -108,12 +108,13 @@ def run_path(
     watch: Watch | None = None,
     max_memory: int | None = MOST,
 ) -> SearchRecord:
-    """Measure the path of a traffic, the first one if none is named, and keep all of it in the store.
+    """Measure the path of a traffic table, store every step, and return the stored record.
 
-    On the hosts or namespaces of `measure`, or across the network that `emulate` carries.
+    Without `traffic` it is the path of the first TCP stream, else of the first traffic. The hosts are those
+    of `measure`, or those of a network that `emulate` carries.
 
-    Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` where it needs more than `max_memory` bytes, and
-    what `measure` raises.
+    Raises `SearchError`, `ChoiceError`, the errors of `measure`, and `NeedsMemoryError` if more than
+    `max_memory` bytes are needed.
     """
     from engpass.environment import environment, now
 
@@ -163,7 +164,7 @@ def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
 
 @dataclass(frozen=True)
 class _RoundTrip:
-    """The baseline round trip."""
+    """The baseline round trip: minimum, median and 99th percentile."""
 
     rtt_s: float
     rtt_p50_s: float
@@ -178,7 +179,7 @@ class _Transfer:
     fraction: float
     window_bytes: int
     granted_bytes: int | None
-    """Windows of all connections, where the kernel tells."""
+    """Sum of the windows of all connections; `None` if the kernel does not report them."""
     bytes: int
     seconds: float
     finished: bool
@@ -193,7 +194,7 @@ class _Transfer:
 
 @dataclass(frozen=True)
 class _Result:
-    """All that was found of a path."""
+    """The results of a path measurement."""
 
     mtu_bytes: int
     rtt_s: float
@@ -210,7 +211,7 @@ class _Result:
 
 
 class _Steps:
-    """Stores what each step found."""
+    """Stores the results and the duration of each step."""
 
     def __init__(self, store: Store, record: SearchRecord, watch: Watch | None) -> None:
         self._store, self._record, self._watch = store, record, watch
@@ -225,7 +226,7 @@ class _Steps:
 
 
 class _Path:
-    """The two ends, and what is known of what lies between them."""
+    """Measures the path between the two ends of a flow."""
 
     def __init__(
         self,
@@ -241,10 +242,10 @@ class _Path:
         self._path_mtu: int | None = None
         self._gap_ns = _PROBE_GAPS_NS[0]
         self.invalid = 0
-        """Runs for which an emulated network was too late."""
+        """Runs in which the emulated network was too late."""
 
     def measure(self, steps: _Steps) -> _Result:
-        """All steps in the RFC's order; what was found."""
+        """Run all steps in the order of the RFC and return the results."""
         mtu = self._mtu()
         steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
         rtt = self._round_trip(mtu)
@@ -257,7 +258,7 @@ class _Path:
         for fraction in self._asked.fractions:
             window = self._window(fraction, product, mtu)
             if any(one.window_bytes == window for one in transfers):
-                # Below two segments of each connection all windows are the same.
+                # A window has at least two segments per connection, so small fractions give equal windows.
                 continue
             found = self._transfer(fraction, window, mtu, ideal, baseline)
             steps.done("TCP", {"section": "3.3", **dataclasses.asdict(found)})
@@ -279,7 +280,7 @@ class _Path:
         )
 
     def _run(self, seconds: float, send: Prepare, receive: Prepare) -> tuple[End, End]:
-        """One flow over the path; what both ends collected."""
+        """Run one flow over the path and return the results of sender and receiver."""
         duration = round(seconds * _NS)
         limits = Limits(duration_ns=duration + 10 * _NS)
         send, receive = (
@@ -297,7 +298,7 @@ class _Path:
     # Section 3.1
 
     def _mtu(self) -> int:
-        # The first probe also tells what the kernel knows of the path, and how long probes take.
+        # The first probe also gives the kernel's path MTU and a sufficient gap between probes.
         if self._arrives(BASE):
             found = largest(self._passes, max(self._interface_mtu(), BASE), self._path_mtu)
         else:
@@ -310,13 +311,13 @@ class _Path:
         return found
 
     def _interface_mtu(self) -> int:
-        """The largest MTU that the sender's own interfaces have: nothing longer leaves it whole."""
+        """The largest MTU of the sender's interfaces: longer packets cannot leave it unfragmented."""
         addresses = self._session.hello(self._sender).addresses
         outward = [one for one in addresses if one.interface != "lo"] or addresses
         return max((one.mtu or 0 for one in outward), default=0) or (self._path_mtu or BASE)
 
     def _arrives(self, size: int) -> bool:
-        """Whether datagrams of so many bytes arrive, however late; the gap that was long enough stays."""
+        """Whether packets of this size arrive; tries longer gaps between probes, keeps one that works."""
         for self._gap_ns in _PROBE_GAPS_NS:
             if self._passes(size):
                 return True
@@ -343,7 +344,7 @@ class _Path:
     # Section 3.2
 
     def _round_trip(self, mtu: int) -> _RoundTrip:
-        """Of a full packet and a short answer, as of data and its acknowledgement, on the empty path."""
+        """Measure the empty path with full packets and short responses, like data and acknowledgments."""
         message = mtu - _UDP_IP_BYTES
         rate = message * 8 * _NS // _PROBE_GAPS_NS[0]
         both = Prepare(
@@ -364,7 +365,7 @@ class _Path:
         )
 
     def _bandwidth(self, mtu: int, steps: _Steps) -> float:
-        """Of IP packets: what comes in of full datagrams, sent as fast as the host can."""
+        """Bandwidth for IP packets in bit/s: given, or the received rate of full packets at full speed."""
         step, section = "bottleneck bandwidth", {"section": "3.2.2"}
         if self._asked.bandwidth is not None:
             rate = float(self._asked.bandwidth)
@@ -377,7 +378,7 @@ class _Path:
         elapsed = receiver.elapsed_ns
         if received < 2 or not elapsed:
             raise SearchError("no datagram arrived", "look at the path")
-        # From the first arrival to the last one are one gap fewer than datagrams.
+        # The time from the first to the last arrival has one gap fewer than there are datagrams.
         rate = (received - 1) * mtu * 8 * _NS / elapsed
         found = {
             "bandwidth_bit_per_s": rate,
@@ -397,7 +398,7 @@ class _Path:
         socket = self._socket()
         both = Prepare(kind="tcp-stream", message_bytes=min(65_536, size), streams=connections)
         send = replace(both, bytes=size, interval_ns=50_000_000, socket=socket)
-        # The kernel takes half of what it gets for its own use: `man 7 socket`, SO_RCVBUF.
+        # Linux doubles SO_RCVBUF and keeps a half for bookkeeping (`man 7 socket`): the value is the window.
         socket = replace(socket, receive_buffer_bytes=window // connections)
         receive = replace(both, interval_ns=0, socket=socket)
         sender, receiver = self._run(self._asked.seconds * _SLOWEST, send, receive)
@@ -436,15 +437,15 @@ class _Path:
         )
 
     def _window(self, fraction: float, product: float, mtu: int) -> int:
-        """A share of the product, of all connections together.
+        """The window of all connections together, as a fraction of the bandwidth-delay product.
 
-        Each has two segments at least: with less, TCP waits for late acknowledgements.
+        Each connection has at least two segments: with less, TCP waits for delayed acknowledgments.
         """
         connections = self._asked.connections
         return connections * max(2 * _segment(mtu), math.ceil(product * fraction / connections))
 
     def _socket(self) -> Socket:
-        """TCP as the traffic has it, the buffers apart: those are what is varied."""
+        """The TCP options of the traffic, without its buffers, which this measurement varies."""
         if self._flow.kind != "tcp-stream" or not self._flow.tcp:
             return Socket()
         tcp = self._flow.tcp[0]
@@ -452,7 +453,7 @@ class _Path:
 
 
 def faster_than_ideal(ratios: Sequence[float], *, known: bool) -> list[str]:
-    """Why a transfer took less than its ideal time, if a ratio says so; `known`: the bandwidth was given."""
+    """A note if a transfer took less than its ideal time; `known` says that the bandwidth was given."""
     least = min(ratios, default=1.0)
     if least >= _AS_GOOD_AS_CAN_BE:
         return []

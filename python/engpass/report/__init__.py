@@ -1,6 +1,6 @@
 """The report of a run: one HTML file that opens offline, and the same figures as pictures.
 
-It reads only what it is given.
+Its functions take the run and its outcomes as arguments; they read no store.
 """
 
 from engpass.report.charts import export_figures, figures

@@ -1,7 +1,6 @@
-"""From outcomes to the table the figures are drawn from: repeats folded, thinned to what a picture can show.
+"""Builds the table behind the figures from outcomes: repeats are aggregated, long sweeps thinned out.
 
-The size of the table does not grow with the run: at most `MAX_ROWS` rows go to the figures however many
-points there are.
+The figures of a flow get about `MAX_ROWS` rows at most, however many points the run has.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ MAX_SERIES = 24
 MAX_PANELS = 8
 MAX_CHOICES = 12
 MARKS = 16
-"""Rows, series, panels and values of a choice in the figures at most; markers on a curve at most."""
+"""Most rows, series, panels and values of a choice in the figures; most markers on a curve."""
 
 Row: TypeAlias = dict[str, float | str]
 """A row of the data of a figure, by column."""
@@ -34,7 +33,7 @@ Row: TypeAlias = dict[str, float | str]
 
 @dataclass(frozen=True)
 class Spread:
-    """Repeats folded: mean, least and greatest. The mean of a loss is that of all repeats together."""
+    """Mean, minimum and maximum of the repeats; for a loss, `mean` is the loss of all repeats together."""
 
     mean: float
     low: float
@@ -50,8 +49,8 @@ class Spread:
 class Point:
     """All repeats of one flow at one point of the sweep.
 
-    Rates in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None` if
-    the engine does not know them.
+    Rates are in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None`
+    if the engine does not give them.
     """
 
     variant: str
@@ -66,24 +65,24 @@ class Point:
     delay_p50: Spread | None = None
     delay_p99: Spread | None = None
     gap: Spread | None = None
-    """The longest time without a reception in seconds; `None` where the file has no events."""
+    """The longest time without a reception in seconds; `None` if the file has no events."""
     bound: float | None = None
-    """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
+    """The bound in bit/s; only for the limit engine, whose goodput is the fair share."""
     has_receivers: bool = False
-    """It is a multicast group whose receivers have points of their own."""
+    """Whether the flow is a multicast group whose receivers have their own points."""
     bottleneck: Bottleneck | None = None
     next: Bottleneck | None = None
     summary: str | None = None
     stages: tuple[tuple[str, float], ...] = ()
     invalid: str | None = None
-    """Why some of the repeats do not count: their engine was too slow for its own clock."""
+    """Why repeats are invalid: the engine could not keep up with real time. `None` if all are valid."""
     chose_otherwise: bool = False
-    """Whether real routers may have sent the flow on another way than the model's."""
+    """Whether real routers may have sent the flow over another path than the model."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An axis beyond what a figure can show at once: one value at a time, chosen on the page."""
+    """An axis beyond the second: the figures show one of its values, which is chosen on the page."""
 
     axis: Axis
     kept: tuple[int, ...]
@@ -98,9 +97,9 @@ class Choice:
 class Table:
     """The aggregated run.
 
-    `series` are what colours and shapes tell apart: the variants, or the values of the second axis where
-    there is one variant only. `panels` are the values of the second axis where it is drawn as facets;
-    `choices` the axes beyond the second.
+    `series` have colours and shapes: the variants, or the values of the second axis if there is one variant
+    and the values are few. `panels` are the values of the second axis if it is drawn as panels; `choices` are
+    the axes beyond the second.
     """
 
     axes: tuple[Axis, ...]
@@ -115,9 +114,9 @@ class Table:
     choices: tuple[Choice, ...]
     notes: tuple[str, ...]
     above: tuple[str, ...] = ()
-    """Why goodputs are above their bounds, where they are; names in backticks."""
+    """Notes on goodputs above their bounds; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
-    """The line that stands for each flow, with its ledger at every point; empty where none was kept."""
+    """The line shown for each flow, with its ledger at every point; empty without ledgers."""
 
     @property
     def x(self) -> Axis | None:
@@ -131,7 +130,7 @@ class Table:
 
     @cached_property
     def limits(self) -> tuple[str, ...]:
-        """The columns of the limit engine: one where the fair share and the bound of every flow are equal."""
+        """The columns of the limit engine: one if fair share and bound of every flow are equal, else two."""
         if "limit" not in self.engines:
             return ()
         pairs = ((point.goodput.mean, point.bound) for point in self.points)
@@ -140,13 +139,13 @@ class Table:
 
     @cached_property
     def delay(self) -> Unit | None:
-        """The unit of delays; `None` where no engine knows any."""
+        """The unit of delays; `None` if no engine gives delays."""
         longest = [point.delay_p99.high for point in self.points if point.delay_p99 is not None]
         return unit_for("s", longest) if longest else None
 
     @cached_property
     def gap(self) -> Unit | None:
-        """The unit of the longest gaps; `None` where the file has no events."""
+        """The unit of the longest gaps; `None` if the file has no events."""
         longest = [point.gap.high for point in self.points if point.gap is not None]
         return unit_for("s", longest) if longest else None
 
@@ -167,7 +166,7 @@ class Table:
 
 
 def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
-    """Folds the repeats and decides what the figures show."""
+    """Aggregate the repeats and select what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
     shelf = Shelf()
     points = _fold(axes, outcomes, shelf)
@@ -239,20 +238,20 @@ def _above(points: Sequence[Point]) -> tuple[str, ...]:
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
-    """The unit of rates: that of memories, in bytes, where a rate in bytes is swept."""
+    """The unit of rates; a unit in B/s if an axis has one, such as the rate of a memory."""
     in_bytes = next((axis.unit for axis in axes if axis.unit.name.endswith("B/s")), None)
     return unit_for("bit/s", bit_per_s) if in_bytes is None else Unit(in_bytes.name, 8 * in_bytes.factor)
 
 
 def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:
-    """What is present, in the order of the run's record."""
+    """The present names in the order of the run's record, then names that it lacks."""
     names = dict.fromkeys([*map(clean, known), *sorted(present)])
     return tuple(name for name in names if name in present)
 
 
 @dataclass
 class _Repeats:
-    """The outcomes of one flow at one point, and why some of them do not count."""
+    """The outcomes of one flow at one point; `invalid` has the reason of the first invalid one."""
 
     flows: list[FlowOutcome] = field(default_factory=list)
     invalid: str | None = None
@@ -272,7 +271,7 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
             if index is not None:
                 at.append(index)
         if len(at) < len(axes):
-            continue  # a point of values that the run's record does not have
+            continue  # the run's record does not have these swept values
         place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
         shelf.add(place, outcome)
         chose = chose_otherwise(outcome)
@@ -317,7 +316,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
 
 
 def _loss(flows: Sequence[FlowOutcome]) -> Spread | None:
-    """The loss of all repeats together, and the least and the greatest of one."""
+    """The loss of all repeats together, and the minimum and maximum of a single repeat."""
     repeats = [Losses.of(flow) for flow in flows]
     shares = [share for repeat in repeats if (share := repeat.share) is not None]
     together = Losses.sum(repeats).share
@@ -325,7 +324,7 @@ def _loss(flows: Sequence[FlowOutcome]) -> Spread | None:
 
 
 def _evenly(count: int, most: int) -> list[int]:
-    """Up to `most` of `count` positions, the first and the last among them."""
+    """Up to `most` evenly spaced positions out of `count`, the first and the last included."""
     if count <= most:
         return list(range(count))
     return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
@@ -409,7 +408,7 @@ def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterabl
             row["loss_low"] = PERCENT.of(min(loss.low for loss in losses))
             row["loss_high"] = PERCENT.of(max(loss.high for loss in losses))
         row["repeats"] = sum(point.repeats for point in group)
-        # Markers of different series stand at different places, so that equal curves stay tellable.
+        # Series have their markers at different points, so that equal curves can be told apart.
         row["marked"] = (number + offset * every // 4) % every == 0
         yield row
 

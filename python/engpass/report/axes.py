@@ -1,4 +1,4 @@
-"""The swept axes of a run: their values in base units and how they are written on a figure."""
+"""The swept axes of a run: their values in base units, and their texts in figures."""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from engpass.units import Unit, unit_for
 class Axis:
     """One swept path.
 
-    `texts` are its values as the figure writes them; `numbers` the same in the base unit, or `None` for an
-    axis of words (an encapsulation, a discard policy). `log` says that the values are spread over decades.
+    `texts` are its values as the figure writes them; `numbers` are the values in the base unit, or `None` for
+    an axis of words (an encapsulation, a discard policy). `log` selects a logarithmic scale.
     """
 
     path: str
@@ -49,13 +49,13 @@ class Axis:
 
 
 def _key(value: float | str) -> str:
-    """Numbers compare to nine digits: what JSON and arithmetic do to a float does not lose a point."""
+    """The lookup key of a value; numbers have nine digits, so that rounding errors do not lose a point."""
     return clean(value) if isinstance(value, str) else f"{value:.9g}"
 
 
 def label(path: str) -> str:
     """A path in words: `traffic.stream.message` becomes `message of stream`."""
-    # Vega-Lite writes titles into expressions of its own and escapes less than it should.
+    # Vega-Lite puts titles into expressions and does not escape these characters.
     path = clean(path).replace("\\", "/")
     parts = [part.strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", path)]
     key = parts[-1].replace("_", " ") if parts else path
@@ -78,9 +78,9 @@ def axis_of(raw: campaign.Axis) -> Axis:
 
 
 def _over_decades(values: Sequence[float]) -> bool:
-    """Whether a logarithmic scale suits.
+    """Whether a logarithmic scale suits the values.
 
-    All positive, over a factor of 30, and the steps grow with the values.
+    They must be positive, span at least a factor of 30, and have steps that grow with the values.
     """
     ordered = sorted(set(values))
     if len(ordered) < 3 or ordered[0] <= 0 or ordered[-1] / ordered[0] < 30:

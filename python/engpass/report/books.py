@@ -1,4 +1,4 @@
-"""The ledgers of a run by point: which line stands for a flow, and its books over the sweep."""
+"""The ledgers of a run by point, and the line that is shown for each flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Place: TypeAlias = tuple[str, str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Line:
-    """The direction of a link that is shown for a flow, with its books at every point."""
+    """The direction of a link that is shown for a flow, with its ledger at every point."""
 
     link: str
     start: str
@@ -24,12 +24,12 @@ class Line:
 
     @property
     def name(self) -> str:
-        """The line in words."""
+        """Text that names the line."""
         return f"link {self.link}, {self.start} \N{RIGHTWARDS ARROW} {self.end}"
 
 
 class Shelf:
-    """Takes the ledgers of outcomes and adds up those of the repeats."""
+    """Collects the ledgers of outcomes, summed over the repeats."""
 
     def __init__(self) -> None:
         self._kept: dict[Hop, dict[Place, Books]] = {}
@@ -37,7 +37,7 @@ class Shelf:
         """The hops of each flow at any point."""
 
     def add(self, place: Place, outcome: Outcome) -> None:
-        """The ledgers of an outcome; raises `EngpassError` where they do not balance."""
+        """Add the ledgers of an outcome; raises `EngpassError` if one does not balance."""
         for side in ledger.directions(outcome):
             books = self._kept.setdefault(side.key, {})
             before = books.get(place)
@@ -47,7 +47,7 @@ class Shelf:
             self._hops.setdefault(clean(flow), {}).update(dict.fromkeys(ledger.route(outcome, flow)))
 
     def lines(self, flows: Iterable[str]) -> dict[str, Line]:
-        """For each flow the line on its paths that was busiest over all points."""
+        """For each flow, the busiest line on its paths over all points."""
         found = {}
         for flow in flows:
             keys = [hop for hop in self._hops.get(flow, ()) if hop in self._kept]

@@ -22,7 +22,7 @@ Spec: TypeAlias = dict[str, Json]
 
 
 class Columns(TypedDict):
-    """Rows for the page, without a name at each value."""
+    """Rows for the page, with the names of the columns written only once."""
 
     columns: list[str]
     rows: list[list[float | str | None]]
@@ -31,14 +31,14 @@ class Columns(TypedDict):
 _PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
 
 MAX_FLOWS = 12
-"""Flows that get figures of their own at most."""
+"""Most flows that get their own figures."""
 
 
 def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
     """The charts by name, such as `goodput`; with several flows one per flow, such as `goodput-stream`."""
     made = {}
     for name, chart, rows in _drawn(tabulate(run, outcomes)):
-        # Set, not configured: that would copy and check all the rows each time.
+        # Set as attributes: the methods of Altair would copy and validate all rows each time.
         chart.config = _PICTURE
         chart.datasets = {ROWS: rows}
         made[name] = chart
@@ -46,9 +46,9 @@ def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
 
 
 def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> list[Path]:
-    """Writes every figure and the testbed's diagram as SVG and PNG; makes the directory. Returns the files.
+    """Write every figure and the testbed's diagram as SVG and PNG; return the files.
 
-    Raises `OSError` where the directory cannot be written.
+    Creates the directory; raises `OSError` if it cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
@@ -62,7 +62,7 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
 
 
 def export(charts: Mapping[str, Drawing], directory: Path) -> list[Path]:
-    """Writes charts that bring their own data as SVG and PNG; makes the directory. Returns the files."""
+    """Write charts that contain their data as SVG and PNG; create the directory and return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     return [file for name, chart in charts.items() for file in _picture(directory / name, chart, [])]
 
@@ -126,7 +126,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
 
 
 def for_page(spec: Spec, data: str) -> Spec:
-    """A specification without what the page adds: configuration, data, heading, keys, menus."""
+    """Remove the parts that the page adds itself: configuration, data, title, legends, menus."""
     for key in ("config", "title"):
         spec.pop(key, None)
     if spec.get("data") == {"name": ROWS}:
@@ -143,14 +143,14 @@ def for_page(spec: Spec, data: str) -> Spec:
 
 
 def _drop_menus(spec: Spec) -> None:
-    """A picture has none, and the page has its own, for all figures at once."""
+    """Remove the menus: pictures have none, and the page has menus for all figures together."""
     parameters = spec.get("params")
     for parameter in parameters if isinstance(parameters, list) else []:
         parameter.pop("bind", None)
 
 
 def _drop_hovering(spec: Spec) -> None:
-    """What is only there to be pointed at has no place in a picture."""
+    """Remove the invisible layers, which exist only for tooltips."""
     for part in (spec, spec.get("spec")):
         if isinstance(part, dict) and isinstance(layers := part.get("layer"), list):
             part["layer"] = [layer for layer in layers if _is_seen(layer)]
@@ -162,7 +162,7 @@ def _is_seen(layer: Spec) -> bool:
 
 
 def _drop_legends(node: object) -> None:
-    """The page has keys in HTML instead, which wrap on a phone."""
+    """Remove the legends: the page has them in HTML, which wraps on a phone."""
     if isinstance(node, list):
         for value in node:
             _drop_legends(value)

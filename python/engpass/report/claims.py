@@ -63,13 +63,13 @@ def _row(claim: Claim) -> list[str]:
         f"<div>{expected}</div>",
         _shown(_text(claim.get("obtained"))),
         esc(claim.get("tolerance") or ""),
-        # The sign stays at its word.
+        # Keep the sign and the word after it on one line.
         f'<span class="{style}">{words.replace(" ", "&nbsp;", 1)}</span>',
     ]
 
 
 def _status(claim: Claim) -> str:
-    """The status of a claim; of a file without it, by `holds` alone."""
+    """The status of a claim, derived from `holds` if the file has no status."""
     status = claim.get("status")
     if status in _RESULTS:
         return str(status)
@@ -78,7 +78,7 @@ def _status(claim: Claim) -> str:
 
 
 def _text(value: object) -> str | None:
-    """A value of a claim in words; `None` if there is none."""
+    """A value of a claim as text; `None` if there is none."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,7 +1,6 @@
-"""The testbed as a drawing: nodes, links with medium and rate, and the traffic's ways, as one SVG.
+"""The diagram of a testbed as one SVG: nodes, links with medium and rate, and the paths of the traffic.
 
-There are two layouts of the same drawing, along the page and down it; the page shows the one that its width
-lets read.
+There are two layouts, along the page and down the page; the page shows the one that fits its width.
 """
 
 from collections.abc import Mapping
@@ -19,14 +18,14 @@ _BOX_HEIGHT = 46.0
 _MARGIN = 12.0
 _LANE = 7.0
 _LABEL = 50.0
-"""Height of a label above its link: a name and up to two lines, and what a slope takes."""
+"""Space for a label above its link: a name, up to two more lines, and room for a sloping link."""
 
 Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Where everything is: the middle of each node's box and the size of the drawing, legend apart."""
+    """The positions of a drawing: the centre of each node's box, and its size without the legend."""
 
     graph: Graph
     places: Mapping[int, Place]
@@ -35,7 +34,7 @@ class _Sheet:
     narrow: bool
 
     def ways(self) -> list[tuple[int, int, int, Link]]:
-        """The hops of the flows drawn: number of the flow, node from, node to, link."""
+        """The hops of the drawn flows: index of the flow, node from, node to, link."""
         return [
             (number, a, b, self._link(a, b, name))
             for number, route in enumerate(self.graph.flows[:MOST_FLOWS])
@@ -49,7 +48,7 @@ class _Sheet:
 
     @cached_property
     def lanes(self) -> dict[str, int]:
-        """Lanes beside each link that has any."""
+        """Number of lanes beside each link that has lanes, by the name of the link."""
         count: dict[str, int] = {}
         for *_, link in self.ways():
             count[link.name] = count.get(link.name, 0) + 1
@@ -65,7 +64,7 @@ def diagram(
 ) -> str:
     """The drawing as an `svg` element.
 
-    In literal colours and with a background if `palette` is not the page's.
+    If `palette` is not the page's, the colours are literal and the drawing has a background.
     """
     graph = read(topology)
     sheet = _sheet(graph, narrow)
@@ -93,7 +92,7 @@ def diagram(
 
 
 def describe(topology: Drawing) -> str:
-    """The drawing in words, for those who do not see it."""
+    """A description of the drawing, for screen readers."""
     graph = read(topology)
     nodes = "; ".join(f"{name} ({kind})" for name, kind in graph.nodes)
     links = "; ".join(
@@ -133,7 +132,7 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
 
 
 def _roomy(sheet: _Sheet) -> _Sheet:
-    """The sheet with room for links that fan out beyond the nodes, and for their labels."""
+    """Enlarge the sheet to hold links that fan out beyond the nodes, and their labels."""
     middles = [_path(sheet, link)[1] for link in sheet.graph.links]
     lanes = _LANE * max(sheet.lanes.values(), default=0)
     # A label stands above a link that goes along the page, and right of one that goes down it.
@@ -148,7 +147,7 @@ def _roomy(sheet: _Sheet) -> _Sheet:
 
 
 def _rates(graph: Graph, link: Link) -> list[str]:
-    """The line rate of a link, or that of each direction with the node that sends."""
+    """The line rate of a link, or if they differ, the rate of each direction with its sender."""
     if len(set(link.rates)) < 2:
         return [unit_for("bit/s", [rate]).say(rate, 6) for rate in link.rates[:1]]
     senders = (graph.nodes[end][0] for end in link.ends)
@@ -159,10 +158,9 @@ def _rates(graph: Graph, link: Link) -> list[str]:
 
 
 def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:
-    """Unit vector and length from one node to the other, always the way the page reads.
+    """Unit vector and distance between two nodes, always in reading direction.
 
-    What lies to its right hand is below the line (beside it on the left, where the drawing goes down the
-    page).
+    The right-hand side of the vector is therefore below the line, or left of it in the narrow layout.
     """
     first, second = sheet.places[a], sheet.places[b]
     if (first[::-1] if sheet.narrow else first) > (second[::-1] if sheet.narrow else second):
@@ -173,7 +171,7 @@ def _along(sheet: _Sheet, a: int, b: int) -> tuple[float, float, float]:
 
 
 def _bend(sheet: _Sheet, link: Link) -> float:
-    """How far a line swerves: parallel links fan out, a link that passes over other nodes goes round them."""
+    """The sideways deflection of a line: parallel links fan out, and a link avoids nodes between its ends."""
     pitch = 116.0 if sheet.narrow else 50.0 + _LANE * max(sheet.lanes.values(), default=0)
     swerve = (link.parallel - (link.of - 1) / 2) * pitch
     (ax, ay), (bx, by) = (sheet.places[end] for end in link.ends)
@@ -189,9 +187,9 @@ def _bend(sheet: _Sheet, link: Link) -> float:
 
 
 def _path(sheet: _Sheet, link: Link, lane: int = 0) -> tuple[str, Place]:
-    """A link, or a lane beside it, as SVG path data, and its middle.
+    """SVG path data of a link, or of a lane beside it, and the middle of the path.
 
-    The bundle of both is centred on its nodes.
+    The bundle of a link and its lanes is centred on the nodes.
     """
     ux, uy, _ = _along(sheet, *link.ends)
     lanes = sheet.lanes.get(link.name, 0)
@@ -210,10 +208,10 @@ def _link(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> str:
 
 
 def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, float]:
-    """Name, medium and rate of a link on the side where no lanes are, and how far to the right they reach.
+    """The label of a link (name, medium, rate) on its side without lanes, and the label's right edge.
 
-    A corner of the text touches a steep line, so that the slope does not run through it; a halo in the colour
-    of the paper keeps what crosses all the same from the letters.
+    A corner of the text touches a steep line, so that the line does not cross it. A halo in the colour of the
+    paper keeps the text readable where other lines cross it.
     """
     ux, uy, length = _along(sheet, *link.ends)
     _, (x, y) = _path(sheet, link)
@@ -249,7 +247,7 @@ def _label(sheet: _Sheet, link: Link, palette: Mapping[str, str]) -> tuple[str, 
 
 
 def _flows(sheet: _Sheet, palette: Mapping[str, str]) -> str:
-    """The ways of the traffic: coloured lanes beside the links, each with an arrow head on every link."""
+    """The paths of the flows: coloured lanes beside the links, with an arrow head on every link."""
     used: dict[str, int] = {}
     parts = []
     for number, a, b, link in sheet.ways():
@@ -262,7 +260,7 @@ def _flows(sheet: _Sheet, palette: Mapping[str, str]) -> str:
 
 
 def _arrow(start: Place, end: Place, at: Place, lane: int, colour: str) -> str:
-    """An arrow head behind the middle, those of neighbouring lanes one behind the other."""
+    """An arrow head near the middle of a lane, offset so that those of neighbouring lanes do not overlap."""
     length = max(1.0, ((end[0] - start[0]) ** 2 + (end[1] - start[1]) ** 2) ** 0.5)
     ux, uy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
     ahead = 16 - 11 * (lane % 3)

@@ -1,4 +1,4 @@
-"""The engines side by side: what each found, and how far it is from the others."""
+"""The goodputs of all engines side by side, and their differences."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,11 @@ from engpass.report.html import table as html_table
 from engpass.units import plain
 
 _MOST = 200
-"""Rows at most: those that are far apart come before the others."""
+"""Most rows of the table; rows with large differences come first."""
 
 
 def differences_section(table: Table) -> str:
-    """A row for each flow and place: the goodput of every engine, its distance marked where it is large."""
+    """A table with a row per flow and point: the goodput of every engine, with large differences marked."""
     if len(table.measured) < 2:
         return ""
     places: dict[tuple[str, tuple[int, ...], str], dict[str, Point]] = {}
@@ -62,7 +62,7 @@ def _cells(table: Table, found: Mapping[str, Point], distances: Mapping[str, Apa
 
 
 def _base(table: Table) -> str:
-    """The engine against which the others are set."""
+    """The engine that the others are compared with."""
     return reference(dict.fromkeys(table.engines, 0.0)) or ""
 
 
@@ -84,7 +84,7 @@ def _signed(share: float) -> str:
 
 
 def invalid_points(table: Table) -> str:
-    """A sentence about points that do not count, if there are any."""
+    """A note about invalid points; empty if there are none."""
     bad = [point for point in table.points if point.invalid is not None and point.kind not in GENERATORS]
     if not bad:
         return ""

@@ -15,11 +15,11 @@ from engpass.report.record import Run
 from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 4_000_000
-"""Characters of base64 that raw points may take; beyond, the repeats are folded."""
+"""Most base64 characters of raw points; beyond that, the repeats are aggregated."""
 
 
 def encode(text: str) -> str:
-    """Text as gzip in base64, the same for the same text."""
+    """Encode text as gzip in base64; equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0)).decode(
         "ascii"
     )
@@ -99,5 +99,5 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> object:
-    """A name that a spreadsheet would take for a formula gets an apostrophe before it."""
+    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,4 +1,4 @@
-"""The parts of the page about one point: what `engpass explain` found."""
+"""The sections of the page about one point, with the results of `engpass explain`."""
 
 from typing import TYPE_CHECKING
 
@@ -38,12 +38,12 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
 
 
 def charts(made: "Explanation") -> dict[str, Spec]:
-    """The same as specifications for the page."""
+    """The charts of `figures` as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
 
 
 def sections(made: "Explanation") -> list[tuple[str, str, str]]:
-    """Key, title and body of the sections; an empty body is left out."""
+    """Key, title and body of the sections; the page omits sections with an empty body."""
     chosen = made.chosen
     return [
         ("service", "What the flow gets", _service(made)),
@@ -168,7 +168,7 @@ def _changes(made: "Explanation") -> str:
 
 
 def _change(change: "Change") -> list[str]:
-    """A row: the change, and line by line what it does to each flow."""
+    """A table row: the change, and a line for its effect on each flow."""
     effects = told(change)
     name = f'{prose(change.say)} <span class="muted">{esc(change.cost.name.lower())}</span>'
     if left := 1 + len(change.others) - len(effects):
@@ -176,5 +176,5 @@ def _change(change: "Change") -> list[str]:
     sets = "<br>".join(f"<code>{esc(path)}={esc(value)}</code>" for path, value in change.set)
     lines = zip(*(effect_texts(effect) for effect in effects), strict=True)
     flows, *figures = ("<br>".join(esc(text) for text in column) for column in lines)
-    # A flow stands beside its figures: no name may wrap.
+    # The name of a flow must stay on the line of its figures, so it must not wrap.
     return [name, sets, flows.replace(" ", "\N{NO-BREAK SPACE}"), *figures]

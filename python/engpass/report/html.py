@@ -1,4 +1,4 @@
-"""Text into HTML and JSON without a way out of either: everything a testbed says is taken as hostile."""
+"""Writes text into HTML and JSON; all text of a testbed is treated as hostile and escaped."""
 
 import html
 import json
@@ -10,10 +10,10 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uf
 
 
 def clean(text: object) -> str:
-    """A name without what no name needs.
+    """Replace characters that names must not contain by spaces.
 
-    Control characters, line separators (which end strings in Vega's expressions), halves of surrogate pairs
-    (which no file can hold).
+    These are control characters, line separators (which end strings in Vega's expressions) and lone
+    surrogates (which UTF-8 cannot encode).
     """
     return _UNPRINTABLE.sub(" ", str(text))
 
@@ -47,8 +47,8 @@ def table(
 ) -> str:
     """A table that scrolls inside its own box, its caption above. Cells and heads are HTML already.
 
-    `numeric` are columns set to the right. A `tall` table scrolls down as well; of `cards` each row becomes a
-    card on a phone.
+    `numeric` are the right-aligned columns. A `tall` table also scrolls vertically; in a table of `cards`
+    each row becomes a card on a phone.
     """
     right = set(numeric)
     labels = [re.sub(r"<[^>]*>", " ", text).strip() for text in head]

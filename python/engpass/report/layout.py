@@ -1,7 +1,7 @@
-"""Where the nodes of a testbed's diagram stand: layers along the traffic, few crossings.
+"""Arranges the nodes of a testbed's diagram in layers along the traffic, with few crossings.
 
-Senders stand first, receivers last, switches and routers between them; what no traffic passes stands one
-layer from a neighbour.
+Senders come first, receivers last, switches and routers between them. A node without traffic comes one layer
+before or after a neighbour.
 """
 
 from collections import Counter
@@ -16,62 +16,62 @@ from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnTunnel
 
 MAX_NODES = 100
 MOST_FLOWS = 8
-"""Nodes of a drawing and flows with a line in it at most."""
+"""Most nodes of a drawing, and most flows with a lane in it."""
 
 _NAMED = 3
-"""Receivers of a group that are named, at most."""
+"""Most receivers of a multicast group that are named."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link of the drawing: indices of its two nodes.
+    """A link of the drawing, with the indices of its two nodes.
 
-    It is number `parallel`, from 0, of the `of` links between them.
+    `of` links join these nodes; this one has the index `parallel`, from 0.
     """
 
     name: str
     ends: tuple[int, int]
     medium: str
     rates: tuple[float, ...]
-    """Line rates in bit/s from the first end and from the second; empty where an old store has none."""
+    """Line rates in bit/s from the first end and from the second; empty if an old store has none."""
     parallel: int
     of: int
 
 
 @dataclass(frozen=True)
 class Route:
-    """Traffic, a circuit or a tunnel and the nodes it passes; fewer than two if there is no way."""
+    """The route of a flow, circuit or tunnel: indices of its nodes, fewer than two if it has no route."""
 
     name: str
     kind: str
     nodes: tuple[int, ...]
     ends: tuple[str, str]
     steps: tuple[tuple[int, int, str], ...] = ()
-    """Where routers choose, the links that it crosses by name, each with the nodes before and behind it."""
+    """The links of all paths as (node before, node after, link name), if the flow has more than one path."""
 
     @property
     def hops(self) -> tuple[tuple[int, int, str], ...]:
-        """The nodes at both ends of each link, and its name, where one is known."""
+        """Both nodes of each link on the route, and the name of the link, which is empty if unknown."""
         return self.steps or tuple((a, b, "") for a, b in pairwise(self.nodes))
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A topology with indices of nodes; what refers to no node is left out."""
+    """A topology with numbered nodes, as name and kind; links to unknown nodes are omitted."""
 
     nodes: tuple[tuple[str, str], ...]
     links: tuple[Link, ...]
     circuits: tuple[Route, ...]
     tunnels: tuple[Route, ...]
     bonds: tuple[str, ...]
-    """Each in words."""
+    """A description of each bond."""
     flows: tuple[Route, ...]
     hidden: str = ""
-    """What is not in it, in words."""
+    """A note on the omitted nodes and flows; empty if there are none."""
 
 
 def read(topology: Drawing) -> Graph:
-    """The graph of a topology; of a large one, what a drawing has room for."""
+    """The graph of a topology; a large one is reduced to a part that fits into a drawing."""
     topology, hidden = _part(topology)
     index = {node.name: i for i, node in enumerate(topology.nodes)}
     nodes = tuple((clean(node.name), clean(node.kind)) for node in topology.nodes)
@@ -99,7 +99,7 @@ def read(topology: Drawing) -> Graph:
 
 
 def _part(topology: Drawing) -> tuple[Drawing, str]:
-    """The ways of the first flows where there are too many nodes, and what is left out."""
+    """Reduce a topology with too many nodes to the routes of its first flows; also a note on the rest."""
     nodes, all_flows = topology.nodes, topology.flows
     if len(nodes) <= MAX_NODES:
         return topology, ""
@@ -107,7 +107,7 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
     drawn: set[str] = set()
     for flow in all_flows[:MOST_FLOWS]:
         passed = {*(flow.route or (flow.from_, flow.to)), *(one.from_ for one in flow.steps)}
-        # Of a group with too many receivers the first one is drawn.
+        # If a multicast group has too many receivers, only the route to the first one is drawn.
         every = passed | {one.to for one in flow.steps}
         if len(drawn | every) <= MAX_NODES:
             passed = every
@@ -150,7 +150,7 @@ def _route(
 
 
 def _receivers(raw: DrawnCircuit | DrawnFlow) -> str:
-    """The receiving host in words; of a group with many receivers the first ones."""
+    """The name of the receiving host, or the names of the first receivers of a multicast group."""
     named = raw.receivers if isinstance(raw, DrawnFlow) and raw.receivers else [raw.to]
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
@@ -186,9 +186,9 @@ def layers(graph: Graph) -> list[list[int]]:
 
 
 def _levels(graph: Graph) -> dict[int, int]:
-    """Longest distance from a sender along the routes of the traffic.
+    """The layer of each node: its longest distance from a sender along the routes of the traffic.
 
-    An edge that would close a ring is passed over.
+    An edge that would close a cycle is ignored.
     """
     after: dict[int, list[int]] = {node: [] for node in range(len(graph.nodes))}
     for route in (*graph.flows, *graph.circuits):
@@ -204,7 +204,7 @@ def _levels(graph: Graph) -> dict[int, int]:
             if all(a in level for a in ahead):
                 level[node] = 1 + max((level[a] for a in ahead), default=-1)
         pending = [node for node in pending if node not in level]
-    # A sender stands right before what it sends to, not at the far end of the drawing.
+    # Move each sender to the layer right before its next node, not to the far end of the drawing.
     for node in sorted(routed, key=lambda node: -level[node]):
         if after[node] and not any(node in after[a] for a in routed):
             level[node] = min(level[b] for b in after[node]) - 1
@@ -224,7 +224,7 @@ def _reaches(after: Mapping[int, list[int]], start: int, goal: int) -> bool:
 
 
 def _spread(graph: Graph, level: dict[int, int]) -> None:
-    """Gives the nodes without traffic a layer: hosts before their neighbour, switches after it."""
+    """Assign layers to the nodes without traffic: hosts before their neighbour, other nodes after it."""
     if not level and graph.nodes:
         level[0] = 0
     while len(level) < len(graph.nodes):

@@ -1,7 +1,7 @@
-"""The report: one HTML file that opens without a network and asks nothing of one.
+"""The report: one HTML file that opens without a network.
 
-A content security policy in the page enforces what the code intends: no request leaves it, and only the
-scripts written here run, told by their hashes.
+A content security policy in the page enforces this: the page sends no requests, and only the scripts written
+here run, which the policy lists by their hashes.
 """
 
 import base64
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def render(
     run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] = (), notes: Sequence[str] = ()
 ) -> str:
-    """The report of a run as one HTML file, with the claims and the notes of a study if it is one."""
+    """The report of a run as one HTML file, with claims and notes if the run belongs to a study."""
     outcomes = list(outcomes)
     table = tabulate(run, outcomes)
     charts, datasets = page_charts(table)
@@ -91,7 +91,7 @@ def _page(
     file: str,
     version: str,
 ) -> str:
-    """Sections (key, title, body) that hold something, with the charts by flow and name, as one HTML file."""
+    """One HTML file of sections (key, title, body) and charts by flow and name; omits empty sections."""
     shown = [(key, title, body) for key, title, body in sections if body]
     contents = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
     body = "\n".join(
@@ -124,7 +124,7 @@ def _page(
 
 
 def render_explanation(made: "Explanation") -> str:
-    """An explanation as one HTML file: waterfall, timeline, ledgers, losses, and what gains."""
+    """An explanation as one HTML file: waterfall, timeline, ledgers, losses, and changes that help."""
     from engpass import _engpass
 
     chosen = made.chosen
@@ -164,7 +164,7 @@ def render_probe(made: "Probed") -> str:
 
 
 def render_search(record: "SearchRecord") -> str:
-    """A search, or a path with TCP over it, as one HTML file."""
+    """A search, or a measured path, as one HTML file."""
     from engpass.report import searched
 
     what = "Path" if record.method == "rfc6349" else "Search"
@@ -219,7 +219,7 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
 
 
 def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, bool]:
-    """The points for the download, encoded, and whether the repeats had to be folded for size."""
+    """The encoded points for the download, and whether repeats are aggregated to limit the size."""
     encoded = download.encode(download.raw(run, outcomes))
     if len(encoded) <= download.MAX_ENCODED:
         return encoded, False
@@ -230,7 +230,7 @@ def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, b
 def _library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, as vl-convert ships them.
 
-    Bundling takes seconds, so what came out is kept for the user.
+    Bundling takes seconds, so the result is cached for the user.
     """
     kept = _kept()
     with suppress(OSError, UnicodeDecodeError):
@@ -241,7 +241,7 @@ def _library() -> str:
         .replace("\r\n", "\n")
         .replace("\r", "\n")
     )
-    # Inside a script element these end it or change how it is read; to JavaScript the escapes mean the same.
+    # These would end a script element or change its parsing; the escapes mean the same in JavaScript.
     text = text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
     if kept is not None:
         _keep(kept, text)
@@ -249,7 +249,7 @@ def _library() -> str:
 
 
 def _kept() -> Path | None:
-    """Where the library's script is kept; nowhere if the user has no home."""
+    """The cache file of the library's script; `None` if the user has no usable cache directory."""
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
@@ -258,7 +258,7 @@ def _kept() -> Path | None:
 
 
 def _keep(file: Path, text: str) -> None:
-    """Put it there in one step: another process never reads half of it. Where that fails, none is kept."""
+    """Write the cache file atomically, so that no process reads a partial file; errors are ignored."""
     with suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")

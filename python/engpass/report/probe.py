@@ -1,4 +1,4 @@
-"""The page about a host: what `engpass probe` found."""
+"""The page about a host, with the results of `engpass probe`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ KERNELS: tuple[tuple[Kernel, str], ...] = (
     ("copy-string", "copy: rep movsb"),
     ("checksum", "Internet checksum"),
 )
-"""What is drawn of the memory, and how it is called: as many as there are shapes."""
+"""The memory kernels that are drawn, with labels; as many as there are marker shapes."""
 
 _NAMES: dict[Kernel, str] = dict(KERNELS) | {
     "copy-vector": "copy: vectors",
@@ -66,17 +66,17 @@ def _most_threads(points: list[Point]) -> int:
 
 
 def _sweeps(points: list[Point], threads: int) -> bool:
-    """Whether so many threads, more than one, worked on arrays of several sizes."""
+    """Whether arrays of several sizes were measured with this number of threads, which is above one."""
     return threads > 1 and len({point.bytes for point in points if point.threads == threads}) > 1
 
 
 def charts(made: "Probed") -> dict[str, dict[str, Any]]:
-    """The same as specifications for the page."""
+    """The charts of `figures` as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
 
 
 def sections(made: "Probed") -> list[tuple[str, str, str]]:
-    """Key, title and body of the sections; an empty body is left out."""
+    """Key, title and body of the sections; the page omits sections with an empty body."""
     data = made.data
     return [
         ("memory", "Memory", _memory_section(data)),
@@ -102,7 +102,7 @@ def _caches(data: Report) -> list[CacheLevel]:
 
 
 def _sharers(cache: CacheLevel, threads: int) -> int:
-    """How many of so many threads share a cache, each on a CPU of its own: no more than it has CPUs."""
+    """Threads that share a cache if each thread has its own CPU: at most the CPUs of the cache."""
     cpus = 0
     for part in cache.shared_by.split(","):
         first, _, last = part.partition("-")
@@ -112,7 +112,7 @@ def _sharers(cache: CacheLevel, threads: int) -> int:
 
 
 def _memory(data: Report, threads: int) -> Drawing:
-    """Bandwidth over the size of an array: so many threads, best of the repeats, caches as upright lines."""
+    """Bandwidth over array size for a number of threads: best samples, with the caches as vertical lines."""
     names = dict(KERNELS)
     points = data.memory.measured or []
     points = [point for point in points if point.threads == threads and point.kernel in names]
@@ -179,7 +179,7 @@ def _memory_title(threads: int) -> str:
 
 
 def _shown(points: list[Point]) -> list[str]:
-    """What was measured of `KERNELS`, by name."""
+    """The labels of the `KERNELS` that were measured."""
     there = {point.kernel for point in points}
     return [name for kernel, name in KERNELS if kernel in there]
 
@@ -189,7 +189,7 @@ def _repeats(point: Point) -> str:
 
 
 def _paths(data: Report) -> Drawing:
-    """The most that each data path carries, over memory alone or the first bus that is known."""
+    """The upper bound of each data path, over the first known bus, else over memory alone."""
     roofline = data.rooflines[:2][-1]
     names = [name for name, _ in _FROM]
     bars = [
@@ -236,14 +236,14 @@ def _paths(data: Report) -> Drawing:
 
 
 def _over(roofline: Roofline) -> str:
-    """The bus that the paths go over."""
+    """Text with the bus that the data paths use."""
     return "over memory alone" if roofline.device is None else f"over the bus of {roofline.device}"
 
 
 def _roofline(data: Report) -> Drawing:
-    """The most that paths carry from memory over what the bus carries: up to its knee a path follows its bus.
+    """The upper bound of each data path from memory, over the rate of the I/O bus.
 
-    Buses of devices that tell theirs are upright lines.
+    Up to its knee a curve is bounded by the bus. Vertical lines are the known buses of devices.
     """
     points = [
         (ceiling.path, over.bus, ceiling.from_memory)
@@ -288,7 +288,7 @@ def _roofline(data: Report) -> Drawing:
     buses = [{"bus": bus, "name": name, "foot": least} for bus, name in _buses(data) if slow <= bus <= fast]
     there = alt.InlineData(values=buses)
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="bus:Q")
-    # Along the line, from its foot: two buses may be close to each other.
+    # Names run along the lines, since two buses may be close to each other.
     name = alt.Chart(there).mark_text(
         angle=270, align="left", baseline="bottom", dx=6, dy=-3, color=theme.LIGHT["muted"]
     )
@@ -299,7 +299,7 @@ def _roofline(data: Report) -> Drawing:
 
 
 def _buses(data: Report) -> list[tuple[float, str]]:
-    """Rate and names of the buses of devices; devices whose buses are alike in one line."""
+    """Rates in GB/s and labels of the buses of devices; devices with equal rates share a label."""
     found: dict[float, list[str]] = {}
     for device in data.devices:
         if device.link is not None:
@@ -309,7 +309,7 @@ def _buses(data: Report) -> list[tuple[float, str]]:
 
 
 def _reached(data: Report) -> list[dict[str, str | float]]:
-    """What loopback sockets reached, at the path whose name they have."""
+    """The rates that loopback sockets reached, each with the data path that it is compared with."""
     paths = {"copy": "one-copy-pipelined", "sendfile": "sendfile", "zerocopy": "msg-zerocopy"}
     return [
         {

@@ -1,5 +1,5 @@
 # ruff: noqa: D102 (the record says itself what its fields are)
-"""What the report reads of a run: the fields of the store's record, and nothing of the store itself."""
+"""The fields of a stored run that the report reads, so that it does not depend on the store."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
@@ -13,7 +13,7 @@ Claim: TypeAlias = Mapping[str, Json]
 
 
 class File(Protocol):
-    """A testbed file as something ran with it."""
+    """A testbed file, and the overrides with which it ran."""
 
     @property
     def source(self) -> str: ...
@@ -24,7 +24,7 @@ class File(Protocol):
 
 
 class Run(File, Protocol):
-    """A stored run. `engpass.store.RunRecord` fits; so does anything else with these fields."""
+    """A stored run: `engpass.store.RunRecord`, or any object with these fields."""
 
     @property
     def id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Figures of searches: loss and what came in over the offered load, and the loads that were tried in turn."""
+"""Figures of searches: loss and received rate over the offered load, and the tried loads in order."""
 
 from collections.abc import Sequence
 from typing import TypedDict
@@ -17,7 +17,7 @@ _MBIT = 1e6
 
 
 class _Folded(TypedDict):
-    """The loss at a load of a search."""
+    """The loss of all trials at one load of a search; the load in Mbit/s, the loss in per cent."""
 
     search: str
     offered: float
@@ -25,14 +25,14 @@ class _Folded(TypedDict):
 
 
 class _Mark(_Folded):
-    """A trial of a search."""
+    """One trial of a search; `received` in Mbit/s, `duration` in seconds."""
 
     received: float
     duration: float
 
 
 def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
-    """The charts by name; several searches stand in one chart, their steps only of one alone."""
+    """The charts by name; several searches share each chart, and only a single one has a chart of steps."""
     made = {"loss": _loss(records), "received": _received(records)}
     if len(records) == 1:
         made["steps"] = _steps(records[0])
@@ -40,7 +40,7 @@ def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
 
 
 def _names(records: Sequence[SearchRecord]) -> list[str]:
-    """The name of each search in a chart: its message where several searches differ in it, else its flow."""
+    """The name of each search in a chart: its message size if the searches differ in it, else its flow."""
     several = len({record.settings.get("most_bit_per_s") for record in records}) > 1
     return [
         f"{(record.result or {}).get('message_bytes', '')} B" if several else record.traffic
@@ -63,7 +63,7 @@ def _rows(records: Sequence[SearchRecord]) -> list[_Mark]:
 
 
 def _together(records: Sequence[SearchRecord]) -> list[_Folded]:
-    """The loss of all trials of a load together, by search and load."""
+    """The combined loss of all trials with the same load, by search and load."""
     together: dict[tuple[str, float], list[Losses]] = {}
     for name, record in zip(_names(records), records, strict=True):
         for one in tried(record):
@@ -109,7 +109,7 @@ OUTCOMES = {
     "short": ("the sender could not offer it", 4),
     "late": ("invalid: this machine was too slow", 5),
 }
-"""What became of a trial: how it is called, and its place among the colours and shapes."""
+"""Outcomes of a trial: the text, and the index of its colour and shape."""
 
 
 def outcome(trial: Tried) -> str:
@@ -122,7 +122,7 @@ def outcome(trial: Tried) -> str:
 
 
 def bounds(record: SearchRecord) -> list[tuple[str, float]]:
-    """What the search found, as loads in bit/s of payload with their names."""
+    """The loads that the search found, as name and bit/s of payload."""
     result = found(record) or Found()
     named = [
         ("throughput", result.throughput_bit_per_s),
@@ -138,7 +138,7 @@ def bounds(record: SearchRecord) -> list[tuple[str, float]]:
 
 
 def _steps(record: SearchRecord) -> Drawing:
-    """The loads that were tried, one after the other, and what was found."""
+    """The tried loads in order, with the found loads as horizontal lines."""
     rows = [
         {
             "trial": number,
@@ -175,7 +175,7 @@ def _steps(record: SearchRecord) -> Drawing:
 
 
 def path_figures(record: SearchRecord) -> dict[str, Drawing]:
-    """Of a path that RFC 6349's sequence measured: what TCP reached with each window."""
+    """The chart of a path measured as in RFC 6349: expected and achieved TCP throughput by window."""
     result = record.result or {}
     if not result.get("transfers"):
         return {}
@@ -212,7 +212,7 @@ PATH_SERIES = (
     ("expected_bit_per_s", "expected: a window in a round trip", 0),
     ("achieved_bit_per_s", "achieved", 1),
 )
-"""Key of a transfer, how it is called, and its place among the colours."""
+"""Key in a transfer, label, and index of the colour."""
 
 
 def _received(records: Sequence[SearchRecord]) -> Drawing:

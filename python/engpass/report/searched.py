@@ -1,4 +1,4 @@
-"""The page about a search, or about a path and TCP over it."""
+"""The page about a search, or about a measured path."""
 
 from engpass import say
 from engpass.jsondata import Json
@@ -32,12 +32,12 @@ def drawings(record: SearchRecord) -> dict[str, Drawing]:
 
 
 def charts(record: SearchRecord) -> dict[str, Spec]:
-    """The same as specifications for the page."""
+    """The charts of `drawings` as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in drawings(record).items()}
 
 
 def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
-    """Key, title and body of the sections; an empty body is left out."""
+    """Key, title and body of the sections; the page omits sections with an empty body."""
     first = _path_sections(record) if record.method == _PATH else _search_sections(record)
     told: list[tuple[str, Json]] = [
         ("engine", record.engine),
@@ -59,7 +59,7 @@ def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
 
 
 def sentence(record: SearchRecord) -> str:
-    """What was found, in a sentence or two."""
+    """The result in a sentence or two."""
     result = record.result
     if result is None:
         return f"This search has not ended; {len(record.trials)} trials are there."
@@ -90,7 +90,7 @@ def _up_to(loss: float) -> str:
 
 
 def _told(key: str, value: Json) -> tuple[str, Json]:
-    """A setting with its unit, which its key ends with."""
+    """The name and the text of a setting; the unit is the suffix of its key."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if key.endswith("_bit_per_s"):
             return key.removesuffix("_bit_per_s"), rate(value)

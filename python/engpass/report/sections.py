@@ -1,6 +1,6 @@
-"""The parts of the page as HTML, in words, tables and boxes for the figures.
+"""The sections of the page as HTML: text, tables and boxes for the figures.
 
-Everything from outside is escaped here.
+Texts of testbeds and stores are escaped here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +24,13 @@ from engpass.units import plain, unit_for
 MAX_TABLE = 160
 MAX_STRETCHES = 40
 MAX_LIMITED = 100
-"""Rows of the table of points, stretches of bottlenecks, and flows that have them, at most."""
+"""Approximate rows of the table of points; most stretches per list of bottlenecks; most flows with a list."""
 
 Charts = Mapping[str, Mapping[str, object]]
 
 
 def choices(table: Table, flows: Sequence[str]) -> str:
-    """Menus for the flow and for the axes that the figures show one value of at a time."""
+    """Menus to choose the flow, and one value of each axis beyond the second."""
     menus = []
     if len(flows) > 1:
         menus.append(f'<label>Flow <select id="flow">{_options(flows)}</select></label>')
@@ -47,7 +47,7 @@ def _options(texts: Iterable[str]) -> str:
 
 
 def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
-    """The place of a figure, with its heading, key and caption; nothing if no flow has it."""
+    """The box of a figure with heading, legend and caption; an empty text if no flow has the figure."""
     figure = next(figure for figure in FIGURES if figure.name == name)
     flow = next((flow for flow, drawn in charts.items() if name in drawn), None)
     if flow is None:
@@ -68,7 +68,7 @@ def _figure_key(figure: Figure, table: Table, flow: str) -> str:
 
 
 def block_key(blocks: Iterable[Block]) -> str:
-    """Blocks of colour and what they stand for."""
+    """A legend of coloured blocks."""
     items = "".join(f"<li>{_block(f'var(--{block.colour})')}{esc(block.text)}</li>" for block in blocks)
     return f'<ul class="key">{items}</ul>' if items else ""
 
@@ -79,7 +79,7 @@ def _block(colour: str) -> str:
 
 
 def _key(kind: Key, table: Table) -> str:
-    """Colours, markers and dashes of a figure in words."""
+    """The legend of a figure: colours and markers of the series, dashes of the engines."""
     if kind == "none":
         return ""
     items = []
@@ -96,7 +96,7 @@ def _key(kind: Key, table: Table) -> str:
 
 
 def line_key(names: Iterable[str]) -> str:
-    """Lines with markers, in the order of colours and shapes, and what they stand for."""
+    """A legend of lines with markers, in the order of the series colours and shapes."""
     items = "".join(f"<li>{_swatch('lines', index)}{esc(name)}</li>" for index, name in enumerate(names))
     return f'<ul class="key">{items}</ul>'
 
@@ -110,7 +110,7 @@ def _swatch(kind: Key, index: int) -> str:
 
 
 def testbed_section(run: Run) -> str:
-    """The diagram in both its layouts; the style sheet shows the one that suits the width."""
+    """The diagram of the testbed in both layouts; the style sheet shows the one that fits the width."""
     return drawing(run.topology)
 
 
@@ -124,12 +124,12 @@ def drawing(topology: Drawing) -> str:
 
 
 def points_section(table: Table, raw: int, folded: bool) -> str:
-    """The aggregated points as a table, thinned if long, and the button for all of them."""
+    """The aggregated points as a table, thinned out if long, and a button to download all points."""
     if not table.points:
         return ""
     groups: dict[tuple[bool, int, int, tuple[int, ...]], list[Point]] = {}
     order = {name: index for index, name in enumerate(table.variants)}
-    # Flows in the order of the outcomes, which is that of the file: `f10` is not behind `f1`.
+    # Flows keep the order of the file; sorted by name, `f10` would follow `f1`.
     flows = {name: index for index, name in enumerate(dict.fromkeys(point.flow for point in table.points))}
     for point in table.points:
         key = (point.kind in GENERATORS, flows[point.flow], order[point.variant], point.at)
@@ -171,7 +171,7 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
 
 
 def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
-    """One row per engine that counts datagrams, the limit beside it; or the limit alone."""
+    """One row per engine other than `limit`, with the limit as a column; else one row of the limit alone."""
     limit = next((point for point in points if point.engine == "limit"), None)
     measured = [point for point in points if point.engine != "limit"]
     blank = '<span class="muted">&ndash;</span>'
@@ -220,7 +220,7 @@ def _ordinal(number: int) -> str:
 
 
 def bottleneck_section(table: Table, charts: Charts) -> str:
-    """What limits each flow in each variant, over the sweep, in the words of each engine that says so."""
+    """The bottlenecks of each flow and variant over the sweep, for each engine that names them."""
     parts = (
         [f'<div class="figures">{box}</div>'] if (box := figure_box("waterfall", table, charts, True)) else []
     )
@@ -238,13 +238,13 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
 
 
 def ledger_section(table: Table, charts: Charts) -> str:
-    """Where every bit of the line went, over the sweep and at the point that misses most."""
+    """The figures of the ledger: over the sweep, and at the point furthest below its limit."""
     boxes = "".join(figure_box(name, table, charts, True) for name in ("ledger", "ledger-waterfall"))
     return f'<div class="figures">{boxes}</div>' if boxes else ""
 
 
 def _stretches(stretches: Sequence[Stretch]) -> str:
-    """The stretches as a list; a long one is folded under how often each bottleneck is the one."""
+    """The stretches as a list; a long list is folded under a summary of how often each bottleneck occurs."""
     items = "".join(f"<li>{_stretch(stretch)}</li>" for stretch in stretches[:MAX_STRETCHES])
     if len(stretches) > MAX_STRETCHES:
         items += f"<li>and {len(stretches) - MAX_STRETCHES} stretches more</li>"
@@ -264,9 +264,9 @@ def _stretches(stretches: Sequence[Stretch]) -> str:
 
 
 def _stretch(stretch: Stretch) -> str:
-    """One stretch of the sweep.
+    """The text of one stretch of the sweep: the engine's summary of its last point.
 
-    The engine's summary, and before it, where there are several points, what they share.
+    If it has several points, their bottleneck and goodput come first.
     """
     if stretch.points == 1 or stretch.bottleneck is None:
         return f"{esc(stretch.where)}: {prose(stretch.summary)}" if stretch.where else prose(stretch.summary)
@@ -277,7 +277,7 @@ def _stretch(stretch: Stretch) -> str:
 
 
 def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
-    """Where cells and datagrams were lost, over all points of a variant, by engine where several know it."""
+    """Table of drops by place, cause and flow, summed over all points of a variant and engine."""
     lost: dict[tuple[str, str, str, str, str], list[int]] = {}
     for outcome in outcomes:
         parallel = ledger.parallel(outcome) if outcome.drops else ()
@@ -291,7 +291,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     if not found:
         return ""
     told = len({key[1] for key, _ in found}) > 1
-    # Where each lost datagram was one frame, both columns would say the same.
+    # If every lost datagram was one frame, both columns would be equal.
     in_cells = any(cells != datagrams for _, (cells, datagrams) in found)
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
@@ -312,14 +312,14 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
 
 
 def environment_section(run: Run) -> str:
-    """What it ran on, as the store recorded it."""
+    """The run and its environment, as the store recorded them."""
     entries: list[tuple[str, Json]] = [("run", run.id), ("created", run.created), ("status", run.status)]
     entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
     return entry_list([*entries, *run.environment.items()])
 
 
 def entry_list(entries: Iterable[tuple[str, Json]]) -> str:
-    """Names and what stands behind them; what is counted in bytes gets the unit that suits it."""
+    """A definition list of names and values; values in bytes get a suitable unit."""
     told: list[tuple[str, Json]] = []
     for key, value in entries:
         if key.endswith("_bytes") and isinstance(value, int):
@@ -338,7 +338,7 @@ def _flat(value: Json) -> str:
 
 
 def file_section(run: File) -> str:
-    """The testbed file as it ran, with what was set over it."""
+    """The text of the testbed file, and the values that overrode it."""
     sets = ""
     if run.overrides:
         items = "".join(f"<li><code>{esc(path)} = {esc(value)}</code></li>" for path, value in run.overrides)

@@ -2,7 +2,7 @@
 
 One palette for the page (as CSS variables) and for the pictures (as literal colours).
 
-Series differ in colour *and* shape, engines in dash, so nothing is told by colour alone. Every colour has a
+Series differ in colour *and* shape, engines in dash, so no meaning rests on colour alone. Every colour has a
 contrast of at least 3:1 to its background (WCAG 1.4.11), every text colour 4.5:1 (1.4.3); tests compute both.
 """
 
@@ -92,7 +92,7 @@ DARK: Mapping[str, str] = {
     "idle6": "#a9b6bc",
 }
 CSS: Mapping[str, str] = {name: f"var(--{name})" for name in LIGHT}
-"""The palette by name: what is drawn on the page changes its colours with the page."""
+"""The palette as CSS variables, so that drawings follow the light or dark colours of the page."""
 
 _PAGE_COLOURS = {colour: CSS[name] for name, colour in LIGHT.items()}
 
@@ -136,7 +136,7 @@ def shape(index: int) -> str:
 
 
 def dash(engine: str) -> Sequence[int]:
-    """Dash of an engine; one that is not known here gets short dashes of its own."""
+    """Dash of an engine; unknown engines get another dash."""
     return DASHES.get(engine, (4, 2, 1, 2))
 
 
@@ -153,7 +153,7 @@ def account_colours(accounts: Sequence[str]) -> list[str]:
 
 
 def on_page(node: Json) -> Json:
-    """A specification whose literal colours, those of `LIGHT`, become the page's own, light or dark."""
+    """Replace the colours of `LIGHT` in a specification by the CSS variables of the page."""
     if isinstance(node, Mapping):
         return {key: on_page(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -169,13 +169,13 @@ def variables(palette: Mapping[str, str]) -> str:
 def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Json]:
     """Vega-Lite configuration in the colours of `palette`.
 
-    Without a legend where the page draws it as HTML.
+    `legend` is false for the page, which has its legends in HTML.
     """
     text: dict[str, Json] = {"labelFont": font, "titleFont": font, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if palette is CSS else palette["paper"],
         "font": font,
-        "aria": False,  # what is drawn has a description of its own, and the table has the numbers
+        "aria": False,  # the chart's box has a description, and the table of points has the numbers
         "view": {"stroke": None},
         "mark": {"color": palette["muted"]},
         "tick": {"color": palette["ink"], "opacity": 1},

@@ -1,4 +1,4 @@
-"""The run in words: the opening paragraph and the bottleneck of each variant."""
+"""Texts about a run: the opening paragraph, and the bottlenecks of each variant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ DONE_BY = {
     "emulate": "emulated in real time",
     "measure": "measured",
 }
-"""How an engine came to its figures."""
+"""How each engine obtains its results."""
 _MOST_SENTENCES = 8
 _BRIEF = 5e-3
-"""Seconds without a reception that are not worth a word: a queue may take as long."""
+"""Gaps in the reception up to this many seconds are not mentioned: a queue can cause them."""
 
 
 def summary(run: Run, table: Table) -> str:
-    """What ran and what came out, as one paragraph; names stand in backticks."""
+    """One paragraph about the run and its results; names are in backticks."""
     parts = [_what_ran(run, table)]
     if run.points_done < run.points_total:
         parts.append(f"Only {run.points_done} of {run.points_total} points are done.")
@@ -50,7 +50,7 @@ def _what_ran(run: Run, table: Table) -> str:
 
 def _result(table: Table, flow: str, variant: str) -> str:
     mine = table.of(flow, variant)
-    # One engine is quoted; the others stand beside it in the table of engines.
+    # The text quotes one engine; the table of engines has all of them.
     quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
     measured = [p for p in mine if p.engine == quoted]
     limits = {p.at: p for p in mine if p.engine == "limit"}
@@ -76,7 +76,7 @@ def _result(table: Table, flow: str, variant: str) -> str:
 
 
 def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
-    """The greatest loss in words; nothing where no engine counts any."""
+    """Text about the greatest loss; empty if the points have no loss figures."""
     lossy = [p for p in points if p.loss is not None]
     if not lossy:
         return ""
@@ -91,7 +91,7 @@ def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
 
 
 def _delay(table: Table, points: Sequence[Point]) -> str:
-    """The longest delay in words; nothing where no engine knows any."""
+    """Text about the longest delay; empty if the points have no delays."""
     known = [(p.delay_p99.mean, p) for p in points if p.delay_p99 is not None]
     if not known:
         return ""
@@ -100,7 +100,7 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
 
 
 def _gap(table: Table, points: Sequence[Point]) -> str:
-    """The longest time without a reception in words; nothing where the file has no events."""
+    """Text about the longest time without a reception; empty if it is short or the file has no events."""
     known = [(p.gap.high, p) for p in points if p.gap is not None]
     seconds, longest = max(known, key=lambda one: one[0], default=(0.0, None))
     if longest is None or seconds <= _BRIEF:
@@ -109,7 +109,7 @@ def _gap(table: Table, points: Sequence[Point]) -> str:
 
 
 def _others(points: Sequence[Point], best: Point) -> str:
-    """What other engines have at the same place, where that is something else."""
+    """Text with the goodputs of other engines at the same point, if they differ much."""
     there = {p.engine: p.goodput.mean for p in points if p.at == best.at}
     far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
     said = [f"`{one.engine}` has {say.rate(one.value)}" for one in far]
@@ -121,7 +121,7 @@ def _unit(point: Point) -> str:
 
 
 def moment(text: str) -> str:
-    """A time stamp (ISO 8601) to the minute, such as `1997-11-05 10:00 UTC`; any other text as it is."""
+    """A time stamp (ISO 8601) to the minute, such as `1997-11-05 10:00 UTC`; other text is unchanged."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -140,7 +140,8 @@ def _at(table: Table, point: Point) -> str:
 class Stretch:
     """Neighbouring points of a sweep with the same bottleneck.
 
-    Where, what it lets through, and the engine's words at `end`.
+    `where` names the swept values, `goodput` is their range of goodputs, and `summary` is the engine's text
+    at the last value, `end`.
     """
 
     points: int

@@ -16,14 +16,14 @@ _CHUNK = 5_000
 
 
 def table(run: RunRecord, outcomes: Iterable[tuple[int, Outcome]]) -> pa.Table:
-    """Table of a run in the order of its points; swept values stand under their path, as numbers if so."""
+    """The table of a run in the order of its points; a swept path is a column, numeric if its values are."""
     columns = Columns(run.axes)
     rows = itertools.chain.from_iterable(columns.rows(position, outcome) for position, outcome in outcomes)
     chunks = [_chunk(columns, [])]
     while part := list(itertools.islice(rows, _CHUNK)):
         chunks.append(_chunk(columns, part))
-    # Permissive: a column that only later outcomes have is null before, an integer beside a float becomes
-    # one.
+    # Permissive: a column that some chunks lack has nulls there, and integers become floats if any chunk has
+    # floats.
     return pa.concat_tables(chunks, promote_options="permissive").combine_chunks()
 
 

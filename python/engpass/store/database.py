@@ -1,4 +1,4 @@
-"""Opening a database, its transactions, and what its errors mean to a user."""
+"""Opens databases, runs transactions, and turns database errors into messages for users."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from engpass.error import StoreError
 from engpass.store import migrations, schema
 
 BUSY_SECONDS = 60
-"""How long one writer waits for another. A batch takes milliseconds: then somebody holds a lock."""
+"""Seconds that a writer waits for another. A batch takes milliseconds; a longer wait means a held lock."""
 
 T = TypeVar("T")
 
 
 class Database:
-    """One database: transactions that end in the file or not at all, and errors in plain words."""
+    """One database with atomic transactions, whose errors are raised as `StoreError`."""
 
     def __init__(self, engine: Engine, where: str) -> None:
         self.engine = engine
         self.where = where
-        # A store in memory has one connection, and that one transaction at a time.
+        # A store in memory has a single connection, which allows one transaction at a time.
         shared = isinstance(engine.pool, StaticPool)
         self._turn = threading.RLock() if shared else contextlib.nullcontext()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one state of the database."""
+        """Open a read transaction, which sees one consistent state of the database."""
         with self._turn, translated(self.where), self.engine.connect() as connection, connection.begin():
             yield connection
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do `work` in one transaction, durable when this returns; a conflict calls it again."""
+        """Run `work` in one transaction, durable on return; after a conflict `work` is called again."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -55,18 +55,19 @@ class Database:
             except DBAPIError as error:
                 if not _passing(error) or time.monotonic() > deadline:
                     raise explained(error, self.where) from error
-                # Not in step with the others that wait for the same lock.
+                # A random pause keeps writers that wait for the same lock out of step.
                 time.sleep(random.uniform(0.01, 0.1))  # noqa: S311 (no secret)
 
     def close(self) -> None:
-        """Give up all connections; SQLite then folds its log into the file."""
+        """Close all connections; SQLite then merges its log into the file."""
         self.engine.dispose()
 
 
 def open_database(where: str, create: bool) -> Database:
     """Open a store by path or URL and bring it to the current version; raises `StoreError`.
 
-    With `create` it may be new and will be written to; without, it must exist, and read-only media will do.
+    With `create` a missing store is created, and the store must be writable. Without it the store must exist,
+    and may be on read-only media.
     """
     if where == ":memory:":
         return _opened(_memory_engine(), "memory", create=True)
@@ -93,7 +94,7 @@ def _opened(engine: Engine, where: str, create: bool) -> Database:
     database = Database(engine, where)
     try:
         if create:
-            # Reading first keeps the usual case, a store that is up to date, free of write locks.
+            # Read the version first: a store of the current version then needs no write lock.
             with database.read() as connection:
                 found = migrations.current(connection, where)
             if found != schema.VERSION:
@@ -113,7 +114,7 @@ def _opened(engine: Engine, where: str, create: bool) -> Database:
 
 
 def _memory_engine() -> Engine:
-    # One connection for all threads: every other one would be another, empty database.
+    # All threads share one connection: another connection would open another, empty database.
     engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     _use_own_transactions(engine, durable=False)
     return engine
@@ -141,8 +142,8 @@ def _sqlite(path: Path, create: bool) -> Database:
         )
     query = ""
     if not create and not _writable(path):
-        # A WAL database needs its -shm file beside it even for reading. Where none can be made and no log is
-        # left to read, SQLite may take the file as it is.
+        # Even reading a WAL database needs its -shm file. If that cannot be created and there is no log to
+        # read, SQLite can treat the file as immutable.
         query = "?mode=ro" if Path(f"{path}-wal").exists() else "?mode=ro&immutable=1"
     uri = f"file:{quote(os.fsencode(path.absolute()))}{query}"
     engine = create_engine(
@@ -161,14 +162,14 @@ def _writable(path: Path) -> bool:
 def _use_own_transactions(engine: Engine, durable: bool) -> None:
     @event.listens_for(engine, "connect")
     def connect(connection: Any, _record: object) -> None:  # noqa: ANN401 (DBAPI connections have no common type)
-        # sqlite3 would open transactions by itself, and late; we say when, see `begin`.
+        # Stop sqlite3 from opening transactions itself, which it does late; `begin` opens them.
         connection.isolation_level = None
         if durable:
             _use_wal(connection)
-            # In WAL mode NORMAL would already survive `kill -9` (what was written is the kernel's then), but
-            # loses the last commits when the power fails. FULL syncs the log at every commit, and then a
-            # point that was counted is there after that, too. A batch takes as many points as came in during
-            # the sync before it, so the price hardly grows with the number of points.
+            # In WAL mode NORMAL survives `kill -9`, since the kernel has the written data, but loses the last
+            # commits at a power failure. FULL syncs the log at every commit, so that stored points survive
+            # that, too. A batch holds all points that arrived during the previous sync; the cost therefore
+            # hardly grows with the number of points.
             connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 
@@ -180,11 +181,14 @@ def _use_own_transactions(engine: Engine, durable: bool) -> None:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """In WAL mode no reader waits for the writer. The change itself is not covered by the busy timeout."""
+    """Switch to WAL mode, in which readers do not wait for the writer.
+
+    The busy timeout does not cover the switch itself, so this function repeats it.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
-            # File systems without shared memory answer with another mode: slower, as safe.
+            # File systems without shared memory keep another mode, which is slower but as safe.
             connection.execute("PRAGMA journal_mode=WAL").fetchone()
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
@@ -209,7 +213,7 @@ def _postgresql(url: URL) -> Database:
 
 @contextlib.contextmanager
 def translated(where: str) -> Iterator[None]:
-    """Turn what the database says into a `StoreError`."""
+    """Turn errors of the database into `StoreError`."""
     try:
         yield
     except DBAPIError as error:
@@ -221,7 +225,7 @@ def _code(error: DBAPIError) -> int | None:
 
 
 def _passing(error: DBAPIError) -> bool:
-    """Whether trying again may help: another writer was faster."""
+    """Whether a retry may help, because another writer was faster."""
     code = _code(error)
     if code is not None:
         return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -230,7 +234,7 @@ def _passing(error: DBAPIError) -> bool:
 
 
 def explained(error: DBAPIError, where: str) -> StoreError:
-    """What an error of the database means, and what to do."""
+    """The `StoreError` for an error of the database, with its cause and a cure."""
     code = _code(error)
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     keeps = "; points stored before are kept"

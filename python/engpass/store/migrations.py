@@ -1,4 +1,4 @@
-"""From the tables of an older version to those of the current one, one step per version."""
+"""Upgrades the tables of an older version to the current one, one step per version."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from engpass.store import schema
 
 Step = Callable[[Connection], None]
 
-# STEPS[n] turns version n into n + 1. A step uses plain SQL, not `schema.py`, which already speaks of a later
-# version.
+# STEPS[n] turns version n into n + 1. A step uses plain SQL, since `schema.py` has only the current version.
 STEPS: dict[int, Step] = {}
 
 
 def _add_searches(connection: Connection) -> None:
-    """2: searches and their trials."""
+    """Upgrade to version 2: searches and their trials."""
     connection.execute(
         sql(
             "CREATE TABLE search (id VARCHAR(32) NOT NULL PRIMARY KEY, digest VARCHAR(64) NOT NULL,"
@@ -42,10 +41,10 @@ STEPS[1] = _add_searches
 
 
 def current(connection: Connection, where: str) -> int | None:
-    """Version of a store; `None` for an empty database. Raises `StoreError` for what is no store of ours."""
+    """Version of a store; `None` for an empty database. Raises `StoreError` for any other database."""
     tables = set(inspect(connection).get_table_names())
     if schema.version.name not in tables:
-        # In PostgreSQL other tables may live beside ours; those with our names may not.
+        # A PostgreSQL database may have tables of other programs, but not with the names of ours.
         if tables & set(schema.metadata.tables) or (tables and connection.dialect.name == "sqlite"):
             raise StoreError(
                 f"`{where}` is a database, but not a store of Engpass", "name another file with `--store`"
@@ -72,7 +71,7 @@ def upgrade(connection: Connection, where: str) -> None:
 
 
 def check_not_newer(found: int, where: str) -> None:
-    """Refuse a store that a later Engpass wrote: reading it by guess would show wrong figures."""
+    """Raise `StoreError` for a store of a later version, which this version could misread."""
     if found > schema.VERSION:
         raise StoreError(
             f"`{where}` is a store of version {found}; this Engpass knows versions up to {schema.VERSION}",

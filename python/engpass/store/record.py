@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it."""
+"""The records that the store writes and returns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def drawn(topology: Drawing) -> dict[str, object]:
-    """A drawing as JSON data, with its empty lists."""
+    """A drawing as JSON data, with empty lists included."""
     return {name: to_builtins(getattr(topology, name)) for name in topology.__struct_fields__}
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A campaign: what was asked, where it ran and how far it is."""
+    """A stored run of a campaign: its settings, environment and progress."""
 
     id: str
     name: str
@@ -37,16 +37,16 @@ class RunRecord:
     repeats: int
     topology: Drawing
     environment: Environment
-    """Of the first session; a campaign resumed elsewhere has more, see `Store.sessions`."""
+    """Environment of the first session; `Store.sessions` has those of all sessions."""
     created: str
     points_total: int
     points_done: int
-    """Points with an outcome; those that ended with an error are not among them."""
+    """Points with an outcome; points that ended with an error do not count."""
     status: str
     """`done`, `partial` (points are missing) or `failed` (all were tried, some ended with an error)."""
     points_failed: int = 0
     used: str = ""
-    """When the campaign last ran, ISO 8601; `last` means the greatest."""
+    """When the last session began, ISO 8601; `last` selects the run with the latest."""
     description: str | None = None
     digest: str = field(default="", repr=False)
 
@@ -97,7 +97,7 @@ class Failure:
     error: str
 
     def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, object]:
-        """A line of its own beside the outcomes of the other points, with the same keys and `error`."""
+        """The failure as JSON data, with the keys of an outcome and `error`."""
         return {
             "version": VERSION,
             "variant": self.point.variant,

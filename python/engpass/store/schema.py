@@ -1,6 +1,6 @@
-"""The tables, as the current version of the store has them.
+"""The tables of the store in its current version.
 
-A change here is a new `VERSION`, a step in `migrations.py`, and an old file in `tests/data/`.
+A change here needs a new `VERSION`, a step in `migrations.py`, and an old file in `tests/data/`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ VERSION = 2
 
 metadata = MetaData()
 
-# One row. The name is ours alone, so that a database of another program is told apart.
+# One row. No other program uses this table name, so it identifies a store.
 version = Table("engpass_store", metadata, Column("version", Integer, nullable=False))
 
 run = Table(
@@ -23,7 +23,7 @@ run = Table(
     Column("description", Text),
     Column("source", Text, nullable=False),
     Column("text", Text, nullable=False),
-    # JSON as text: the same on every database, and the bytes of a record do not change under us.
+    # JSON as text works the same on every database and keeps the bytes of a record.
     Column("overrides", Text, nullable=False),
     Column("engines", Text, nullable=False),
     Column("variants", Text, nullable=False),
@@ -35,7 +35,7 @@ run = Table(
     Index("run_digest", "digest"),
 )
 
-# One row per invocation that worked on a run: where, with what, since when. `ended` stays empty after a kill.
+# One row per invocation that worked on a run: environment and times. `ended` stays NULL after a kill.
 session = Table(
     "session",
     metadata,
@@ -47,21 +47,20 @@ session = Table(
     Index("session_run", "run_id"),
 )
 
-# The primary key is what makes a point count once, whoever writes it.
+# The primary key ensures that a point is stored only once, even if several processes write it.
 point = Table(
     "point",
     metadata,
     Column("run_id", String(32), ForeignKey("run.id"), primary_key=True),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("session_id", Integer, ForeignKey("session.id"), nullable=False),
-    # Time on the wall clock; no outcome depends on it.
+    # Wall-clock time of the point; no outcome depends on it.
     Column("seconds", Float, nullable=False),
     Column("outcome", Text),
     Column("error", Text),
 )
 
-# A search over the offered load, or a sequence of measurements of one path: what is tried next follows from
-# what was found.
+# A search over the offered load, or the steps of a path measurement: each trial depends on earlier results.
 search = Table(
     "search",
     metadata,
@@ -78,7 +77,7 @@ search = Table(
     Column("settings", Text, nullable=False),
     Column("environment", Text, nullable=False),
     Column("created", String(32), nullable=False),
-    # Empty until it has ended.
+    # NULL until the search has ended.
     Column("result", Text),
     Index("search_digest", "digest"),
 )

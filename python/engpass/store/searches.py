@@ -1,4 +1,4 @@
-"""Searches and their trials, in and out of a database."""
+"""Writes searches and their trials to a database, and reads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engpass.store.database import Database
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """A search: what was asked, where it ran, and what was found once it has ended."""
+    """A stored search: its settings, environment and trials, and its result once it has ended."""
 
     name: str
     source: str
@@ -39,7 +39,7 @@ class SearchRecord:
 
     @property
     def digest(self) -> str:
-        """What makes two invocations the same search: all that can change a trial, or which is made."""
+        """Hash of everything that affects the trials; equal digests mean the same search."""
         content = [
             self.text,
             [list(pair) for pair in self.overrides],
@@ -68,7 +68,10 @@ class Searches:
         self._database = database
 
     def begin(self, record: SearchRecord, *, fresh: bool = False) -> SearchRecord:
-        """Enter a search, or find one of the same digest that has not ended; with its trials so far."""
+        """Resume the latest unfinished search with the same digest, or store a new one; returns its record.
+
+        With `fresh` the search is always new.
+        """
         digest = record.digest
         t = schema.search.c
 
@@ -113,7 +116,7 @@ class Searches:
         self._database.write(lambda connection: connection.execute(insert(schema.trial).values(row)))
 
     def end(self, search_id: str, result: Mapping[str, Any]) -> None:
-        """Store what was found."""
+        """Store the result of a search, which marks it as ended."""
         t = schema.search
         text = json.dumps(result, ensure_ascii=False)
         self._database.write(
@@ -130,7 +133,7 @@ class Searches:
         return [_record(row) for row in rows]
 
     def get(self, which: str) -> SearchRecord:
-        """The search with this id, or whose id alone begins with it; raises `ChoiceError`."""
+        """The search with this id, or the only one whose id begins with it; raises `ChoiceError`."""
         known = self.all()
         found = [record for record in known if record.id == which] or [
             record for record in known if which and record.id.startswith(which)
@@ -146,7 +149,7 @@ class Searches:
         return replace(found[0], trials=trials)
 
     def outcomes(self, search_id: str) -> Sequence[str | None]:
-        """Outcomes of its trials as engines wrote them."""
+        """Outcomes of the trials of a search, as the engines wrote them."""
         t = schema.trial.c
         with self._database.read() as connection:
             query = select(t.outcome).where(t.search_id == search_id).order_by(t.position)

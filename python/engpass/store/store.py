@@ -1,4 +1,4 @@
-"""Campaigns and outcomes, in and out of a database."""
+"""Writes runs and their outcomes to a database, and reads them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# Rows fetched at a time: outcomes of some kB each, so some MB.
+# Rows per query: an outcome has a few kB, so a query returns some MB.
 _ROWS = 2_000
 
 
@@ -44,9 +44,9 @@ class Store:
 
     @classmethod
     def open(cls, where: str | os.PathLike[str] = DEFAULT_STORE, *, create: bool = True) -> Store:
-        """Open a store by path or URL; `:memory:` is one that nobody else sees. Raises `StoreError`.
+        """Open a store by path or URL; `:memory:` is private to this object. Raises `StoreError`.
 
-        Without `create` the store must exist, and may lie on read-only media.
+        Without `create` the store must exist, and may be on read-only media.
         """
         return cls(open_database(str(where), create))
 
@@ -57,7 +57,7 @@ class Store:
 
     @property
     def searches(self) -> Searches:
-        """The searches that it keeps."""
+        """The searches in this store."""
         return Searches(self._database)
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class Store:
             return self._records(connection)
 
     def run(self, which: str = "last") -> RunRecord:
-        """The run with this id, or whose id alone begins with it, or the `last` one; raises `ChoiceError`."""
+        """The run with this id, the only one whose id begins with it, or the `last`; raises `ChoiceError`."""
         with self._database.read() as connection:
             ids = [row.id for row in connection.execute(_by_use())]
             if not ids:
@@ -102,33 +102,33 @@ class Store:
             return self._records(connection, matching[0])[0]
 
     def search(self, which: str) -> SearchRecord | None:
-        """The search with this id or the beginning of one; `None` where that names none, or a run."""
+        """The only search whose id begins with `which`; `None` if there is none, or if a run's id does."""
         if which == "last" or any(record.id.startswith(which) for record in self.runs()):
             return None
         found = [record for record in self.searches.all() if which and record.id.startswith(which)]
         return self.searches.get(found[0].id) if len(found) == 1 else None
 
     def outcomes(self, run_id: str) -> list[Outcome]:
-        """Outcomes of a run in the order of its points; points that failed are not among them."""
+        """Outcomes of a run in the order of its points, without the points that failed."""
         return [outcome for _, outcome in self.read_outcomes(self.run(run_id))]
 
     def read_outcomes(
         self, record: RunRecord, positions: Sequence[range] | None = None
     ) -> Iterator[tuple[int, Outcome]]:
-        """Positions and outcomes in order, of all points or of ascending ranges, as this version has them."""
+        """Positions and outcomes in order, of all points or of ascending ranges, in the current format."""
         for position, text in self.raw_outcomes(record.id, positions):
             yield position, outcomes.read(text, record.topology)
 
     def raw_outcomes(
         self, run_id: str, positions: Sequence[range] | None = None
     ) -> Iterator[tuple[int, str]]:
-        """Positions and outcomes as engines wrote them, in order: of all points, or of ascending ranges."""
+        """Positions and outcomes as engines wrote them, in order, of all points or of ascending ranges."""
         for position, outcome, _ in self._points(run_id, positions):
             if outcome is not None:
                 yield position, outcome
 
     def lines(self, record: RunRecord, positions: range) -> Iterator[str]:
-        """One JSON line per point that has ended, in order; a point that failed says so under `error`."""
+        """One JSON line per point that has ended, in order; a point that failed has the key `error`."""
         from engpass.campaign import swept_values
 
         plan = record.plan
@@ -172,7 +172,7 @@ class Store:
             ]
 
     def done(self, run_id: str, total: int) -> bytearray:
-        """One byte per point: 1 where the store has its outcome."""
+        """One byte per point: 1 if the store has its outcome, else 0."""
         t = schema.point.c
         marks = bytearray(total)
         with self._database.read() as connection:
@@ -187,12 +187,15 @@ class Store:
     # Writing
 
     def begin(self, record: RunRecord, *, fresh: bool = False) -> tuple[str, int]:
-        """Start or resume the campaign of a record (its digest says which): run id and session."""
+        """Start a run, or resume the last used one with the same digest; returns the ids of run and session.
+
+        With `fresh` the run is always new.
+        """
 
         def work(connection: Connection) -> tuple[str, int]:
             run_id = None if fresh else self._latest(connection, record.digest)
             if run_id is None:
-                # The first one is named after its content, so that two processes that begin at once share it.
+                # The first run is named after its digest, so that two processes that start at once share it.
                 run_id = record.digest[:10]
                 while (
                     fresh
@@ -215,19 +218,19 @@ class Store:
 
     @property
     def in_memory(self) -> bool:
-        """Whether what is written is held in memory."""
+        """Whether the store is in memory, not in a file or on a server."""
         return self.where == ":memory:"
 
     def found(self, digest: str) -> RunRecord | None:
-        """The run of the campaign with this digest that was used last, if there is one."""
+        """The last used run with this digest, or `None`."""
         with self._database.read() as connection:
             run_id = self._latest(connection, digest)
         return None if run_id is None else self.run(run_id)
 
     def write(self, run_id: str, session: int, points: Iterable[Finished]) -> None:
-        """Store ended points, all or none; they are durable when this returns.
+        """Store finished points in one transaction, durable on return.
 
-        An outcome that is there stays: another process may have been faster. An error is replaced.
+        A stored outcome is kept, since another process may have been faster; a stored error is replaced.
         """
         rows = [
             {
@@ -245,7 +248,7 @@ class Store:
 
     @functools.cached_property
     def _put(self) -> postgresql.Insert | sqlite.Insert:
-        """Made once: to make it takes longer than to send it."""
+        """The statement that stores points, built once: building it takes longer than sending it."""
         statement = self._upsert(schema.point)
         new = statement.excluded
         return statement.on_conflict_do_update(
@@ -260,7 +263,7 @@ class Store:
         )
 
     def end(self, session: int) -> None:
-        """Note that a session ended by itself."""
+        """Record that a session ended and was not killed."""
         t = schema.session
         self._database.write(
             lambda connection: connection.execute(update(t).where(t.c.id == session).values(ended=now()))
@@ -281,7 +284,7 @@ class Store:
         t = schema.point.c
         query = select(t.position, t.outcome, t.error).where(t.run_id == run_id).order_by(t.position)
         for part in positions if positions is not None else [range(2**63 - 1)]:
-            # Pages, not one long cursor: a reader that takes its time must not hold the log of a writer open.
+            # Pages, not one long cursor: a slow reader must not keep the writer's log from being merged.
             start = part.start
             while start < part.stop:
                 with self._database.read() as connection:
@@ -382,7 +385,7 @@ def _record(row: Row[Any], used: str, environment: str, done: int, failed: int) 
 
 
 def _decoded(text: str, kind: type[T]) -> T:
-    """A part of a run's record, which another version may have written; raises `StoreError`."""
+    """Decode a part of a run's record; raises `StoreError` if it is damaged or of a later version."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError as error:

@@ -147,13 +147,13 @@ fn points_and_forms_that_are_not_there_are_told() {
     let find = |text: &str, form| Point::find(text, form, &run.topology).unwrap_err();
     assert_eq!(
         find("left", None),
-        "`left` is no link point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
+        "`left` is not a capture point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
     );
     assert_eq!(
         find("link.lefft", None),
         "the testbed has no `link.lefft`\nhelp: it has `link.left`, `link.trunk`, `link.right`, `link.wan`"
     );
-    assert_eq!(find("link.left.r", None), "`r` is no end of link `left`\nhelp: it joins `a` and `s`");
+    assert_eq!(find("link.left.r", None), "`r` is not an end of link `left`\nhelp: it joins `a` and `s`");
     assert_eq!(
         find("link.left", Some(Form::Cells)),
         "link `left` has no `cells` to capture\nhelp: use `frames` or `ip`"

@@ -80,15 +80,27 @@ fn read(line: &[u8]) -> (Value, Result<Request>) {
     };
     let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
         Ok(Value::Object(fields)) => fields,
-        Ok(_) => return (Value::Null, Err(bad("the line is no JSON object".to_owned()))),
-        Err(error) => return (Value::Null, Err(bad(format!("the line is no JSON: {error}")))),
+        Ok(_) => return (Value::Null, Err(bad("the line is not a JSON object".to_owned()))),
+        Err(error) => return (Value::Null, Err(bad(format!("the line is not valid JSON: {error}")))),
     };
     let id = match fields.shift_remove("id") {
         Some(id) if id.is_u64() => id,
-        _ => return (Value::Null, Err(ProtocolError::field("id", "is no number", "number the requests"))),
+        _ => {
+            return (
+                Value::Null,
+                Err(ProtocolError::field(
+                    "id",
+                    "is missing or not a number",
+                    "give each request a number, such as `\"id\": 1`",
+                )),
+            );
+        }
     };
     let Some(Value::String(what)) = fields.shift_remove("do") else {
-        return (id, Err(ProtocolError::field("do", "is no text", "name a request, such as `ping`")));
+        return (
+            id,
+            Err(ProtocolError::field("do", "is missing or not text", "name a request, such as `ping`")),
+        );
     };
     let rest = Value::Object(fields);
     let request = match what.as_str() {
@@ -104,8 +116,8 @@ fn read(line: &[u8]) -> (Value, Result<Request>) {
         "readings" => from(rest).map(|Nothing {}| Request::Readings),
         other => Err(ProtocolError::field(
             "do",
-            format_args!("there is no request `{other}`"),
-            "ask for `prepare`, `start`, `stop`, `collect`, `drop`, `join`, `leave`, `ping`, `calibrate` or `readings`",
+            format_args!("unknown request `{other}`"),
+            "use `prepare`, `start`, `stop`, `collect`, `drop`, `join`, `leave`, `ping`, `calibrate` or `readings`",
         )),
     };
     (id, request)

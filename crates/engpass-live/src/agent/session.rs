@@ -74,7 +74,11 @@ pub(super) fn pong(id: &Value) -> Value {
 }
 
 fn unknown_flow(flow: &str) -> ProtocolError {
-    ProtocolError::new(Code::UnknownFlow, format!("this run has no flow `{flow}` here"), "prepare it first")
+    ProtocolError::new(
+        Code::UnknownFlow,
+        format!("the run has no flow `{flow}` at this host"),
+        "prepare it first",
+    )
 }
 
 impl Session {
@@ -128,7 +132,11 @@ impl Session {
 
     fn run_of(&mut self, token: &str) -> Result<&mut Run> {
         self.run.as_mut().filter(|run| run.token == token).ok_or_else(|| {
-            ProtocolError::new(Code::UnknownRun, "there is no such run here", "prepare its flows first")
+            ProtocolError::new(
+                Code::UnknownRun,
+                "this agent has no run with this token",
+                "prepare its flows first",
+            )
         })
     }
 
@@ -142,11 +150,15 @@ impl Session {
         if let Some(run) = &self.run {
             if run.token != prepare.run {
                 let help = "`collect` or `drop` it first";
-                return Err(ProtocolError::new(Code::Busy, "another run is prepared here", help));
+                return Err(ProtocolError::new(
+                    Code::Busy,
+                    "the agent has already prepared another run",
+                    help,
+                ));
             }
             if run.before.is_some() {
                 let help = "prepare all flows before `start`";
-                return Err(ProtocolError::new(Code::WrongOrder, "the run has started", help));
+                return Err(ProtocolError::new(Code::WrongOrder, "the run has already started", help));
             }
             let twice = run
                 .flows
@@ -155,15 +167,15 @@ impl Session {
             if twice {
                 return Err(ProtocolError::field(
                     "flow",
-                    "this end of it is prepared already",
-                    "give it another name",
+                    "this side of the flow is already prepared",
+                    "use another flow name",
                 ));
             }
             if run.flows.len() == MOST_FLOWS {
                 return Err(ProtocolError::new(
                     Code::Limit,
                     format!("a run has at most {MOST_FLOWS} flows at a host"),
-                    "use `streams`",
+                    "use several `streams` of one flow",
                 ));
             }
         }
@@ -181,7 +193,7 @@ impl Session {
         let output = self.output.clone();
         let run = self.run_of(&start.run)?;
         if run.before.is_some() {
-            return Err(ProtocolError::new(Code::WrongOrder, "the run has started", "`collect` it"));
+            return Err(ProtocolError::new(Code::WrongOrder, "the run has already started", "`collect` it"));
         }
         for flow in &run.flows {
             flow.is_complete()?;

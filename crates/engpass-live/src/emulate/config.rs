@@ -116,16 +116,20 @@ const SLOWEST: u64 = 1_000_000_000;
 impl Config {
     /// Parses JSON and checks everything that does not need the testbed.
     pub(super) fn parse(text: &str) -> Result<Self, EmulateError> {
-        let config: Self = serde_json::from_str(text)
-            .map_err(|error| EmulateError::config(format!("the configuration is wrong: {error}"), FORMAT))?;
+        let config: Self = serde_json::from_str(text).map_err(|error| {
+            EmulateError::config(format!("the configuration is invalid: {error}"), FORMAT)
+        })?;
         if config.slow == 0 || config.slow > SLOWEST {
             return Err(EmulateError::config(
-                format!("`slow` is {}", config.slow),
+                format!("`slow` is {}, which is out of range", config.slow),
                 "give a whole number from 1 to 1000000000",
             ));
         }
         if config.hosts.len() < 2 {
-            return Err(EmulateError::config("`hosts` has fewer than two", "list at least two hosts"));
+            return Err(EmulateError::config(
+                "`hosts` has fewer than two entries",
+                "list at least two hosts",
+            ));
         }
         config.limit_ns()?;
         Ok(config)
@@ -139,7 +143,7 @@ impl Config {
         if let Some(other) = self.routers.keys().find(|router| !names.clone().any(|name| name == *router)) {
             return Err(EmulateError::config(
                 format!("the testbed has no router `{other}`"),
-                "take it out of `routers`",
+                "remove it from `routers`",
             ));
         }
         Ok(Routers(names.map(|name| self.routers.get(name).cloned().unwrap_or_default()).collect()))
@@ -167,16 +171,16 @@ impl Config {
             };
             if places.contains(&index) {
                 return Err(EmulateError::config(
-                    format!("host `{}` is there twice", host.name),
-                    "give it one device",
+                    format!("host `{}` is listed twice", host.name),
+                    "list it once, with one device",
                 ));
             }
             places.push(index);
             for address in &host.addresses {
                 if addresses.insert(*address, index).is_some() {
                     return Err(EmulateError::config(
-                        format!("{address} is there twice"),
-                        "give every host addresses of its own",
+                        format!("{address} is listed twice"),
+                        "give every host different addresses",
                     ));
                 }
             }
@@ -258,14 +262,14 @@ mod tests {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 9] = [
             (|value| value["slow"] = json!(0), "`slow` is 0"),
-            (|value| value["slow"] = json!(1.5), "the configuration is wrong"),
+            (|value| value["slow"] = json!(1.5), "the configuration is invalid"),
             (|value| value["limit"] = json!("1"), "`limit`: "),
             (|value| value["clock"] = json!("busy"), "unknown variant `busy`"),
             (|value| value["sokcet"] = json!(""), "unknown field `sokcet`"),
-            (|value| value["hosts"] = json!([]), "`hosts` has fewer than two"),
+            (|value| value["hosts"] = json!([]), "`hosts` has fewer than two entries"),
             (|value| value["hosts"][0]["addresses"] = json!(["10.0.0"]), "invalid IP address syntax"),
             (|value| value["hosts"][0]["kind"] = json!("veth"), "unknown variant `veth`"),
-            (|value| value["testbed"] = json!(3), "the configuration is wrong"),
+            (|value| value["testbed"] = json!(3), "the configuration is invalid"),
         ];
         for (change, told) in cases {
             let error = config(change).expect_err(told).to_string();
@@ -282,9 +286,9 @@ mod tests {
         let error = told(|value| value["hosts"][1]["name"] = json!("c"));
         assert_eq!(error, "the testbed has no host `c`\nhelp: its hosts are `a`, `b`");
         let error = told(|value| value["hosts"][1]["name"] = json!("a"));
-        assert!(error.starts_with("host `a` is there twice"), "{error}");
+        assert!(error.starts_with("host `a` is listed twice"), "{error}");
         let error = told(|value| value["hosts"][1]["addresses"] = json!(["10.0.0.1"]));
-        assert!(error.starts_with("10.0.0.1 is there twice"), "{error}");
+        assert!(error.starts_with("10.0.0.1 is listed twice"), "{error}");
     }
 
     #[test]
@@ -294,7 +298,7 @@ mod tests {
         let address: IpAddr = "10.0.0.3".parse().expect("an address");
         assert_eq!(config.routers(names.iter()).expect("it is there").0, [vec![], vec![address]]);
         let error = config.routers(names[..1].iter()).expect_err("there is no `s`").to_string();
-        assert_eq!(error, "the testbed has no router `s`\nhelp: take it out of `routers`");
+        assert_eq!(error, "the testbed has no router `s`\nhelp: remove it from `routers`");
     }
 
     #[test]

@@ -221,8 +221,12 @@ impl<N: Network, W: HostIo> Driver<N, W> {
     /// Begins the events of the testbed now. Returns the virtual time in ps, or an error if they have begun before.
     pub(super) fn begin_events(&mut self) -> Result<u64, ProtocolError> {
         if self.has_events {
-            let help = "ask once, of a driver whose `events` are `when-asked`";
-            return Err(ProtocolError::new(Code::WrongOrder, "the events of the testbed have begun", help));
+            let help = "send `events` only once, and only if `events` of the configuration is `when-asked`";
+            return Err(ProtocolError::new(
+                Code::WrongOrder,
+                "the events of the testbed have already started",
+                help,
+            ));
         }
         let at = self.now();
         self.begin_events_at(at);
@@ -255,8 +259,8 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         let Some(late) = self.late.end_window() else {
             return Err(ProtocolError::new(
                 Code::WrongOrder,
-                "there is no window",
-                "begin one with `window`",
+                "no measurement window is open",
+                "open one with `window`",
             ));
         };
         let outputs = &mut self.outputs;
@@ -266,7 +270,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         match outcome {
             Ok(outcome) => Ok((at, outcome, late)),
             Err(cause) => {
-                Err(ProtocolError::new(Code::System, cause, "report it: it is an error of the model"))
+                Err(ProtocolError::new(Code::System, cause, "report this: it is a bug of the model"))
             }
         }
     }

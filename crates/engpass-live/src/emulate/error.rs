@@ -38,12 +38,12 @@ impl EmulateError {
     /// Returns the error for a file that could not be written or read.
     pub(super) fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         let help = match error.kind() {
-            io::ErrorKind::NotFound if what == "writing" => "make its directory first, or name another",
-            io::ErrorKind::NotFound => "name what `log` of `emulate` wrote",
-            io::ErrorKind::InvalidData => "take a log that `emulate` wrote",
-            io::ErrorKind::PermissionDenied => "see who may write there, or name another place",
-            io::ErrorKind::IsADirectory => "name a file in it",
-            io::ErrorKind::StorageFull => "make room on the disk, or name another",
+            io::ErrorKind::NotFound if what == "writing" => "create its directory first, or use another one",
+            io::ErrorKind::NotFound => "give the path of a log that `emulate` wrote",
+            io::ErrorKind::InvalidData => "use a log that `emulate` wrote",
+            io::ErrorKind::PermissionDenied => "check the permissions there, or use another path",
+            io::ErrorKind::IsADirectory => "give the path of a file in this directory",
+            io::ErrorKind::StorageFull => "free some space on the disk, or use another one",
             _ => "see the error of the system call",
         };
         Self::System { cause: format!("{what} `{}`: {error}", path.display()), help: help.to_owned() }
@@ -58,9 +58,13 @@ impl EmulateError {
             Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
                 "check the path; devices need `/dev/net/tun` and the kernel's `tun`"
             }
-            Some(libc::EBUSY) => "another process has the device open: end it, or take another name",
-            Some(libc::EADDRINUSE) => "another driver listens there, or another file has that name",
-            Some(libc::EINVAL) => "check the name: a device that is there already must be of that kind",
+            Some(libc::EBUSY) => "another process has the device open: end it, or use another name",
+            Some(libc::EADDRINUSE) => {
+                "use another path: another driver listens there, or a file with that name exists"
+            }
+            Some(libc::EINVAL) => {
+                "check the name: an existing device with this name must be of the same kind"
+            }
             _ => "see the error of the system call",
         };
         Self::System { cause: format!("{what}: {error}"), help: help.to_owned() }

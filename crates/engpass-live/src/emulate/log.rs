@@ -332,7 +332,7 @@ impl<R: Read + Seek> Reading<R> {
         let mut line = Vec::new();
         (&mut input).take(LONGEST_HEADER).read_until(b'\n', &mut line)?;
         let header = serde_json::from_slice(&line).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "it does not begin as a log of `emulate` does")
+            io::Error::new(io::ErrorKind::InvalidData, "it does not start like a log of `emulate`")
         })?;
         Ok(Self { header, input, begin: line.len() as u64, cut: false })
     }

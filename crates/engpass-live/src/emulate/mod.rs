@@ -241,7 +241,7 @@ pub fn replay_log(
     let wrong = |what: &str| {
         EmulateError::config(
             format!("the log `{}` has no {what}", path.display()),
-            "take a log that `emulate` wrote",
+            "use a log that `emulate` wrote",
         )
     };
     let bed: Bed = serde_json::from_value(log.header["testbed"].clone()).map_err(|_| wrong("testbed"))?;
@@ -256,15 +256,15 @@ pub fn replay_log(
         return Err(EmulateError::config(
             format!("record {record}, at byte {}, is damaged: {why}", log.offset(*record)),
             format!(
-                "from there on nothing can be said; before, {inputs} inputs and {outputs} outputs are identical"
+                "records after it cannot be compared; the {inputs} inputs and {outputs} outputs before it are identical"
             ),
         ));
     }
     if found.inputs == 0 && found.outputs == 0 && found.difference.is_none() {
-        let end = if found.whole { "nothing was sent" } else { "it has no end" };
+        let end = if found.whole { "the testbed sent nothing" } else { "it is incomplete" };
         return Err(EmulateError::config(
-            format!("there is nothing to compare: no packet is in it, and {end}"),
-            "take the log of a testbed that has carried something",
+            format!("there is nothing to compare: the log has no packets, and {end}"),
+            "use the log of a testbed that carried packets",
         ));
     }
     Ok(found.to_json(&network))

@@ -62,12 +62,12 @@ impl WaitStrategy {
         let late = timer.late(990_000);
         let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
         let (clock, why) = if asked != Clock::Auto {
-            (asked, "as asked".to_owned())
+            (asked, "as requested".to_owned())
         } else if late <= limit / 4 {
             let why = format!("99 of 100 sleeps end within {}, a quarter of the limit or less", us(late));
             (Clock::Sleep, why)
         } else if thread::cores().len() < 2 {
-            (Clock::Sleep, "there is one core, and who waits on it stops everything else".to_owned())
+            (Clock::Sleep, "there is only one core, and polling on it would block everything else".to_owned())
         } else {
             let why = format!("sleeps end up to {} late, more than a quarter of the limit", us(late));
             (Clock::Hybrid, why)

@@ -53,7 +53,7 @@ const STEP: u64 = 1_000_000_000_000;
 const IP_HEADER_BYTES: u32 = 20;
 
 /// Reason for damage: a record follows the record of the end.
-const BEHIND: &str = "it is behind the end of the run";
+const BEHIND: &str = "it comes after the end of the run";
 
 struct Replay<'a, N> {
     network: &'a mut N,
@@ -198,7 +198,7 @@ fn sound(
             return Ok(None);
         }
         let Some(this) = this else {
-            return Ok(damaged(record, "no record is written so".to_owned()));
+            return Ok(damaged(record, "its format is invalid".to_owned()));
         };
         if whole {
             return Ok(damaged(record, BEHIND.to_owned()));
@@ -213,7 +213,10 @@ fn sound(
         };
         // A driver logs all reports up to an instant before the next injection, so injections never go back in time.
         if !is_output && at < latest.0 {
-            let why = format!("it is of {} ps, and record {record} behind it of {at} ps", latest.0);
+            let why = format!(
+                "its time is {} ps, but record {record} after it has the earlier time {at} ps",
+                latest.0
+            );
             return Ok(damaged(latest.1, why));
         }
         if at > latest.0 {
@@ -232,10 +235,12 @@ fn impossible(ways: &[Way], record: &Record) -> Option<String> {
         Record::Events { at } | Record::End { at } => (at, None),
     };
     if at > FOREVER {
-        return Some("its instant is beyond all time".to_owned());
+        return Some("its time is out of range".to_owned());
     }
     let way = match way.map(|way| (way, ways.get(way as usize))) {
-        Some((way, None)) => return Some(format!("it names way {way}, and there are {}", ways.len())),
+        Some((way, None)) => {
+            return Some(format!("it refers to path {way}, but the number of paths is {}", ways.len()));
+        }
         Some((_, way)) => way,
         None => None,
     };
@@ -244,7 +249,7 @@ fn impossible(ways: &[Way], record: &Record) -> Option<String> {
     if bytes > way.longest || bytes < IP_HEADER_BYTES + u32::from(header) {
         let mtu = way.longest;
         return Some(format!(
-            "its packet has {bytes} B, {header} B of it headers behind the first, on a way of {mtu} B"
+            "its packet has {bytes} B, with {header} B of headers after the first, on a path with an MTU of {mtu} B"
         ));
     }
     None
@@ -260,11 +265,11 @@ impl Replayed {
                 DeliveryStatus::Delivered { ce: false, .. } => json!("delivered"),
                 DeliveryStatus::Delivered { ce: true, .. } => json!("delivered, marked CE"),
                 DeliveryStatus::Lost { place, message, .. } => {
-                    let told = if message { ", and a router tells its sender" } else { "" };
+                    let told = if message { ", and a router informs its sender" } else { "" };
                     json!(format!("lost: {}{told}", network.place(place)))
                 }
                 DeliveryStatus::Message { said, .. } => {
-                    json!(format!("its sender is told: {}", network.reason(said)))
+                    json!(format!("its sender gets the message: {}", network.reason(said)))
                 }
                 DeliveryStatus::MessageLost => json!("the message about it is lost"),
             };

@@ -109,14 +109,14 @@ impl Handshake<'_> {
         Err(if stranger {
             ProtocolError::new(
                 Code::WrongPeer,
-                format!("what answers at {to} does not know this run's token"),
-                "look whether another program or a proxy answers there; else give that host the `address` at which its agent is found",
+                format!("the program that answers at {to} is not an agent of this run"),
+                "check whether another program or a proxy answers there; if not, set `address` of that host to the address of its agent",
             )
         } else {
             ProtocolError::new(
                 Code::NoAnswer,
                 format!("no agent answers at {to}"),
-                "look whether a firewall between the two hosts drops packets to other ports than ssh's, and whether that address is the peer's: `address` of its host says another one",
+                "check whether a firewall between the two hosts drops packets to ports other than ssh's, and whether that address belongs to the peer: `address` of its host sets another one",
             )
         })
     }
@@ -127,13 +127,13 @@ impl Handshake<'_> {
             ErrorKind::ConnectionRefused => ProtocolError::new(
                 Code::Refused,
                 format!("{to} refuses datagrams"),
-                "look whether the agent there still runs, and whether a firewall rejects its ports",
+                "check whether the agent there still runs, and whether a firewall rejects its ports",
             ),
             ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
                 ProtocolError::new(
                     Code::WrongPeer,
-                    format!("{to} closed the connection: it takes this end for a stranger"),
-                    "packets of this host come from an address that the peer does not know: give it the `address` that is seen there",
+                    format!("{to} closed the connection: it does not expect connections from this host"),
+                    "the peer sees packets of this host from an unknown address: set `address` of this host to the one that the peer sees",
                 )
             }
             _ => ProtocolError::system(&format!("talk to {to}"), error),

@@ -126,12 +126,12 @@ impl Membership {
         match error.raw_os_error() {
             Some(libc::EADDRINUSE) => ProtocolError::new(
                 Code::WrongOrder,
-                format!("{what} {group}: it is a member already"),
+                format!("{what} {group}: the flow is already a member"),
                 "`leave` first",
             ),
             Some(libc::EADDRNOTAVAIL) => ProtocolError::new(
                 Code::WrongOrder,
-                format!("{what} {group}: it is no member"),
+                format!("{what} {group}: the flow is not a member"),
                 "`join` first",
             ),
             _ => ProtocolError::system(&format!("{what} {group}"), error),

@@ -208,7 +208,7 @@ impl Flow {
         Err(ProtocolError::new(
             Code::WrongOrder,
             format!("flow `{flow}` has {there} of {streams} streams connected"),
-            "its peer has not come through: look at the way between the two hosts (a controller of its own prepares both ends before `start`)",
+            "the peer did not connect: check the path between the two hosts (a custom controller must prepare both ends before `start`)",
         ))
     }
 
@@ -238,7 +238,7 @@ impl Flow {
 
     fn membership(&self) -> Result<&Membership> {
         self.membership.as_deref().ok_or_else(|| {
-            let cause = format!("flow `{}` receives no multicast here", self.spec.asked.flow);
+            let cause = format!("flow `{}` has no multicast receiver at this host", self.spec.asked.flow);
             ProtocolError::new(Code::WrongOrder, cause, "prepare the receiver with a `group`")
         })
     }

@@ -84,15 +84,21 @@ impl Timer {
         let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
         let (gap, margin) = (us(gap_ns), us(self.margin()));
         if segmented {
-            (Pacing::Burst, "datagrams that the kernel segments leave together".to_owned())
+            (Pacing::Burst, "the kernel segments the datagrams, so several are sent together".to_owned())
         } else if !exact {
-            (Pacing::Sleep, "messages a little late do no harm here".to_owned())
+            (Pacing::Sleep, "exact send times are not needed".to_owned())
         } else if thread::cores().len() < 2 {
-            (Pacing::Sleep, "there is one core, and who waits on it stops everything else".to_owned())
+            (
+                Pacing::Sleep,
+                "there is only one core, and polling on it would block everything else".to_owned(),
+            )
         } else if gap_ns < 2 * self.margin() {
             (Pacing::Busy, format!("the gap of {gap} is too short to sleep with a margin of {margin}"))
         } else {
-            (Pacing::Hybrid, format!("the gap of {gap} leaves time to sleep to {margin} before each"))
+            (
+                Pacing::Hybrid,
+                format!("the gap of {gap} leaves time to sleep until {margin} before each message"),
+            )
         }
     }
 

@@ -213,12 +213,12 @@ impl Spec {
     /// Checks a request. `owner` holds the limits set by the owner of this host. Fails with the name of the first bad field.
     pub(crate) fn new(asked: Prepare, owner: &Limits) -> Result<Self> {
         let Some(token) = Token::parse(&asked.run) else {
-            return Err(ProtocolError::field("run", "is no token", "give 32 hexadecimal digits"));
+            return Err(ProtocolError::field("run", "is not a token", "give 32 hexadecimal digits"));
         };
         if asked.flow.is_empty() || asked.flow.len() > agents::MOST_NAME {
             return Err(ProtocolError::field(
                 "flow",
-                "is no name",
+                "is not a valid name",
                 format!("give 1 to {} bytes", agents::MOST_NAME),
             ));
         }
@@ -250,22 +250,30 @@ impl Spec {
         let asked = &self.asked;
         if asked.side == Side::Listen {
             needed("peers", !asked.peers.is_empty(), "name the addresses that may connect")?;
-            forbid("to", asked.to.is_empty(), "who listens connects to nobody")?;
+            forbid("to", asked.to.is_empty(), "the listening side does not connect")?;
         } else {
             needed("to", !asked.to.is_empty(), "give the peer's `address:port`")?;
         }
         if asked.to.len() > 1 && asked.group.is_none() {
-            return Err(ProtocolError::field("to", "has several peers", "only a multicast flow has several"));
+            return Err(ProtocolError::field(
+                "to",
+                "has several peers",
+                "only a multicast flow can have several",
+            ));
         }
         if asked.kind == Kind::RequestResponse && (asked.side == Side::Listen) != (self.role == Role::Receive)
         {
-            return Err(ProtocolError::field("role", "who connects asks", "leave `role` out"));
+            return Err(ProtocolError::field(
+                "role",
+                "the connecting side sends the requests",
+                "leave `role` out",
+            ));
         }
         if let Some(group) = asked.group {
             if !group.ip().is_multicast() {
                 return Err(ProtocolError::field(
                     "group",
-                    "is no multicast address",
+                    "is not a multicast address",
                     "give one of 224.0.0.0/4",
                 ));
             }
@@ -325,31 +333,47 @@ impl Spec {
         if asked.interval_ns != 0 {
             between("interval_ns", asked.interval_ns, INTERVAL, LONGEST)?;
         }
-        forbid("bytes", asked.bytes.is_none() || tcp, "only a TCP stream ends after so many bytes")?;
-        forbid("method", asked.method == Method::Write || tcp, "only a TCP stream has ways to write")?;
-        forbid("truncate", !asked.truncate || tcp, "only a TCP stream can be thrown away by the kernel")?;
+        forbid("bytes", asked.bytes.is_none() || tcp, "only a TCP stream can end after a number of bytes")?;
+        forbid(
+            "method",
+            asked.method == Method::Write || tcp,
+            "only a TCP stream has a choice of write methods",
+        )?;
+        forbid(
+            "truncate",
+            !asked.truncate || tcp,
+            "only for a TCP stream can the kernel discard the received data",
+        )?;
         forbid("mptcp", !asked.mptcp || !self.udp, "UDP has no MPTCP")?;
         let udp_stream = asked.kind == Kind::UdpStream;
-        forbid("segmentation", !asked.segmentation || udp_stream, "TCP is segmented by the host's settings")?;
+        forbid(
+            "segmentation",
+            !asked.segmentation || udp_stream,
+            "segmentation of TCP follows the settings of the host",
+        )?;
         if self.role == Role::Send {
             let ends = self.ends_after.is_some() || asked.bytes.is_some();
-            needed("duration_ns", ends, "say how long the sender sends")?;
+            needed("duration_ns", ends, "give the time for which the sender sends")?;
         }
         let whole = asked.pacing == Pacing::Burst && !udp_stream;
-        forbid("pacing", !whole, "only datagrams leave in bursts")?;
+        forbid("pacing", !whole, "only streams of datagrams can be sent in bursts")?;
         let kernel = asked.pacing == Pacing::Kernel;
         let even = matches!(asked.schedule, Some(Schedule::Cbr { .. }));
         forbid(
             "pacing",
             !kernel || (even && asked.kind != Kind::RequestResponse),
-            "the kernel can keep an even rate, and neither bursts nor random times nor no rate at all",
+            "the kernel can pace only a stream with a constant rate",
         )
     }
 
     fn check_limits(&self) -> Result<()> {
         let over = |what: &str, most: u64| {
-            let cause = format!("`{what}` is above what this host allows, {most}");
-            Err(ProtocolError::new(Code::Limit, cause, "ask for less, or have its owner raise the limit"))
+            let cause = format!("`{what}` exceeds the limit of this host, {most}");
+            Err(ProtocolError::new(
+                Code::Limit,
+                cause,
+                "request less, or ask the owner of the host to raise the limit",
+            ))
         };
         if let (Some(asked), Some(most)) = (self.ends_after, self.limits.duration_ns)
             && asked > most

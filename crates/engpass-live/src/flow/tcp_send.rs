@@ -118,7 +118,7 @@ pub(crate) fn run(worker: Worker) -> StreamResult {
     tally.late = late;
     tally.pacing = match pacing {
         Some((.., chosen)) => Some(chosen),
-        None => (asked.pacing == Pacing::Kernel).then(|| (Pacing::Kernel, "as asked".to_owned())),
+        None => (asked.pacing == Pacing::Kernel).then(|| (Pacing::Kernel, "as requested".to_owned())),
     };
     tally
 }

@@ -53,7 +53,7 @@ impl Worker {
                 let exact = asked.kind == Kind::UdpStream;
                 self.timer.choose(schedule.gap(asked.message_bytes), exact, asked.segmentation)
             }
-            given => (given, "as asked".to_owned()),
+            given => (given, "as requested".to_owned()),
         };
         let plan = schedule.plan(asked.message_bytes, self.stream);
         let waiter = self.timer.waiter(chosen, schedule.gap(asked.message_bytes));

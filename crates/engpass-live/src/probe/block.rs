@@ -35,11 +35,12 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Returns the reason why nothing could be measured.
 pub(super) fn block(directory: &Path, bytes: u64, repeats: usize) -> Result<Block, String> {
     let at = directory.display();
-    let file = sys::direct_file(directory)
-        .map_err(|error| format!("`{at}` takes no unnamed file past the page cache ({error})"))?;
+    let file = sys::direct_file(directory).map_err(|error| {
+        format!("`{at}` does not support an unnamed file that bypasses the page cache ({error})")
+    })?;
     let kind = sys::file_system(&file).map_err(|error| error.to_string())?;
     if IN_MEMORY.contains(&kind) {
-        return Err(format!("`{at}` is in memory: no device is below it"));
+        return Err(format!("`{at}` is a file system in memory, without a block device"));
     }
     let mut buffer = sys::Region::new(REQUEST).map_err(|error| error.to_string())?;
     let mut pass = |write: bool| -> std::io::Result<f64> {

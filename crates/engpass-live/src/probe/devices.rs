@@ -107,13 +107,14 @@ fn device(kind: DeviceKind, name: String, folder: &Path) -> Device {
 }
 
 fn link(folder: &Path) -> Result<Link, String> {
-    let none = "its bus tells no link: no PCI Express device, or one that a hypervisor makes up";
+    let none = "its bus reports no link: it is not a PCI Express device, or it is virtual";
     let speed = text(folder, "current_link_speed").ok_or(none)?;
     let lanes = text(folder, "current_link_width").and_then(|lanes| lanes.parse().ok()).unwrap_or(0);
     let rate: f64 = speed.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
-    let (generation, coding) = generation(rate).ok_or_else(|| format!("its link tells `{speed}`"))?;
+    let (generation, coding) =
+        generation(rate).ok_or_else(|| format!("its link reports an unknown speed, `{speed}`"))?;
     if lanes == 0 {
-        return Err("its link tells no lanes: it is down, or a hypervisor makes it up".to_owned());
+        return Err("its link reports no lanes: it is down, or it is virtual".to_owned());
     }
     let bytes = rate * 1e9 / 8.0 * coding * f64::from(lanes);
     let most =

@@ -69,7 +69,7 @@ pub(super) fn gpus(bytes: usize, repeats: usize) -> Result<Vec<Gpu>, String> {
         let mut count = 0;
         check("cuDeviceGetCount", (driver.count)(&raw mut count))?;
         if count == 0 {
-            return Err("the CUDA driver knows no GPU".to_owned());
+            return Err("the CUDA driver finds no GPU".to_owned());
         }
         (0..count).map(|index| gpu(&driver, index, bytes, repeats)).collect()
     }

@@ -56,7 +56,7 @@ pub enum Section<T> {
 
 impl<T> Section<T> {
     fn not_yet() -> Self {
-        Self::NotMeasured("its step did not run".to_owned())
+        Self::NotMeasured("its step of the probe did not run".to_owned())
     }
 
     fn of<E: ToString>(result: Result<T, E>) -> Self {
@@ -285,8 +285,8 @@ impl Probe {
                 (bytes, 1) => format!("memory, {} KiB", bytes >> 10),
                 (bytes, threads) => format!("memory, {} KiB, {threads} threads", bytes >> 10),
             },
-            Step::More { .. } => "memory, until it repeats".to_owned(),
-            Step::Kernel => "copies of the kernel".to_owned(),
+            Step::More { .. } => "memory, until the results repeat".to_owned(),
+            Step::Kernel => "copies by the kernel".to_owned(),
             Step::Sockets => "sockets".to_owned(),
             Step::Packets => "packets".to_owned(),
             Step::Devices => "devices".to_owned(),

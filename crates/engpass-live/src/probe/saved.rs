@@ -15,7 +15,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         report.version, report.host.cpu, report.host.kernel
     );
     if !report.steady {
-        text += "# NOT STEADY: other work ran beside it, or a figure was not confirmed by another visit.\n";
+        text += "# NOT STEADY: other programs ran during the probe, or a second measurement did not confirm a figure.\n";
     }
     let bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
     let key = if bare && !name.is_empty() { name.to_owned() } else { serde_json::json!(name).to_string() };
@@ -24,7 +24,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         let memory = bandwidths.memory(None);
         let rate = |rate: Option<ByteRate>| rate.unwrap_or(ByteRate(0)).to_string();
         let cache = memory.cache.as_ref().expect("the probe gives one");
-        text += "# All threads together; copies by one of them. Give `working_set` where the buffers stay in the cache, whose size is\n# how far copies were fast, and not what the processor tells.\n";
+        text += "# `bandwidth` is for all threads together, the other rates are for one. Set `working_set` if the buffers stay in the cache.\n# `size` is the size up to which copies were fast, not the one that the processor reports.\n";
         writeln!(
             text,
             "memory = {{ bandwidth = \"{}\", copy = \"{}\", checksum = \"{}\", cache = {{ size = \"{}\", copy = \"{}\", checksum = \"{}\" }} }}",
@@ -45,7 +45,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
             writeln!(text, "# PCI Express of `{device}`, generation {} with {} lanes: a bound, not a measurement.\nio_bus = {{ bandwidth = \"{rate}\" }}", link.generation, link.lanes)
                 .expect("text takes text");
         }
-        None => text += "# No network device tells its bus: no `io_bus`.\n",
+        None => text += "# No network device reports its bus: no `io_bus`.\n",
     }
     let datagram = report.packets.measured().and_then(|all| all.iter().find(|one| one.calls == Calls::Send));
     if let Some(one) = datagram {

@@ -44,7 +44,7 @@ fn every_step_has_its_time() {
 fn what_was_not_measured_says_so() {
     let report = Probe::new(true, Path::new("/tmp")).report();
     let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(json["gpus"]["not_measured"], "its step did not run");
+    assert_eq!(json["gpus"]["not_measured"], "its step of the probe did not run");
     assert!(report.table("x").starts_with("# Measured by `engpass probe`"));
     assert!(!report.table("x").contains("memory ="));
 }

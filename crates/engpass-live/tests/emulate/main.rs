@@ -387,7 +387,10 @@ fn what_cannot_be_is_said() {
     there["hosts"][0]["device"] = json!("lan2");
     there["hosts"][1]["device"] = json!("lan2");
     let told = refused(&there);
-    assert!(told.contains("writing `/proc/no/such`") && told.contains("help: make its directory"), "{told}");
+    assert!(
+        told.contains("writing `/proc/no/such`") && told.contains("help: create its directory"),
+        "{told}"
+    );
     let told = replay("/proc/version".as_ref(), &|| false).expect_err("it is no log").to_string();
-    assert!(told.contains("does not begin as a log") && told.contains("help: take a log"), "{told}");
+    assert!(told.contains("does not start like a log") && told.contains("help: use a log"), "{told}");
 }

@@ -92,7 +92,7 @@ impl Bond {
     pub fn check(&self, errors: &mut RangeErrors) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";
-            let help = format!("name 2 to {MOST_MEMBERS} links; these are {}", self.links.len());
+            let help = format!("list 2 to {MOST_MEMBERS} links; this list has {}", self.links.len());
             errors.add(&["links"], cause, help);
         }
         let mut inner = RangeErrors::default();

@@ -33,8 +33,8 @@ impl Monitoring {
         for (key, delay) in [("down_delay", self.down_delay), ("up_delay", self.up_delay)] {
             errors.at_most(&[key], Some(delay), LONGEST);
             if self.interval.0 == 0 && delay.0 > 0 {
-                let cause = "a delay is counted in intervals, and `interval` is zero";
-                errors.add(&[key], cause, "take it out, or give an `interval`");
+                let cause = "the delay is a number of intervals, but `interval` is zero";
+                errors.add(&[key], cause, "remove it, or set `interval`");
             }
         }
     }

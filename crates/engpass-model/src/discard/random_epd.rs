@@ -49,11 +49,15 @@ impl DiscardConfig for RandomEpd {
     fn check(&self, capacity: u64, errors: &mut RangeErrors) {
         errors.below_capacity(&["max"], self.max, capacity);
         if self.min.of(capacity) > self.max.of(capacity) {
-            let cause = format!("`max` is {}, which is less", self.max);
-            errors.add(&["min"], cause, "let `min` be at most `max`");
+            let cause = format!("it is above `max`, which is {}", self.max);
+            errors.add(&["min"], cause, "lower `min`, or raise `max`");
         }
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
-            errors.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+            errors.add(
+                &["max_probability"],
+                "the drop probability is above 0 % and at most 100 %",
+                "give more than 0 %, at most 100 %",
+            );
         }
     }
 }

@@ -39,9 +39,17 @@ const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
 /// Adds an error for a `z` of zero or above [`MOST_Z`].
 pub(super) fn check_z(z: Share, errors: &mut RangeErrors) {
     if z.0 == 0 {
-        errors.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
+        errors.add(
+            &["z"],
+            "every circuit has more than 0 % of its fair share",
+            "give more than `0 %`, such as `80 %`",
+        );
     } else if z > MOST_Z {
-        errors.add(&["z"], "no circuit ever has so much", format!("give at most `{MOST_Z}`"));
+        errors.add(
+            &["z"],
+            "no circuit can have that much of its fair share",
+            format!("give at most `{MOST_Z}`"),
+        );
     }
 }
 

@@ -184,7 +184,7 @@ fn check_weights(weights: &IndexMap<String, u32>, errors: &mut RangeErrors) {
     for (link, weight) in weights {
         if *weight == 0 || *weight > MAX_WEIGHT {
             let help = format!("give 1 to {MAX_WEIGHT}");
-            errors.add_named(&["weights"], link, "no way can have that weight", help);
+            errors.add_named(&["weights"], link, "the weight is out of range", help);
         }
     }
 }

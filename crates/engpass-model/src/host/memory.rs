@@ -79,9 +79,9 @@ fn complain(
 ) {
     let Some(rate) = rate.filter(|rate| !(RATES.0..=RATES.1).contains(&rate.0)) else { return };
     let cause = match rate.0 {
-        0 => "at that rate nothing ever moves".to_owned(),
-        slow if slow < RATES.0 => format!("no {thing} is so slow"),
-        _ => format!("no {thing} is so fast"),
+        0 => "at a rate of zero, no data is moved".to_owned(),
+        slow if slow < RATES.0 => format!("no {thing} is this slow"),
+        _ => format!("no {thing} is this fast"),
     };
     errors.add(path, cause, format!("give {} to {}, or {without}", ByteRate(RATES.0), ByteRate(RATES.1)));
 }
@@ -89,17 +89,17 @@ fn complain(
 impl Memory {
     pub(super) fn check(&self, errors: &mut RangeErrors) {
         let cache = self.cache.as_ref();
-        let as_memory = "take it out: it is then as fast as the memory";
+        let as_memory = "remove it: then only the `bandwidth` of the memory limits it";
         for (path, rate, without) in [
-            (["bandwidth"].as_slice(), Some(self.bandwidth), "take `memory` out: it then bounds nothing"),
+            (["bandwidth"].as_slice(), Some(self.bandwidth), "remove `memory`: then memory is no limit"),
             (&["copy"], self.copy, as_memory),
             (&["checksum"], self.checksum, as_memory),
-            (&["encryption"], self.encryption, "take it out where nothing is encrypted"),
-            (&["cache", "copy"], cache.map(|cache| cache.copy), "take `cache` out: nothing then stays in it"),
+            (&["encryption"], self.encryption, "remove it if no data is encrypted"),
+            (&["cache", "copy"], cache.map(|cache| cache.copy), "remove `cache`: then all data is in memory"),
             (
                 &["cache", "checksum"],
                 cache.and_then(|cache| cache.checksum),
-                "take it out: it is then as in memory",
+                "remove it: then the rate outside the cache applies",
             ),
         ] {
             complain(errors, path, rate, "memory", without);
@@ -108,19 +108,19 @@ impl Memory {
             (
                 ["cache", "size"].as_slice(),
                 cache.map(|cache| cache.size),
-                "take `cache` out: nothing then stays in it",
+                "remove `cache`: then all data is in memory",
             ),
-            (&["working_set"], self.working_set, "take it out: nothing then stays in the cache"),
+            (&["working_set"], self.working_set, "remove it: then no data stays in the cache"),
         ] {
             if let Some(size) = size.filter(|size| !(SIZES.0..=SIZES.1).contains(&size.bytes())) {
-                let cause = if size.bytes() == 0 { "no data are so small" } else { "no data are so large" };
+                let cause = if size.bytes() == 0 { "the size is zero" } else { "the size is too large" };
                 let help = format!("give {} to {}, or {without}", Size(SIZES.0), Size(SIZES.1));
                 errors.add(path, cause, help);
             }
         }
         if self.working_set.is_some() && self.cache.is_none() {
-            let cause = "without a `cache` it means nothing";
-            errors.add(&["working_set"], cause, "give `cache = { size = \"32 MiB\", copy = \"60 GB/s\" }`");
+            let cause = "it has no effect without a `cache`";
+            errors.add(&["working_set"], cause, "add `cache = { size = \"32 MiB\", copy = \"60 GB/s\" }`");
         }
     }
 
@@ -153,9 +153,9 @@ impl Memory {
 
 impl IoBus {
     pub(super) fn check(&self, errors: &mut RangeErrors) {
-        let as_bus = "take it out: it is then the `bandwidth`";
+        let as_bus = "remove it: the default is `bandwidth`";
         for (key, rate, without) in [
-            ("bandwidth", Some(self.bandwidth), "take `io_bus` out: it then bounds nothing"),
+            ("bandwidth", Some(self.bandwidth), "remove `io_bus`: then the bus is no limit"),
             ("to_device", self.to_device, as_bus),
             ("from_device", self.from_device, as_bus),
         ] {

@@ -206,7 +206,7 @@ impl Host {
         }
         if let Some(pauses) = &self.pauses {
             if pauses.share.0 > Share::WHOLE {
-                let cause = "no more than all messages can wait";
+                let cause = "a share of the messages is at most 100 %";
                 errors.add(&["pauses", "share"], cause, "give `0 %` to `100 %`");
             }
             errors.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
@@ -231,10 +231,10 @@ impl Host {
         errors.under(&["tcp"], tcp);
         if self.nic_buffer.bytes() > MAX_NIC_BUFFER {
             let help = format!("give at most {}", Size(MAX_NIC_BUFFER));
-            errors.add(&["nic_buffer"], "no NIC has that", help);
+            errors.add(&["nic_buffer"], "too large for the buffer of a NIC", help);
         }
         if self.receive_buffer.bytes() == 0 {
-            let cause = "a socket that holds nothing receives nothing";
+            let cause = "a socket without a buffer receives nothing";
             errors.add(&["receive_buffer"], cause, "give at least `1 B`");
         }
     }
@@ -250,15 +250,19 @@ impl Host {
         let Some(path) = path else { return };
         if !path.serves(side) {
             let (wrong, right) = match side {
-                Side::Send => ("sends nothing: it is for what is received", "zero-copy"),
-                Side::Receive => ("receives nothing: it is for what is sent", "tcp-zerocopy-receive"),
+                Side::Send => ("is for receiving, not for sending", "zero-copy"),
+                Side::Receive => ("is for sending, not for receiving", "tcp-zerocopy-receive"),
             };
-            errors.add(&[key], format!("that way {wrong}"), format!("take another, such as `{right}`"));
+            errors.add(
+                &[key],
+                format!("this data path {wrong}"),
+                format!("use another one, such as `{right}`"),
+            );
         }
         let encrypts = path.uses().encryptions > 0;
         if encrypts && self.memory.as_ref().is_some_and(|memory| memory.encryption.is_none()) {
-            let cause = "nothing says how fast the CPU encrypts";
-            errors.add(&[key], cause, "give the host's `memory` an `encryption = \"4 GB/s\"`");
+            let cause = "the host's `memory` has no `encryption` rate";
+            errors.add(&[key], cause, "add `encryption = \"4 GB/s\"` to the host's `memory`");
         }
     }
 }

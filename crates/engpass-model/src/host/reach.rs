@@ -33,10 +33,10 @@ impl Reach {
         let name = rest.trim();
         match word {
             "local" if name.is_empty() => Ok(Self::Local),
-            "local" => Err(format!("`{text}` says more than `local`: write `local` alone")),
+            "local" => Err(format!("`{text}` has text after `local`: write `local` alone")),
             "netns" => named(text, name, "netns NAME", &['/']).map(Self::Netns),
             "ssh" => named(text, name, "ssh USER@HOST", &[]).map(Self::Ssh),
-            _ => Err(format!("`{text}` is no way to reach a host: write {}", Self::WHAT)),
+            _ => Err(format!("`{text}` is not a way to reach a host: write {}", Self::WHAT)),
         }
     }
 }
@@ -44,13 +44,13 @@ impl Reach {
 /// Checks that the name is safe as an argument of a command, and returns it.
 fn named(text: &str, name: &str, pattern: &str, barred: &[char]) -> Result<String, String> {
     let fault = if name.is_empty() {
-        "names nothing"
+        "has no name"
     } else if name.starts_with('-') {
-        "would be taken for an option"
+        "has a name that starts with `-`"
     } else if name == "." || name == ".." || name.contains(barred) {
-        "is a path"
+        "has a path instead of a name"
     } else if name.contains(|c: char| c.is_whitespace() || is_hidden(c)) {
-        "has blanks in its name"
+        "has blanks or invisible characters in its name"
     } else {
         return Ok(name.to_string());
     };
@@ -82,7 +82,7 @@ impl Address {
         let address: IpAddr =
             text.parse().map_err(|_| format!("`{text}` is not an IP address: write it like `192.0.2.7`"))?;
         if address.is_unspecified() || address.is_multicast() {
-            return Err(format!("`{text}` is the address of no single host: write one like `192.0.2.7`"));
+            return Err(format!("`{text}` is not the address of a single host: write one like `192.0.2.7`"));
         }
         Ok(Self(address))
     }
@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn what_a_command_could_misread_is_refused() {
         for (text, cause) in [
-            ("ssh", "names nothing"),
-            ("ssh -oProxyCommand=x", "would be taken for an option"),
-            ("ssh a b", "has blanks in its name"),
-            ("netns ../x", "is a path"),
-            ("local host", "says more than `local`"),
-            ("telnet a", "is no way to reach a host"),
+            ("ssh", "has no name"),
+            ("ssh -oProxyCommand=x", "has a name that starts with `-`"),
+            ("ssh a b", "has blanks or invisible characters in its name"),
+            ("netns ../x", "has a path instead of a name"),
+            ("local host", "has text after `local`"),
+            ("telnet a", "is not a way to reach a host"),
         ] {
             let message = Reach::parse(text).expect_err("it is wrong");
             assert!(message.contains(cause) && message.contains(": write"), "{message}");

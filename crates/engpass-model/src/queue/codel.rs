@@ -42,7 +42,7 @@ pub(super) fn check_times(target: Duration, interval: Duration, errors: &mut Ran
     errors.positive(&["target"], target, LONGEST);
     errors.positive(&["interval"], interval, LONGEST);
     if target > interval && interval.0 > 0 {
-        let cause = format!("`interval` is {interval}, and a packet may wait longer than that");
+        let cause = format!("it is longer than `interval`, which is {interval}");
         errors.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4)");
     }
 }

@@ -38,7 +38,7 @@ impl QueueConfig for DropTail {
             None => false,
         };
         if never {
-            let cause = format!("the queue holds at most {}, and no packet is ever marked", self.limit);
+            let cause = format!("the queue holds at most {}, so no packet is ever marked", self.limit);
             errors.add(&["ecn_threshold"], cause, "give less than `limit`");
         }
     }

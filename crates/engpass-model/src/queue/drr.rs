@@ -36,7 +36,7 @@ impl Default for Drr {
 impl QueueConfig for Drr {
     fn check(&self, errors: &mut RangeErrors) {
         check_limit("limit", self.limit, errors);
-        let cause = "a round would send too little, or too much";
+        let cause = "a queue would send too few or too many bytes per round";
         errors.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
     }
 

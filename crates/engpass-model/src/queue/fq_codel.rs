@@ -47,11 +47,17 @@ impl Default for FqCoDel {
 
 impl QueueConfig for FqCoDel {
     fn check(&self, errors: &mut RangeErrors) {
-        let cause = "a turn would send too little, or too much";
+        let cause = "a queue would send too few or too many bytes per round";
         errors.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
         check_times(self.target, self.interval, errors);
         if let Some(queues) = self.queues {
-            errors.between(&["queues"], queues.into(), (1, 65_536), "queues", "flows have no place");
+            errors.between(
+                &["queues"],
+                queues.into(),
+                (1, 65_536),
+                "queues",
+                "the number of queues is out of range",
+            );
         }
         check_limit("limit", self.limit, errors);
     }

@@ -252,11 +252,15 @@ const MAX_PACKETS: u64 = 10_000_000;
 /// Adds an error for a limit of zero, or one that is larger than any port.
 fn check_limit(key: &'static str, limit: QueueLimit, errors: &mut RangeErrors) {
     if limit.packets == 0 || limit.bytes == 0 {
-        errors.add(&[key], "nothing fits in it", "give at least `1 packet`");
+        errors.add(&[key], "no packet fits into the queue", "give at least `1 packet`");
     }
     let too_many = |value: u64, most: u64| value != u64::MAX && value > most;
     if too_many(limit.packets, MAX_PACKETS) || too_many(limit.bytes, MAX_BYTES) {
-        errors.add(&[key], "no port holds that", format!("give at most {MAX_PACKETS} packets and 1 GiB"));
+        errors.add(
+            &[key],
+            "too large for the buffer of a port",
+            format!("give at most {MAX_PACKETS} packets and 1 GiB"),
+        );
     }
 }
 

@@ -63,25 +63,33 @@ impl QueueConfig for Red {
             (BufferSize::Packets(min), BufferSize::Packets(max))
             | (BufferSize::Bytes(min), BufferSize::Bytes(max)) => {
                 if min >= max {
-                    let cause = format!("`max` is {}, and nothing lies between", self.max);
-                    errors.add(&["min"], cause, "let `min` be less than `max`");
+                    let cause = format!("it is not below `max`, which is {}", self.max);
+                    errors.add(&["min"], cause, "lower `min`, or raise `max`");
                 }
                 if max > MAX_THRESHOLD {
-                    errors.add(&["max"], "no port holds that", format!("give at most {MAX_THRESHOLD}"));
+                    errors.add(
+                        &["max"],
+                        "too large for the buffer of a port",
+                        format!("give at most {MAX_THRESHOLD}"),
+                    );
                 }
             }
             _ => {
-                let cause = format!("`max` is {}, and the two cannot be compared", self.max);
+                let cause = format!("`max` is {}, in another unit", self.max);
                 errors.add(&["min"], cause, "give both in packets or both in bytes");
             }
         }
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
-            errors.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+            errors.add(
+                &["max_probability"],
+                "the drop probability is above 0 % and at most 100 %",
+                "give more than 0 %, at most 100 %",
+            );
         }
         if self.weight_log2 > 24 {
-            errors.add(&["weight_log2"], "the average would never move", "give at most 24");
+            errors.add(&["weight_log2"], "the average queue length would never change", "give at most 24");
         }
-        let cause = "no packet is like that";
+        let cause = "no IP packet has this length";
         errors.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
         check_limit("limit", self.limit, errors);
     }

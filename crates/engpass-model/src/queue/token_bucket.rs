@@ -35,8 +35,8 @@ fn default_limit() -> QueueLimit {
 
 impl QueueConfig for TokenBucket {
     fn check(&self, errors: &mut RangeErrors) {
-        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "tokens do not come at that rate");
-        let cause = "no packet passes, or every one at once";
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
+        let cause = "no packet would pass, or all packets at once";
         errors.between(&["burst"], self.burst.bytes(), (64, MAX_BYTES), "B", cause);
         check_limit("limit", self.limit, errors);
     }

@@ -60,10 +60,10 @@ impl Adaptive {
             let (cause, help) = match share.0 {
                 0 => ("it cannot be zero", "give at least `0.01 %`"),
                 Share::WHOLE.. if share.0 > Share::WHOLE => {
-                    ("no shaper sends more than its link carries", "give at most `100 %`")
+                    ("a shaper cannot exceed the rate of its link", "give at most `100 %`")
                 }
                 parts if !parts.is_multiple_of(STEP) => {
-                    ("rates that adapt go in steps of 0.01 %", "use fewer digits")
+                    ("adaptive rates have steps of 0.01 %", "use fewer digits")
                 }
                 _ => continue,
             };
@@ -78,15 +78,11 @@ impl Adaptive {
             errors.add(&["start"], "that is not between `min` and `max`", help);
         }
         if self.decrease.0 == 0 || self.decrease.0 >= Share::WHOLE {
-            let cause = "it is the part of the rate that is taken away";
+            let cause = "it is the share by which the rate is lowered";
             errors.add(&["decrease"], cause, "give more than `0 %` and less than `100 %`");
         }
         if self.patience == 0 {
-            errors.add(
-                &["patience"],
-                "the first PDU cannot have been answered before it is sent",
-                "give at least `1`",
-            );
+            errors.add(&["patience"], "the first PDU is always sent without feedback", "give at least `1`");
         }
     }
 

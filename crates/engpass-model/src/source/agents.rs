@@ -28,25 +28,25 @@ impl Traffic {
     /// Adds a complaint for each value that real hosts do not support, in `measure` and `emulate`.
     pub fn check_agents(&self, errors: &mut RangeErrors) {
         if let Some((bytes, _)) = self.datagrams() {
-            let cause = "agents number their datagrams, and the number does not fit";
+            let cause = "agents put a header into the payload of each datagram";
             errors.between(&["message"], bytes, (LEAST_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
         }
         match self {
             Self::TcpStream(config) => {
-                let cause = "agents hold a message in memory";
+                let cause = "agents keep the whole message in memory";
                 errors.between(&["message"], config.message.bytes(), (1, MOST_WRITE), "B", cause);
-                let (streams, cause) = (u64::from(config.streams), "agents have a thread for each");
+                let (streams, cause) = (u64::from(config.streams), "agents use one thread per connection");
                 errors.between(&["streams"], streams, (1, MOST_STREAMS), "connections", cause);
             }
             Self::Poisson(config) if config.sizes == Sizes::Exponential => {
-                errors.add(&["sizes"], "agents send datagrams of one size", "take it out");
+                errors.add(&["sizes"], "agents send datagrams of one size only", "remove it");
             }
             Self::RequestResponse(config) => {
                 let bits = u128::from(config.request.bytes()) * 8;
                 let per_second = |every: Duration| bits * 1_000_000_000_000 / u128::from(every.0.max(1));
                 if config.every.is_some_and(|every| per_second(every) > u128::from(FASTEST)) {
-                    let cause = format!("agents send requests with at most {}", Rate(FASTEST));
-                    errors.add(&["every"], cause, "give a longer time, or smaller requests");
+                    let cause = format!("agents send requests at up to {}", Rate(FASTEST));
+                    errors.add(&["every"], cause, "give a longer interval, or smaller requests");
                 }
             }
             _ => {}
@@ -65,13 +65,13 @@ impl Traffic {
         };
         let tcp = matches!(self, Self::TcpStream(_));
         if live.pacing == Some(Pacing::Kernel) && !even {
-            let cause = "the kernel knows a rate, and neither bursts nor random times nor questions";
-            let help = "give the stream a `rate`, or take another `pacing`, such as `sleep`";
+            let cause = "the kernel can pace only a stream with a constant rate";
+            let help = "give the stream a `rate`, or use another `pacing`, such as `sleep`";
             errors.add(&["live", "pacing"], cause, help);
         }
         if live.pacing == Some(Pacing::Burst) && (tcp || talks) {
-            let help = "take another `pacing`, such as `sleep`";
-            errors.add(&["live", "pacing"], "only streams of datagrams leave in bursts", help);
+            let help = "use another `pacing`, such as `sleep`";
+            errors.add(&["live", "pacing"], "only streams of datagrams can be sent in bursts", help);
         }
         if talks {
             let streams = [
@@ -80,7 +80,7 @@ impl Traffic {
                 ("segmentation", live.segmentation == Some(true)),
             ];
             for (key, _) in streams.into_iter().filter(|(_, given)| *given) {
-                errors.add(&["live", key], "it is of streams, and this asks and answers", "take it out");
+                errors.add(&["live", key], "it is for streams, not for requests and responses", "remove it");
             }
         }
     }

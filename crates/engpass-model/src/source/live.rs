@@ -95,33 +95,39 @@ impl Live {
             ("segmentation", self.segmentation.is_some(), false),
         ] {
             if given && for_tcp != tcp {
-                own.add(&[key], format!("it is of {only}, and this is {other}"), "take it out");
+                own.add(&[key], format!("it is for {only}, but this traffic uses {other}"), "remove it");
             }
         }
         if let Some(size) = self.send_buffer {
             if tcp {
                 own.add(
                     &["send_buffer"],
-                    "it is of UDP, and this is TCP",
-                    "write it in `tcp`: `tcp.send_buffer`",
+                    "it is for UDP, but this traffic uses TCP",
+                    "use `tcp.send_buffer` instead",
                 );
             }
-            own.between(&["send_buffer"], size.bytes(), (1, 1 << 30), "B", "no socket has that");
+            own.between(
+                &["send_buffer"],
+                size.bytes(),
+                (1, 1 << 30),
+                "B",
+                "a socket buffer cannot have this size",
+            );
         }
         if let Some(burst) = self.burst {
             if self.pacing != Some(Pacing::Burst) {
                 own.add(
                     &["burst"],
-                    "it is of the pacing `burst`",
-                    "add `pacing = \"burst\"`, or take it out",
+                    "it applies only to the pacing `burst`",
+                    "add `pacing = \"burst\"`, or remove it",
                 );
             }
-            let cause = "that is no burst a host makes";
+            let cause = "the length of a burst is out of range";
             own.between(&["burst"], u64::from(burst), (1, MAX_BURST), "messages", cause);
         }
         for (key, cores) in [("send_cores", &self.send_cores), ("receive_cores", &self.receive_cores)] {
             if let Some(core) = cores.iter().find(|core| u64::from(**core) > MAX_CORE) {
-                own.add(&[key], format!("no host has a core {core}"), "count cores from 0");
+                own.add(&[key], format!("core {core} is out of range"), "core numbers start at 0");
             }
         }
         errors.under(&["live"], own);
@@ -173,7 +179,7 @@ impl Dscp {
         };
         value.map(Self).ok_or_else(|| {
             format!(
-                "`{text}` is no DSCP: write `ef`, `af11` to `af43`, `cs0` to `cs7`, `le`, `be` or `0` to `63`"
+                "`{text}` is not a DSCP: write `ef`, `af11` to `af43`, `cs0` to `cs7`, `le`, `be` or `0` to `63`"
             )
         })
     }

@@ -235,8 +235,8 @@ impl Traffic {
         errors.at_most(&["stop"], stop, LONGEST);
         let start = start.unwrap_or(Duration(0));
         if stop.is_some_and(|stop| stop <= start) {
-            let cause = format!("it starts at {start}, and nothing is ever sent");
-            errors.add(&["stop"], cause, "let `stop` be later than `start`");
+            let cause = format!("the traffic starts at {start}, so it would send nothing");
+            errors.add(&["stop"], cause, "set `stop` later than `start`");
         }
     }
 }
@@ -256,7 +256,7 @@ fn check_tcp(tcp: &TcpConfig, errors: &mut RangeErrors) {
 /// Adds a complaint if the receive buffer of a UDP socket is wrong.
 fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
     if let Some(size) = size {
-        let cause = "no socket has that";
+        let cause = "a socket buffer cannot have this size";
         errors.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
     }
 }
@@ -264,10 +264,14 @@ fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
 /// Adds a complaint if the priority or the time to live of packets is wrong.
 fn check_packets(priority: u8, ttl: u8, errors: &mut RangeErrors) {
     if priority > 7 {
-        errors.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
+        errors.add(
+            &["priority"],
+            "a priority code point has 3 bits",
+            "give `0` to `7`; `7` is the highest priority",
+        );
     }
     if ttl == 0 {
-        errors.add(&["ttl"], "such a packet may not be sent", "give `1` to `255`");
+        errors.add(&["ttl"], "a packet with a TTL of 0 cannot be sent", "give `1` to `255`");
     }
 }
 

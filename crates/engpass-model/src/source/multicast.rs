@@ -137,11 +137,11 @@ impl SourceConfig for Multicast {
 
     fn check(&self, errors: &mut RangeErrors) {
         if self.to.is_empty() {
-            errors.add(&["to"], "a group without receivers shows nothing", "name at least one host");
+            errors.add(&["to"], "the group has no receivers", "name at least one host");
         }
-        let cause = "one UDP datagram cannot hold that and its number";
+        let cause = "a datagram must have room for a sequence number, and UDP limits its size";
         errors.between(&["message"], self.message.bytes(), (MIN_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
-        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         super::check_receive_buffer(self.receive_buffer, errors);
         self.live.check(Transport::Udp, errors);
         super::check_packets(self.priority, self.ttl, errors);

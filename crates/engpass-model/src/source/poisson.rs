@@ -89,16 +89,16 @@ impl SourceConfig for Poisson {
 
     fn check(&self, errors: &mut RangeErrors) {
         let (most, cause) = match self.sizes {
-            Sizes::Fixed => (MAX_UDP_PAYLOAD, "one UDP datagram cannot hold that"),
+            Sizes::Fixed => (MAX_UDP_PAYLOAD, "a UDP datagram cannot have a payload of this size"),
             Sizes::Exponential => {
-                (MAX_EXPONENTIAL_MEAN, "too many datagrams would be longer than UDP can carry")
+                (MAX_EXPONENTIAL_MEAN, "too many datagrams would exceed the largest UDP payload")
             }
         };
         errors.between(&["message"], self.message.bytes(), (1, most), "B", cause);
         super::check_receive_buffer(self.receive_buffer, errors);
         self.live.check(Transport::Udp, errors);
         super::check_packets(self.priority, self.ttl, errors);
-        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
     }
 }
 

@@ -73,7 +73,7 @@ impl SourceConfig for RequestResponse {
     }
 
     fn sends(&self) -> SourceOutput<'_> {
-        SourceOutput::OnRealHosts("the model has no application that answers")
+        SourceOutput::OnRealHosts("the model has no application that answers requests")
     }
 
     fn streams(&self) -> u32 {
@@ -86,17 +86,18 @@ impl SourceConfig for RequestResponse {
 
     fn check(&self, errors: &mut RangeErrors) {
         let (bounds, cause) = match self.transport {
-            Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
+            Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "the message size is out of range"),
             Transport::Tcp => {
-                ((MIN_TIMED_MESSAGE, MAX_MESSAGE), "it cannot hold the time at which it was sent")
+                ((MIN_TIMED_MESSAGE, MAX_MESSAGE), "the message is too small for its send time, or too large")
             }
-            Transport::Udp => {
-                ((MIN_TIMED_MESSAGE, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
-            }
+            Transport::Udp => (
+                (MIN_TIMED_MESSAGE, MAX_UDP_PAYLOAD),
+                "a datagram must have room for a sequence number, and UDP limits its size",
+            ),
         };
         errors.between(&["request"], self.request.bytes(), bounds, "B", cause);
         errors.between(&["response"], self.response.bytes(), bounds, "B", cause);
-        let cause = "no application has so many at a time";
+        let cause = "the number of conversations is out of range";
         errors.between(&["streams"], u64::from(self.streams), (1, 128), "conversations", cause);
         if let Some(every) = self.every {
             errors.positive(&["every"], every, LONGEST);

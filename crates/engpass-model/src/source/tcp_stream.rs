@@ -86,12 +86,12 @@ impl SourceConfig for TcpStream {
     }
 
     fn check(&self, errors: &mut RangeErrors) {
-        let cause = "no application writes that at once";
+        let cause = "the message size is out of range";
         errors.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
-        let cause = "no application opens so many";
+        let cause = "the number of connections is out of range";
         errors.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
         if let Some(rate) = self.rate {
-            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
+            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         }
         super::check_tcp(&self.tcp, errors);
         self.live.check(Transport::Tcp, errors);

@@ -80,9 +80,9 @@ impl SourceConfig for UdpOnOff {
     }
 
     fn check(&self, errors: &mut RangeErrors) {
-        let cause = "one UDP datagram cannot hold that";
+        let cause = "a UDP datagram cannot have a payload of this size";
         errors.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
-        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         errors.positive(&["on"], self.on, LONGEST);
         errors.positive(&["off"], self.off, LONGEST);
         super::check_receive_buffer(self.receive_buffer, errors);

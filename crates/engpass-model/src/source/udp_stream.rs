@@ -65,13 +65,13 @@ impl SourceConfig for UdpStream {
     }
 
     fn check(&self, errors: &mut RangeErrors) {
-        let cause = "one UDP datagram cannot hold that";
+        let cause = "a UDP datagram cannot have a payload of this size";
         errors.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         super::check_receive_buffer(self.receive_buffer, errors);
         self.live.check(Transport::Udp, errors);
         super::check_packets(self.priority, self.ttl, errors);
         if let Some(rate) = self.rate {
-            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
+            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         }
     }
 }

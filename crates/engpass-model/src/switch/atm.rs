@@ -50,14 +50,14 @@ impl AtmSwitch {
         if self.output_buffer.0 == 0 {
             errors.add(
                 &["output_buffer"],
-                "a port holds at least the cell it sends",
+                "the buffer must hold at least the cell that is being sent",
                 "give at least `1 cell`",
             );
         }
         if self.output_buffer.0 > MOST_CELLS {
             errors.add(
                 &["output_buffer"],
-                "no port holds that",
+                "too large for the buffer of a port",
                 format!("give at most {}", CellCount(MOST_CELLS)),
             );
         }

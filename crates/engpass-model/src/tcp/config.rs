@@ -148,12 +148,12 @@ impl TcpConfig {
         const MAX_BUFFER: u64 = 1 << 30;
         for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
             if let Some(size) = size {
-                let cause = "no socket has that";
+                let cause = "a socket buffer cannot have this size";
                 errors.between(&[key], size.bytes(), (1, MAX_BUFFER), "B", cause);
             }
         }
         if let Some(mss) = self.mss {
-            let cause = "no segment has that size";
+            let cause = "the segment size is out of range";
             errors.between(&["mss"], mss.bytes(), (40, 65_495), "B", cause);
         }
         for (key, count, most) in [
@@ -162,11 +162,17 @@ impl TcpConfig {
             ("initial_window", self.initial_window, 10_000),
         ] {
             if let Some(count) = count {
-                errors.between(&[key], count, (1, most), "segments", "that is no number of segments for it");
+                errors.between(
+                    &[key],
+                    count,
+                    (1, most),
+                    "segments",
+                    "the number of segments is out of range",
+                );
             }
         }
         if let Some(count) = self.receive_minimum_segments {
-            let cause = "no buffer holds that";
+            let cause = "the number of segments is out of range";
             errors.between(&["receive_minimum_segments"], count, (0, 10_000), "segments", cause);
         }
         errors.at_most(&["ack_delay"], self.ack_delay, LONGEST);
@@ -182,8 +188,8 @@ impl TcpConfig {
         }
         let (least, most) = self.timeout_bounds();
         if least > most {
-            let cause = "it is above `rto_maximum`";
-            errors.add(&["rto_minimum"], cause, "give a minimum below the maximum");
+            let cause = "it exceeds `rto_maximum`";
+            errors.add(&["rto_minimum"], cause, "lower `rto_minimum`, or raise `rto_maximum`");
         }
     }
 

@@ -122,16 +122,17 @@ impl Tunnel {
     pub fn check(&self, errors: &mut RangeErrors) {
         let added = self.header.added_bytes();
         if let Some(mtu) = self.mtu {
-            let cause = "IPv4 does not work with that";
+            let cause = "IPv4 does not allow this MTU";
             errors.between(&["mtu"], mtu.bytes(), (MIN_MTU, MAX_PACKET_BYTES - added), "B", cause);
         }
         if self.ttl == 0 || self.ttl == u8::MAX {
-            errors.add(&["ttl"], "outer packets pass at least one line, and at most 254", "give 1 to 254");
+            errors.add(&["ttl"], "outer packets cross at least 1 and at most 254 links", "give 1 to 254");
         }
         let Reassembly { timeout, memory } = self.reassembly;
         errors.positive(&["reassembly", "timeout"], timeout, LONGEST);
         if memory.bytes() < LEAST_MEMORY {
-            let cause = "whoever reassembles has room for packets of 576 B (RFC 791 section 3.2)";
+            let cause =
+                "the end of a tunnel must have room to reassemble packets of 576 B (RFC 791 section 3.2)";
             errors.add(&["reassembly", "memory"], cause, format!("give at least {LEAST_MEMORY} B"));
         }
     }

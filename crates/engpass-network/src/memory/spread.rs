@@ -11,11 +11,11 @@ use crate::simulate::choices_are_known;
 /// Number of connections and sources, by the router that chooses for them.
 pub(super) type Choosers = BTreeMap<NodeId, f64>;
 
-/// The part of a flow's packets that uses a leg.
+/// The part of a flow's packets that uses a path segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) leg: PathSegment,
-    /// Begin and end of the leg, and the number of legs before it.
+    /// Its start and end, and the number of path segments before it.
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) depth: usize,
@@ -47,7 +47,7 @@ pub(super) fn choosers(testbed: &Testbed, topology: &Topology) -> Choosers {
     choosers
 }
 
-/// Returns the legs of a flow's data, each after all legs that lead to it.
+/// Returns the path segments of a flow's data, each after all that lead to it.
 pub(super) fn parts(
     testbed: &Testbed,
     topology: &Topology,

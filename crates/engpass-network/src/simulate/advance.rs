@@ -29,7 +29,7 @@ pub(super) struct Port {
     pub(super) horizon: Option<u64>,
     /// Transmission time of a cell, rounded down to ps.
     pub(super) slot_at_least: u64,
-    /// Minimum time from the arrival of a cell here to its arrival behind the line, in ps.
+    /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in ps.
     pub(super) lookahead: u64,
 }
 

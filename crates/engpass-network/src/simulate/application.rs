@@ -14,7 +14,7 @@ pub(super) struct TcpApplication {
     /// What may delay its writes, if anything.
     pub(super) delays: Option<Box<Delays>>,
     pub(super) message: u32,
-    /// Bytes of the current write that are not yet in the send buffer; equal to `message` at its begin.
+    /// Bytes of the current write that are not yet in the send buffer; equal to `message` at its start.
     pub(super) left: u32,
     /// Bytes that the CPU is copying, or will copy next.
     pub(super) copying: u32,

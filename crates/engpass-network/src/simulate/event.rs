@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 /// An event. Cells have no events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A frame arrives at the node behind this port.
+    /// A frame arrives at the node at the far end of this port's line.
     Arrive(u32),
-    /// The last cell of this frame may have reached the router where its circuit ends.
+    /// The last cell of this PDU may have reached the router where its circuit ends.
     Land(u32),
     /// The engine of this router finishes a packet.
     Forward(u32),
@@ -18,7 +18,7 @@ pub(super) enum Event {
     GiveUp(u32),
     /// An ARP request for this neighbour may be overdue.
     Arp(u32),
-    /// The last cell of this frame may have reached its host.
+    /// The last cell of this PDU may have reached its host.
     Frame(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
     Serve(u32),

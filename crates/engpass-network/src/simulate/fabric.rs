@@ -20,7 +20,7 @@ use super::trees::Trees;
 pub(super) struct Aal5Pdu {
     pub(super) vc: VcId,
     pub(super) datagram: u32,
-    /// The packet that continues behind the circuit; [`Frame::NO_PACKET`] if the circuit leads from host to host.
+    /// The packet that continues after the circuit; [`Aal5Pdu::NO_PACKET`] if the circuit leads from host to host.
     pub(super) packet: u32,
     /// Line index of the circuit's first line.
     pub(super) slot: u16,
@@ -28,7 +28,7 @@ pub(super) struct Aal5Pdu {
     pub(super) sdu: u32,
     /// Number of transmitters that its last cell has left.
     pub(super) hop: u16,
-    /// When its last cell arrives behind them (at hop 0: its emission time).
+    /// When its last cell arrives after them (at hop 0: its emission time).
     pub(super) eta: u64,
     /// Class and number of its last cell in the queue at `hop`, if it waits there.
     pub(super) waiting: Option<(usize, u64)>,
@@ -44,7 +44,7 @@ pub(super) struct Aal5Pdu {
 }
 
 impl Aal5Pdu {
-    /// In place of `packet`: nothing continues behind the circuit.
+    /// In place of `packet`: nothing continues after the circuit.
     pub(super) const NO_PACKET: u32 = u32::MAX;
 
     /// Creates the PDU of a datagram, with `sdu` bytes and `live` references.
@@ -102,7 +102,7 @@ impl Vc {
     }
 }
 
-/// Where cells of a circuit direction go behind a port.
+/// Where cells of a circuit direction go after a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextHop {
     pub(super) vc: VcId,
@@ -237,7 +237,7 @@ impl SharedState {
             self.post_train(datagram, open);
             return;
         }
-        // All of it may have arrived while the gap behind its last frame still keeps a reference.
+        // All of it may have arrived while the gap after its last frame still keeps a reference.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
             (true, _) => DeliveryStatus::Lost,
@@ -289,7 +289,7 @@ impl SharedState {
         }
     }
 
-    /// Ends a datagram of which nothing is in the network and everything is posted.
+    /// Finishes a datagram: none of it is in the network, and all of it is posted.
     #[inline(never)]
     pub(super) fn finish_datagram(&mut self, datagram: u32) {
         if self.is_of_tree(datagram) {
@@ -488,7 +488,8 @@ impl CellSink for PortOutput<'_> {
     }
 }
 
-/// The path number of all cells of a port where PDUs of several circuits share a line: their order decides to whom idle time is attributed.
+/// The path number of all cells of a port whose line carries PDUs of several circuits. They keep their order, which decides to which sender idle time is
+/// attributed.
 pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {
@@ -496,7 +497,7 @@ impl PortOutput<'_> {
         self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
     }
 
-    /// Returns true if the whole of `train` leaves the line and arrives behind it within the measurement window, and is not the first in it.
+    /// Returns true if the whole of `train` leaves the line and arrives at its far end within the measurement window, and is not the first in it.
     fn is_within_window(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;

@@ -41,7 +41,7 @@ fn a_cell_too_many_is_found() {
     let what = refused(Fault::Dead);
     assert!(
         what.starts_with(
-            "the books of link `sender` (ss2 -> atomis5) do not balance: parts booked exceed parts sent by "
+            "the ledger of link `sender` (ss2 -> atomis5) does not balance: parts booked exceed parts sent by "
         ),
         "{what}"
     );

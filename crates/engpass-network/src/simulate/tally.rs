@@ -18,7 +18,7 @@ pub(super) struct FlowCounters {
     last: u64,
     times: u64,
     weighted: u64,
-    /// Delays: from the begin of sending a datagram to its reception.
+    /// Delays: from the start of sending a datagram to its reception.
     pub(super) delays: Histogram,
     /// Round-trip times that TCP measured at the writing ends.
     pub(super) round_trips: Histogram,
@@ -46,7 +46,7 @@ pub(super) struct ColdCounters {
 /// Times between the receptions of a flow, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Gaps {
-    /// Begin of the current gap: the last reception, or the begin of counting.
+    /// Start of the current gap: the last reception, or the start of counting.
     since: u64,
     longest: u64,
 }
@@ -93,7 +93,7 @@ pub(super) enum DropLocation {
     Line(usize),
     /// The line of this frame port, or the queue in front of it, during an outage.
     Down(usize),
-    /// The host behind this frame port, because another member of its bond is active.
+    /// The host at the far end of this frame port's line, because another member of its bond is active.
     Inactive(usize),
     /// This router: the TTL has expired.
     Ttl(usize),

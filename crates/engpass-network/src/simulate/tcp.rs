@@ -268,7 +268,7 @@ impl Network {
             this.timer = u64::MAX;
         }
         if now < this.ahead {
-            // Arrivals later than now have been handled, because nothing happens now.
+            // Arrivals later than now have been handled already, because nothing was to happen before them.
             self.schedule_wake(index);
             return;
         }

@@ -68,7 +68,7 @@ impl Trace {
             changes: Vec::new(),
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
             instants: instants.to_vec(),
-            // All queues are empty at the begin.
+            // All queues are empty at the beginning.
             lengths: vec![vec![0]; ports],
             taps: None,
         }
@@ -117,7 +117,7 @@ impl Trace {
     }
 }
 
-/// Simulates one run and samples it at `samples` instants, evenly spaced from begin to end.
+/// Simulates one run and samples it at `samples` instants, evenly spaced from start to end.
 /// The run itself is that of [`simulate`](super::simulate).
 ///
 /// # Errors

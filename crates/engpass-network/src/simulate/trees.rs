@@ -1,12 +1,12 @@
 //! Multicast: nodes copy datagrams where the paths to their receivers part.
 //!
-//! A tree has branches. A datagram of its own crosses each branch: packets end where a branch ends, and the node there copies each for every branch that begins
-//! there. So a branch has ledger entries, losses and fragments like any route. A datagram lost on a branch is lost on all branches behind it. What a branch
-//! carried counts as delivered if any receiver behind it got the whole datagram.
+//! A tree has branches. Each branch carries a datagram of its own: packets end where a branch ends, and the node there copies each of them to every branch that
+//! begins there. So a branch has ledger entries, losses and fragments like any route. A datagram lost on a branch is lost on all branches behind it. The
+//! traffic of a branch counts as delivered if any receiver behind it got the whole datagram.
 //!
 //! A branch is posted after all branches behind it, when it is known whether a receiver got the datagram. Therefore a datagram and its copies refer to each
-//! other. The original holds one reference to each copy until nothing of it is in flight, because no packet can follow then ([`SharedState::end_branch`]). From
-//! then on each remaining copy holds a reference to the original, and the last one to end releases it ([`SharedState::branch_ends`], called a second time).
+//! other. While packets of the original may still arrive, it holds one reference to each copy; then it releases them ([`SharedState::end_branch`]). From then
+//! on each remaining copy holds a reference to the original, and the last one to end releases it ([`SharedState::branch_ends`], called a second time).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Trees {
     branches: Vec<TreeBranch>,
     /// By traffic, the first branch of its tree, and the counter indices of its receivers.
     roots: BTreeMap<u32, (u32, Vec<usize>)>,
-    /// First destination number of branches, behind endpoints, ICMP messages and ARP packets.
+    /// First destination number of branches, after endpoints, ICMP messages and ARP packets.
     first_lane: u32,
     /// Datagrams that were copied, until all copies are gone.
     copied: BTreeMap<u32, Copied>,
@@ -196,7 +196,7 @@ impl SharedState {
         copies.into_iter().flatten().for_each(|copy| self.mark_sent(copy));
     }
 
-    /// Ends a datagram of a tree, or begins its end: called when nothing of it is in flight, and again when all its copies are gone.
+    /// Finishes a datagram of a tree: first when none of it is in flight, and again when all its copies are gone.
     pub(super) fn branch_ends(&mut self, datagram: u32) {
         let parts = self.parts(datagram);
         let copied = self.trees_mut().copied.get(&datagram);
@@ -225,7 +225,7 @@ impl SharedState {
         self.release_datagram(of);
     }
 
-    /// Notes that a receiver got a datagram: so did the originals that it was copied from.
+    /// Marks a datagram, and the originals that it was copied from, as received.
     fn note_received(&mut self, datagram: u32) {
         let trees = self.trees_mut();
         let mut at = Some(datagram);

@@ -94,7 +94,7 @@ fn each_kind_says_why() {
     let memory = flow(&pair("", narrow, &udp("")));
     assert_eq!(
         memory.summary,
-        "memory of host `b` limits `t` to 240.00 Mbit/s: `one-copy-pipelined` moves every byte 3 times over \
+        "memory of host `b` limits `t` to 240.00 Mbit/s: `one-copy-pipelined` moves every byte 3 times through memory of \
          90.00 MB/s; next is host `b` at 360.00 Mbit/s"
     );
 

@@ -278,11 +278,11 @@ fn a_token_bucket_is_a_line_of_its_own() {
     };
     let flow = bucket("10 Mbit/s", "3 kB");
     assert!(close(flow.goodput_bit_per_s, 10e6 * 1460.0 / 1518.0));
-    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 9.62 Mbit/s: its tokens come at 10.00 Mbit/s; next is link `l0` at 94.93 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 9.62 Mbit/s: its token rate is 10.00 Mbit/s; next is link `l0` at 94.93 Mbit/s");
     assert!(close(stage(&flow, "token bucket"), flow.goodput_bit_per_s));
     let flow = bucket("10 Mbit/s", "1517 B");
     assert_eq!((flow.goodput_bit_per_s, bucket("10 Mbit/s", "1518 B").goodput_bit_per_s > 9e6), (0.0, true));
-    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames that are longer than its burst are lost; next is link `l0` at 94.93 Mbit/s");
+    insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames longer than its burst are dropped; next is link `l0` at 94.93 Mbit/s");
 
     // Acknowledgements pass the bucket of the other end: 64 bytes for two segments.
     let keys = "queue = { token-bucket = { rate = \"1 Mbit/s\", burst = \"2 kB\" } }";

@@ -91,7 +91,7 @@ proptest! {
     fn lone_datagrams_in_turns_come_to_their_bound((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
         let (bound, got) = (flow(&text).bound_bit_per_s, simulated(&text).goodput_bit_per_s);
-        // In one second. A few packets are in flight at its begin and end.
+        // In one second. A few packets are in flight at its start and end.
         let packets = f64::from(4 * 8 * message);
         prop_assert!((bound - got).abs() <= 0.002 * bound + packets, "{} of {}: {}", got, bound, text);
     }

@@ -36,7 +36,7 @@ fn a_probe_is_left_out_and_named() {
         assert_eq!(limit(&this.testbed, &this.topology), limit(&alone.testbed, &alone.topology));
     }
     let said = left_out(&with.testbed);
-    assert!(said.len() == 1 && said[0].starts_with("traffic `probe` has no answer"), "{said:?}");
+    assert!(said.len() == 1 && said[0].starts_with("traffic `probe` has no result"), "{said:?}");
 }
 
 /// With noticeable load left out, `limit` is still an upper bound, but `simulate` would be wrong.

@@ -24,7 +24,7 @@ fn groups<'a>(
     at.filter(|(_, legs)| legs.len() > 1).map(move |(node, legs)| (&testbed.routers[node - first].ecmp, legs))
 }
 
-/// Returns the frames that have left on the line of a leg.
+/// Returns the frames that have left on the line of a path segment.
 fn sent(topology: &Topology, seen: &Observed, leg: &PathSegment) -> u64 {
     let hop = topology.first_hop(*leg);
     let end = topology.links[hop.link].end_of(hop.from);

@@ -90,7 +90,7 @@ fn packets_take_turns_and_flows_keep_their_way() {
     assert!(used.iter().all(|flows| *flows >= 3), "{used:?}");
 }
 
-/// Two ways are equally short by their links, and one has a router more.
+/// Two paths have the same number of links, and one has a router more.
 #[test]
 fn a_packet_tells_how_many_routers_it_has_passed() {
     let text = joined(Some(["router", "switch"]), "\"round-robin\"", "");
@@ -108,7 +108,7 @@ fn a_packet_tells_how_many_routers_it_has_passed() {
         })
         .collect();
     assert_eq!(routers, [3, 2, 3, 2]);
-    // One that ends at the third router passes where only two are.
+    // A packet whose TTL expires at the third router arrives by the path with only two.
     let short = |ttl, token| Packet { ttl, errors: Errors::V4, ..packet(1000, token) };
     for token in 0..4 {
         network.inject((2 + token) * SECOND, to, short(3, token));

@@ -85,7 +85,7 @@ fn bursts_offer_what_begins_in_them() {
     assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
 }
 
-/// A frame that crosses the begin of the window counts only for the part inside.
+/// A frame that crosses the start of the window counts only for the part inside.
 #[test]
 fn a_line_is_busy_for_all_of_its_time_at_most() {
     for warmup in ["0 s", "999.5 ms"] {

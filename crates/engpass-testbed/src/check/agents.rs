@@ -24,7 +24,7 @@ pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
         segment_size(checker, testbed, name);
         if name.len() > MOST_NAME && is_measured(testbed, traffic) {
             let message = format!(
-                "traffic `{}` has a name of {} bytes, and agents take at most {MOST_NAME}",
+                "traffic `{}` has a name of {} bytes, but agents accept at most {MOST_NAME}",
                 shortened(name),
                 name.len()
             );
@@ -34,8 +34,8 @@ pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     }
     if testbed.run.most() > LONGEST {
         let message =
-            format!("a run lasts up to {}, and agents send for at most {LONGEST}", testbed.run.most());
-        let help = "give it a shorter `duration`, or `longest` where there is a `precision`";
+            format!("a run lasts up to {}, but agents send for at most {LONGEST}", testbed.run.most());
+        let help = "shorten `duration`, or `longest` if there is a `precision`";
         checker.report(&["run", "duration"], Diagnostic::error("not-live", message).help(help));
     }
     starts(checker, testbed);
@@ -60,7 +60,13 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
             },
         };
         let mut errors = RangeErrors::default();
-        errors.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
+        errors.between(
+            &["tcp", "mss"],
+            mss.bytes(),
+            SEGMENT,
+            "B",
+            "a Linux socket does not accept this segment size",
+        );
         checker.complain_as("not-live", &ReportedValues::default(), &path, errors);
     }
 }
@@ -80,7 +86,7 @@ fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
     for (host, flows) in flows.iter().filter(|(_, flows)| flows.len() > MOST_FLOWS) {
         let name = flows[MOST_FLOWS];
         let message = format!(
-            "host `{host}` has {} flows, and its agent takes at most {MOST_FLOWS}: `{name}` is the first one too many",
+            "host `{host}` has {} flows, but its agent accepts at most {MOST_FLOWS}: `{name}` exceeds the limit",
             flows.len()
         );
         let help = "give one traffic several `streams`, or spread the flows over several hosts";
@@ -108,9 +114,9 @@ fn starts(checker: &mut Checker<'_>, testbed: &Testbed) {
         let (other, before) = *first.entry(host).or_insert((name, start));
         if start != before {
             let message = format!(
-                "traffic `{name}` starts at {start} and `{other}` at {before}, both at host `{host}`: agents start all that a host sends together"
+                "traffic `{name}` starts at {start} and `{other}` at {before}, both at host `{host}`: an agent starts all traffic of its host at the same time"
             );
-            let help = "give them the same `start`, or let them come from different hosts";
+            let help = "give both the same `start`, or send them from different hosts";
             checker.report(&["traffic", name, "start"], Diagnostic::error("not-live", message).help(help));
         }
     }

@@ -36,7 +36,7 @@ fn node(checker: &mut Checker<'_>, draft: &Draft, name: &str, names: &Nodes<'_>)
     let node = find(checker.tree, &path).and_then(Node::name)?;
     if names.routers.has(&node) {
         let message = format!("`{}` is a router, and bonds are for hosts and switches", shortened(&node));
-        let help = "leave the bond out: `ecmp` of the router chooses among links to the same node";
+        let help = "remove the bond: `ecmp` of the router chooses among links to the same node";
         checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
         return None;
     }
@@ -76,7 +76,7 @@ fn members(
         } else if !taken.insert((node.to_owned(), link.clone())) {
             let (link, node) = (shortened(&link), shortened(node));
             let help = "name each link once, in one bond of the node";
-            (format!("link `{link}` is in a bond of `{node}` already"), help.into())
+            (format!("link `{link}` is already in a bond of `{node}`"), help.into())
         } else {
             continue;
         };

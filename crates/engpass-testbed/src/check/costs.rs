@@ -37,15 +37,16 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
                 if key != "per_byte" || !hidden(host, cost, side, &parts) {
                     continue;
                 }
-                let cause = "memory or I/O bus of the host take longer for a byte, with it and without it";
-                (cause.into(), "take it out, or give the host a faster `memory` or `io_bus`".into())
+                let cause =
+                    "the memory or I/O bus of the host takes longer per byte than the CPU in any case";
+                (cause.into(), "remove it, or give the host a faster `memory` or `io_bus`".into())
             } else if (udp || tcp) && twin(key).is_some_and(|twin| pays(twin, cost, side, &parts)) {
                 // A table that a probe wrote for a whole host has the costs of both protocols.
                 continue;
             } else {
                 nobody(name, (table, key), (udp, tcp), side, &parts)
             };
-            let message = format!("`{key}` changes nothing: {cause}");
+            let message = format!("`{key}` has no effect: {cause}");
             let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
             checker.report_key(&["host", name, table, key], found);
         }
@@ -116,8 +117,8 @@ fn nobody(
     parts: &[Part<'_>],
 ) -> (String, String) {
     if !udp && !tcp {
-        let cause = "a TCP application that receives writes nothing".into();
-        return (cause, "take it out, or put it into `cost`, which is that of sending".into());
+        let cause = "a receiving TCP application does not write".into();
+        return (cause, "remove it, or move it to `cost`, which applies to sending".into());
     }
     let (does, other) = match side {
         Side::Send => ("begins", "receive_cost"),
@@ -132,12 +133,15 @@ fn nobody(
     let here = parts.iter().any(|part| part.side == side);
     let there = parts.iter().any(|part| part.side != side && if part.tcp { tcp } else { udp });
     let help = match like(key).filter(|_| here) {
-        _ if there => format!("put it into `{other}` instead of `{table}`"),
-        Some("per_write") if side == Side::Receive => "take it out".into(),
+        _ if there => format!("move it from `{table}` to `{other}`"),
+        Some("per_write") if side == Side::Receive => "remove it".into(),
         Some(instead) => {
-            format!("take it out, or give `{instead}`, its like for {}", if udp { "TCP" } else { "UDP" })
+            format!(
+                "remove it, or use `{instead}`, the corresponding cost for {}",
+                if udp { "TCP" } else { "UDP" }
+            )
         }
-        None => "take it out".into(),
+        None => "remove it".into(),
     };
     (cause, help)
 }

@@ -121,19 +121,19 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &ReportedValues, name: &st
             return missing("change", help);
         }
         if !given("at") {
-            missing("at", "add `at = \"1 s\"`: when it happens".into());
+            missing("at", "add `at = \"1 s\"`: the time of the event".into());
         }
         return;
     }
     for (key, example) in [(UP, "10 s"), (DOWN, "500 ms")] {
         if !given(key) {
-            missing(key, format!("add `{key} = \"{example}\"`: it goes down and comes up again and again"));
+            missing(key, format!("add `{key} = \"{example}\"`: the target fails and recovers repeatedly"));
         }
     }
     for key in ["change", "every"].into_iter().filter(|key| given(key)) {
         let random = if given(UP) { UP } else { DOWN };
-        let message = format!("`{key}` is for events at given times, and `{random}` makes the times random");
-        let help = format!("take `{key}` out, or `{UP}` and `{DOWN}`");
+        let message = format!("`{key}` is for events at given times, but `{random}` makes the times random");
+        let help = format!("remove `{key}`, or remove `{UP}` and `{DOWN}`");
         checker.report_key(&["event", name, key], Diagnostic::error("not-allowed", message).help(help));
     }
 }
@@ -141,7 +141,7 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &ReportedValues, name: &st
 /// Warns about an event after the end of the run.
 pub(super) fn happens_in_time(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
     let Some(at) = event.at.filter(|at| *at > run && *at <= LONGEST) else { return };
-    let message = format!("event `{name}` is at {at}, and a run is over at {run}: no run comes to it");
-    let help = "let it happen earlier or the run last longer; a testbed that is up goes on beyond that";
+    let message = format!("event `{name}` is at {at}, but a run ends at {run}: the event never happens");
+    let help = "set an earlier `at` or a longer `duration`; a testbed started with `engpass up` runs longer";
     checker.report(&["event", name, "at"], Diagnostic::warning("no-effect", message).help(help));
 }

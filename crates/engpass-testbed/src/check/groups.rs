@@ -21,7 +21,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
         for host in config.to.iter().filter(|_| config.to.len() > 1) {
             let receiver = multicast::receiver_name(name, host);
             if draft.traffic.contains_key(&receiver) {
-                let message = format!("`{receiver}` is the name of a receiver of traffic `{name}`, too");
+                let message = format!("`{receiver}` is also the name of a receiver of traffic `{name}`");
                 let help = "give this traffic another name: tables have a row for each receiver of a group";
                 let found = Diagnostic::error("duplicate-name", message).help(help);
                 checker.report_key(&["traffic", &receiver], found);
@@ -37,10 +37,11 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
         if let Some((other, _)) = before {
             let group = config.group;
             let message = format!(
-                "`{other}` and `{name}` go to one group, `{group}`: on real hosts and in `emulate` the receivers of one get the datagrams of both"
+                "`{other}` and `{name}` send to the same group, `{group}`: on real hosts and in `emulate`, their receivers get the datagrams of both"
             );
-            let help =
-                format!("give `{name}` a `group` of its own; `simulate` and `limit` keep the two apart");
+            let help = format!(
+                "give `{name}` another `group`; `simulate` and `limit` treat the two as separate groups"
+            );
             let found = Diagnostic::warning("shared-group", message).help(help);
             checker.report(&["traffic", name, "group"], found);
         }

@@ -36,8 +36,9 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
         }
     }
     let mut slower = |keys: [&str; 2], most: ByteRate, why: &str| {
-        let message = format!("`{}` is more than it can be: {why}, {} at most", keys[1], most);
-        let found = Diagnostic::warning("no-effect", message).help("give less, or a faster `bandwidth`");
+        let message = format!("`{}` is higher than possible: {why}, at most {}", keys[1], most);
+        let found =
+            Diagnostic::warning("no-effect", message).help("give a lower rate, or a higher `bandwidth`");
         checker.report(&["host", name, keys[0], keys[1]], found);
     };
     // A zero bandwidth is reported by itself.
@@ -68,7 +69,7 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
     if let Some(bus) = host.io_bus.as_ref().filter(|bus| bus.bandwidth.0 > 0) {
         for (key, rate) in [("to_device", bus.to_device), ("from_device", bus.from_device)] {
             if rate.is_some_and(|rate| rate > bus.bandwidth) {
-                slower(["io_bus", key], bus.bandwidth, "DMA goes over the bus");
+                slower(["io_bus", key], bus.bandwidth, "DMA uses the bus");
             }
         }
     }
@@ -80,7 +81,7 @@ fn bounds(host: &Host) -> bool {
 
 fn no_effect(checker: &mut Checker<'_>, path: &[&str], why: &str) {
     let key = path.last().expect("a path has a key");
-    let message = format!("`{key}` changes nothing: {why}");
-    let help = "give a host one of them, such as `memory = { bandwidth = \"20 GB/s\" }`";
+    let message = format!("`{key}` has no effect: {why}");
+    let help = "add one of them to a host, such as `memory = { bandwidth = \"20 GB/s\" }`";
     checker.report_key(path, Diagnostic::warning("no-effect", message).help(help));
 }

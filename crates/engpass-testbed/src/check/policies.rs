@@ -29,7 +29,7 @@ pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_
                 false => format!("`{}` is not the name of a link", shortened(link)),
             };
             let help = suggestion(link, &format!("links of `{router}`"), &own);
-            let help = help.unwrap_or_else(|| format!("take it out: router `{router}` has no links"));
+            let help = help.unwrap_or_else(|| format!("remove it: router `{router}` has no links"));
             let path = ["router", router, "ecmp", ecmp.kind(), "weights", link];
             let found = Diagnostic::error("dangling-reference", message).help(help);
             checker.report_key(&path, found);
@@ -43,8 +43,8 @@ pub(super) fn input_queues(checker: &mut Checker<'_>, draft: &Draft) {
         let Some(config) = config.as_ref().filter(|config| config.input_queue.is_some()) else { continue };
         if config.per_packet.0 == 0 {
             let message =
-                format!("router `{router}` takes no time for a packet, so none waits in its `input_queue`");
-            let help = "take it out, or give the router a time: `per_packet = \"10 us\"`";
+                format!("router `{router}` has no processing time, so no packet waits in its `input_queue`");
+            let help = "remove it, or give the router a processing time: `per_packet = \"10 us\"`";
             let found = Diagnostic::warning("no-effect", message).help(help);
             checker.report_key(&["router", router, "input_queue"], found);
         }

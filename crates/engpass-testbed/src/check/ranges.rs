@@ -130,27 +130,32 @@ impl Checker<'_> {
 fn run(run: &Run, errors: &mut RangeErrors) {
     errors.positive(&["duration"], run.duration, LONGEST);
     if run.warmup.is_some_and(|warmup| warmup >= run.duration) {
-        let help = format!("it must be shorter than the run of {}", run.duration);
-        errors.add(&["warmup"], "that leaves nothing to measure", help);
+        let help = format!("give less than the `duration` of {}", run.duration);
+        errors.add(&["warmup"], "that leaves no time to measure", help);
     }
     if run.precision.is_some_and(|share| share.0 == 0 || share.0 >= Share::WHOLE) {
-        errors.add(&["precision"], "no measurement reaches that", "give a share such as `2 %`");
+        errors.add(
+            &["precision"],
+            "the precision is above 0 % and below 100 %",
+            "give a share such as `2 %`",
+        );
     }
     if run.longest.is_some_and(|longest| longest < run.duration) {
-        let help = format!("it must be at least the `duration` of {}", run.duration);
-        errors.add(&["longest"], "that is over before the least is measured", help);
+        let help = format!("give at least the `duration` of {}", run.duration);
+        errors.add(&["longest"], "it is shorter than `duration`", help);
     }
     errors.at_most(&["longest"], run.longest, LONGEST);
     if run.longest.is_some() && run.precision.is_none() {
-        let help = "add `precision = \"2 %\"`, or take it out: `duration` says how long a run is";
-        errors.add(&["longest"], "there is no `precision` to reach", help);
+        let help = "add `precision = \"2 %\"`, or remove it: without `precision`, a run lasts for `duration`";
+        errors.add(&["longest"], "it has no effect without a `precision`", help);
     }
     if run.repeats == 0 {
-        errors.add(&["repeats"], "a point is run at least once", "give at least `1`");
+        errors.add(&["repeats"], "a point runs at least once", "give at least `1`");
     }
     if run.seed.checked_add(u64::from(run.repeats)).is_none() {
-        let cause = format!("it leaves no room for {} repeats, which count on from it", run.repeats);
-        errors.add(&["seed"], cause, "take a smaller seed");
+        let cause =
+            format!("{} repeats use consecutive seeds, which would exceed the largest one", run.repeats);
+        errors.add(&["seed"], cause, "use a smaller seed");
     }
 }
 
@@ -171,26 +176,26 @@ fn link(
         checker.report_key(&["link", name, key], Diagnostic::error("not-allowed", message).help(help));
     };
     if link.overhead.is_some() && link.medium != Medium::PointToPoint {
-        let message = format!("`overhead` is for point-to-point links, and this one is `{medium}`");
-        not_allowed("overhead", message, format!("take it out: what `{medium}` adds to a packet is known"));
+        let message = format!("`overhead` is for point-to-point links, but this one is `{medium}`");
+        not_allowed("overhead", message, format!("remove it: the framing overhead of `{medium}` is known"));
     } else if let Some(overhead) = link.overhead {
-        errors.between(&["overhead"], overhead.0, (0, MAX_PACKET_BYTES), "B", "no framing adds so much");
+        errors.between(&["overhead"], overhead.0, (0, MAX_PACKET_BYTES), "B", "the overhead is out of range");
     }
     if link.mtu.is_some() && link.medium.is_atm() {
         let message = format!("`{medium}` carries cells: an MTU belongs to a circuit");
-        not_allowed("mtu", message, "take it out, and write `mtu` in `[circuit.NAME]`".into());
+        not_allowed("mtu", message, "remove it, and set `mtu` in `[circuit.NAME]`".into());
     } else if let Some(mtu) = link.mtu {
         let (most, cause) = match link.medium {
-            Medium::PointToPoint => (MAX_PACKET_BYTES, "IPv4 does not work with that"),
-            _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not work with that"),
+            Medium::PointToPoint => (MAX_PACKET_BYTES, "IPv4 does not allow this MTU"),
+            _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not allow this MTU"),
             _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of that length"),
         };
         errors.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
     }
     let atm = link.medium.is_atm();
     if link.vlan && (atm || link.medium == Medium::PointToPoint) {
-        let message = format!("`{medium}` has no VLAN tags: they are Ethernet's");
-        not_allowed("vlan", message, "take it out, or give the link an Ethernet medium".into());
+        let message = format!("`{medium}` has no VLAN tags: only Ethernet has them");
+        not_allowed("vlan", message, "remove it, or give the link an Ethernet medium".into());
     }
     for (key, given) in [
         ("jitter", link.jitter.is_some()),
@@ -198,27 +203,27 @@ fn link(
         ("reorder", link.reorder.is_some()),
     ] {
         if given && atm {
-            let message = format!("`{key}` is for packets, and `{medium}` carries cells");
-            let help = "take it out, or put it on a link that carries frames: Ethernet or point-to-point";
+            let message = format!("`{key}` is for packets, but `{medium}` carries cells");
+            let help = "remove it, or set it at a link that carries frames: Ethernet or point-to-point";
             not_allowed(key, message, help.into());
         }
     }
     if link.queue.is_some() && atm {
-        let message = format!("`queue` is for packets, and `{medium}` carries cells");
-        let help = "take it out: an ATM switch has `output_buffer` and `discard`, a router its own `queue`";
+        let message = format!("`queue` is for packets, but `{medium}` carries cells");
+        let help = "remove it: set `output_buffer` and `discard` of the ATM switch, or `queue` of the router";
         not_allowed("queue", message, help.into());
     }
     match (link.medium.line_rate(), link.rate) {
         (Some(line), Some(_)) => {
-            let message = format!("`{medium}` has its own line rate, {}", Rate(line));
-            let help = "take `rate` out, or the medium `atm` or `point-to-point` for a rate of your own";
+            let message = format!("`{medium}` has a fixed line rate, {}", Rate(line));
+            let help = "remove `rate`, or use medium `atm` or `point-to-point`, which accept any rate";
             not_allowed("rate", message, help.into());
         }
         (None, Some(rate)) => {
             // At the slowest ATM rate a full queue drains within 49 days. Lines with frames have no such bound.
             let bounds = (if atm { 1_000 } else { 1 }, FASTEST);
             let mut check = |path: &[&'static str], rate: Rate| {
-                errors.between(path, rate.0, bounds, "bit/s", "no line has that rate");
+                errors.between(path, rate.0, bounds, "bit/s", "the line rate is out of range");
             };
             match rate {
                 LineRate::Both(rate) => check(&["rate"], rate),
@@ -230,15 +235,15 @@ fn link(
         }
         (None, None) if !faulty.has(&["link", name, "rate"]) && !faulty.within(&["link", name, "rate"]) => {
             let message = format!("`rate` is missing in `{}`", crate::path::join(&["link", name]));
-            let help = format!("a link of medium `{medium}` says its rate: add `rate = \"155.52 Mbit/s\"`");
+            let help = format!("a link of medium `{medium}` needs a rate: add `rate = \"155.52 Mbit/s\"`");
             checker.report(&["link", name, "rate"], Diagnostic::error("missing-key", message).help(help));
         }
         (_, None) => {}
     }
     if !atm && link.queue.is_some() && link.ends.iter().all(|end| draft.hosts.contains_key(end)) {
         let message =
-            format!("link `{name}` joins two hosts, and only switches and routers have a queue discipline");
-        let help = "take it out, or put a switch or a router between the hosts";
+            format!("link `{name}` joins two hosts, but only switches and routers have a queue discipline");
+        let help = "remove it, or put a switch or a router between the hosts";
         checker.report_key(&["link", name, "queue"], Diagnostic::warning("no-effect", message).help(help));
     }
 }
@@ -260,8 +265,8 @@ fn circuit(circuit: &Circuit, errors: &mut RangeErrors) {
 fn begins_in_time(checker: &mut Checker<'_>, name: &str, traffic: &Traffic, run: Duration) {
     if let Some(start) = traffic.window().0.filter(|start| *start >= run && start.0 > 0) {
         let message =
-            format!("traffic `{name}` starts at {start}, and the run is over at {run}: nothing is ever sent");
-        let help = "let it start earlier or the run last longer";
+            format!("traffic `{name}` starts at {start}, but the run ends at {run}: it sends nothing");
+        let help = "set an earlier `start` or a longer `duration`";
         checker.report(&["traffic", name, "start"], Diagnostic::warning("no-effect", message).help(help));
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
 
     let twice = |checker: &mut Checker<'_>, family: &str, name: &str, other: &str| {
         let message = format!("`{name}` is the name of a {other} and of a {family}");
-        let help = "give one of them another name: links name their ends without saying what they are";
+        let help = "rename one of them: links refer to their ends by name only";
         checker.report_key(&[family, name], Diagnostic::error("duplicate-name", message).help(help));
     };
     for name in switches.list.iter().filter(|name| hosts.has(name)) {
@@ -92,7 +92,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         let [Some(from), Some(to)] = names else { return None };
         if good && from == to {
             let message = format!("{family} `{name}` goes from `{from}` to itself");
-            let help = format!("`from` and `to` are two different {plural}");
+            let help = format!("`from` and `to` must be two different {plural}");
             checker.report(&[family, name, "to"], Diagnostic::error("self-link", message).help(help));
             good = false;
         }
@@ -187,7 +187,7 @@ fn receivers(
         } else {
             continue;
         };
-        let help = "`to` names other hosts, each of them once";
+        let help = "list each receiver once, and not the sender";
         checker.report(&path, Diagnostic::error("self-link", wrong).help(help));
         good = false;
     }
@@ -211,7 +211,7 @@ fn joins(
         return true;
     }
     let message = format!(
-        "circuit `{circuit}` joins `{one}` and `{other}`, and the traffic goes from `{from}` to `{to}`"
+        "circuit `{circuit}` joins `{one}` and `{other}`, but the traffic goes from `{from}` to `{to}`"
     );
     let help = format!("name a circuit between `{from}` and `{to}`, or change `from` and `to`");
     checker.report(&["traffic", name, "circuit"], Diagnostic::error("wrong-circuit", message).help(help));

@@ -28,7 +28,7 @@ pub(super) fn references(
         };
         if nodes.has(&end) && !routers.has(&end) {
             let end = shortened(&end);
-            let message = format!("`{end}` is no router, and a tunnel ends at routers");
+            let message = format!("`{end}` is not a router, but a tunnel ends at routers");
             let help = format!("name the router next to `{end}`");
             checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
             good = false;
@@ -68,9 +68,8 @@ pub(super) fn loops<'d>(checker: &mut Checker<'_>, draft: &'d Draft) -> Vec<&'d 
             met.push(next);
         }
         if met.len() > MOST_TUNNELS && !found.contains(&name.as_str()) {
-            let message =
-                format!("packets of tunnel `{name}` are in {} tunnels, one around the other", met.len());
-            let help = format!("let at most {MOST_TUNNELS} tunnels carry each other");
+            let message = format!("packets of tunnel `{name}` are in {} nested tunnels", met.len());
+            let help = format!("nest at most {MOST_TUNNELS} tunnels");
             checker.report(&["tunnel", name, "over"], Diagnostic::error("out-of-range", message).help(help));
             found.push(name);
             continue;
@@ -82,7 +81,7 @@ pub(super) fn loops<'d>(checker: &mut Checker<'_>, draft: &'d Draft) -> Vec<&'d 
             let way: Vec<String> =
                 met.iter().chain([&name.as_str()]).map(|name| format!("`{name}`")).collect();
             let message = format!("tunnel `{name}` is routed through itself: {}", way.join(" over "));
-            let help = "take `over` out of one of them";
+            let help = "remove `over` from one of them";
             checker.report(&["tunnel", name, "over"], Diagnostic::error("tunnel-loop", message).help(help));
             found.extend(met);
         }

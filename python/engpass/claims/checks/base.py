@@ -25,20 +25,20 @@ class Interval:
     unit: str
     text: str
     decimals: int = 2
-    """Decimals with which tables show a number that is compared with the bounds."""
+    """Decimals of numbers in tables that are compared with the bounds."""
     name: str = ""
-    """The unit in which the claim is written, for such numbers too; empty for a number without one."""
+    """The unit in which the claim is written, also used for these numbers; empty without a unit."""
 
     def say(self, value: float) -> str:
-        """A value in the base unit as the claim would write it."""
+        """Format a value in its base unit with the unit and decimals of the claim."""
         return written(self.name, self.decimals, value)
 
     def say_range(self, low: float, high: float) -> str:
-        """Two values as the claim would write them; one of them if they are the same."""
+        """Format two values like `say`; equal values as one."""
         return written(self.name, self.decimals, *((low,) if low == high else (low, high)))
 
     def __contains__(self, value: float) -> bool:
-        # Rounding of the last bit decides no claim.
+        # Rounding errors must not decide a claim.
         slack = 1e-9 * max(abs(bound) for bound in (self.low, self.high) if math.isfinite(bound))
         return self.low - slack <= value <= self.high + slack
 
@@ -50,7 +50,7 @@ class Verdict:
     obtained: str
     holds: bool
     judged: bool = True
-    """`False` where the data for a verdict are missing; the claim then does not hold."""
+    """`False` if the data for a verdict are missing; the claim then does not hold."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Check(ABC):
     """A check of one claim: its fields are the arguments that a claims file gives."""
 
     numeric: ClassVar[bool] = False
-    """Whether it compares a number with the stated one (`tolerance`) or with bounds (`least`, `most`)."""
+    """Whether it compares a number with the stated value (`tolerance`) or with bounds (`least`, `most`)."""
 
     _: KW_ONLY
     variant: str
@@ -66,10 +66,10 @@ class Check(ABC):
 
     @abstractmethod
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Look at the curves; raises `NoDataError`."""
+        """Evaluate the curves and return the verdict; raises `NoDataError`."""
 
     def criterion(self) -> str:
-        """The condition for holding in a few words; a numeric check has its interval besides."""
+        """The condition of the claim in a few words; a numeric check also has its interval."""
         return ""
 
     def variants(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class Check(ABC):
         return (self.variant,) if reference is None else (self.variant, reference)
 
     def reach(self) -> tuple[float | None, float | None]:
-        """The range of swept values that the check reads, in base units; `None` where it has no bound."""
+        """The range of swept values that the check reads, in base units; `None` is no bound."""
         return bounds(getattr(self, "from_", None), getattr(self, "to", None))
 
 
@@ -94,5 +94,5 @@ def bounds(low: Quantity | None, high: Quantity | None) -> tuple[float | None, f
 
 
 def say_reach(low: Quantity | None, high: Quantity | None) -> str:
-    """A range of swept values in words: `from 9 kB to 64 kB`, or nothing where it has no bounds."""
+    """A range of swept values as text: `from 9 kB to 64 kB`; empty without bounds."""
     return " ".join(f"{word} {bound}" for word, bound in (("from", low), ("to", high)) if bound is not None)

@@ -1,4 +1,4 @@
-"""`cliff`: the place in a sweep where everything is lost at once."""
+"""`cliff`: the swept value at which the goodput collapses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cliff(Check):
     most: Quantity
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the edge, and look at both sides of it."""
+        """Find the edge and compare the goodput on both sides of it."""
         curve, lost = curves(self.variant, "goodput"), curves(self.variant, "lost")
         if len(curve.samples) < 2:
             raise NoDataError("too few points to see a cliff")
@@ -42,5 +42,5 @@ class Cliff(Check):
         return Verdict(said, deep and place in needed(accept))
 
     def criterion(self) -> str:
-        """How high before, how low at the end."""
+        """The goodputs before the cliff and at the end."""
         return f"{self.least} before, {self.most} at the end"

@@ -1,4 +1,4 @@
-"""`crossing`: the place at which a curve passes a level."""
+"""`crossing`: the swept value at which a curve passes a level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Crossing(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the crossing, and compare its place with the interval."""
+        """Find the crossing and compare its swept value with the interval."""
         curve = curves(self.variant, "goodput").between(*self.reach())
         passed = crossing(curve, self.level.value)
         if passed is None:

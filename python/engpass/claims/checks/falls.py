@@ -1,4 +1,4 @@
-"""`falls`: a step down of a curve at one place."""
+"""`falls`: a curve falls at one swept value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Falls(Check):
-    """At one swept value there is clearly less goodput than at the one before."""
+    """The goodput at one swept value is clearly below that at the value before."""
 
     at: Quantity
     by: Quantity

@@ -10,7 +10,7 @@ from engpass.claims.quantity import Quantity, say_range
 
 @dataclass(frozen=True)
 class Flat(Check):
-    """The values of a range of the sweep differ by at most a share of their mean."""
+    """The goodput over a range of the sweep varies by at most ± a share of its mean."""
 
     within: Quantity
     from_: Quantity | None = None

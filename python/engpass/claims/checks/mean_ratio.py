@@ -1,4 +1,4 @@
-"""`mean-ratio`: one variant gets many times what another one gets."""
+"""`mean-ratio`: the ratio of the mean goodputs of two variants."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class MeanRatio(Check):
         return Verdict(said, mean > 0 and mean >= self.least.value * base)
 
     def criterion(self) -> str:
-        """How much more, and where."""
+        """Ratio and range."""
         return f"mean at least {self.least} {say_reach(self.from_, self.to)}".strip()

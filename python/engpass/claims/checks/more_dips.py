@@ -1,4 +1,4 @@
-"""`more-dips`: from variant to variant there are more low values."""
+"""`more-dips`: the number of low values grows from variant to variant."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from engpass.claims.quantity import Quantity
 
 @dataclass(frozen=True)
 class MoreDips(Check):
-    """The number of swept values below a level never falls from one variant to the next, and grows in all.
+    """The number of values below a level never falls from variant to variant, and grows overall.
 
-    The variant is the last one; `after` names those before it, in order, with blanks between them.
+    `variant` is the last variant; `after` names the variants before it, in order and separated by blanks.
     """
 
     after: str

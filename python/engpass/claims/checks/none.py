@@ -1,4 +1,4 @@
-"""`none`: nothing is lost, no timer expires."""
+"""`none`: no datagram is lost, or no retransmission timer expires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Nothing(Check):
     to: Quantity | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown count."""
+        """Raise `ValueError` for an unknown count."""
         if self.count not in COUNTED:
             raise ValueError(f"`count` is `{self.count}`, none of {', '.join(COUNTED)}")
 

@@ -1,4 +1,4 @@
-"""`onset`: the place at which a variant begins to fall behind another one."""
+"""`onset`: the swept value from which a variant falls behind another one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Onset(Check):
-    """The first swept value at which a variant has clearly less than a reference is accepted."""
+    """The first swept value at which the goodput of a variant is clearly below that of a reference."""
 
     numeric: ClassVar[bool] = True
 
@@ -23,7 +23,7 @@ class Onset(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the onset, and compare its place with the interval."""
+        """Find the onset and compare its swept value with the interval."""
         curve, reference = (
             curves(name, "goodput").between(*self.reach()) for name in (self.variant, self.reference)
         )

@@ -1,4 +1,4 @@
-"""`oscillation`: a curve that goes up and down with a constant period."""
+"""`oscillation`: a curve rises and falls with a constant period."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from engpass.claims.quantity import Quantity
 
 @dataclass(frozen=True)
 class Oscillation(Check):
-    """The mean distance of the maxima, of which there are enough, and no distance is far from the mean.
+    """The mean distance of the maxima, if there are enough of them and their distances are even.
 
-    A maximum is above the value before it, and the next value falls short of it by at least `by`.
+    A maximum is above the value before it, and the value after it is lower by at least `by`.
     """
 
     numeric: ClassVar[bool] = True
@@ -30,7 +30,7 @@ class Oscillation(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the maxima, and compare their mean distance with the interval."""
+        """Find the maxima and compare their mean distance with the interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         if len(curve.samples) < 3:
             raise NoDataError("too few points to see an oscillation")
@@ -47,12 +47,12 @@ class Oscillation(Check):
         return Verdict(said, even and periods >= self.periods.value and period in needed(accept))
 
     def criterion(self) -> str:
-        """How many, how deep and how even."""
+        """Number of periods, and depth of the falls."""
         return f"{self.periods.value:.0f} periods or more, even to a step, falls of {self.by} or more"
 
 
 def maxima(samples: Sequence[Sample], by: float) -> list[Sample]:
-    """Samples above the one before and clearly above the next one."""
+    """Samples above the previous sample and clearly above the next one."""
     return [
         top
         for before, top, after in zip(samples, samples[1:], samples[2:], strict=False)

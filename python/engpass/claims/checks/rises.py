@@ -1,4 +1,4 @@
-"""`rises`: a curve that only rises."""
+"""`rises`: a curve rises at every swept value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`same`: two variants do not differ."""
+"""`same`: two variants have about the same goodput."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Same(Check):
-    """The goodput of two variants is the same within a share of it, over a range of the sweep."""
+    """The goodputs of two variants differ by at most a share of the reference's, over a range of a sweep."""
 
     reference: str
     within: Quantity
@@ -18,7 +18,7 @@ class Same(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Look for the greatest difference."""
+        """Find the greatest difference."""
         low, high = bounds(self.from_, self.to)
         curve = curves(self.variant, "goodput").between(low, high)
         other = curves(self.reference, "goodput")
@@ -31,5 +31,5 @@ class Same(Check):
         return Verdict(f"{say(worst, '')} apart at {where.text}", worst <= self.within.value)
 
     def criterion(self) -> str:
-        """How far apart they may be, and where."""
+        """Largest difference and range."""
         return f"within {self.within} {say_reach(self.from_, self.to)}".strip()

@@ -15,25 +15,25 @@ STATISTICS = ("each", "mean", "greatest", "least")
 
 @dataclass(frozen=True)
 class Value(Check):
-    """A statistic of the quantity is accepted; `each` means every value of the range."""
+    """A statistic of a quantity lies in the interval; `each` means every value of the range."""
 
     numeric: ClassVar[bool] = True
 
     at: Quantity | None = None
-    """One swept value, in place of a range."""
+    """One swept value instead of a range."""
     from_: Quantity | None = None
     to: Quantity | None = None
     quantity: str = "goodput"
-    """`goodput`, `offered`, `idle delay`, `delay p99` and the like, or a stage of the limit by its name."""
+    """A quantity of `Campaign.curve`, such as `goodput`, `delay p99` or the name of a stage of the limit."""
     statistic: str = "each"
     """`each`, `mean`, `greatest` or `least`."""
     per: Quantity | None = None
-    """Divide by this: a share comes out."""
+    """Divides the quantity; the result is a share."""
     times: Quantity | None = None
-    """Multiply by this: of a share, a quantity comes out."""
+    """Multiplies a share; the result is a quantity with this unit."""
 
     def __post_init__(self) -> None:
-        """Refuse an unknown statistic, and a point together with a range."""
+        """Raise `ValueError` for an unknown statistic, or for a point together with a range."""
         if self.statistic not in STATISTICS:
             raise ValueError(f"`statistic` is `{self.statistic}`, none of {', '.join(STATISTICS)}")
         if self.at is not None and (self.from_ is not None or self.to is not None):
@@ -63,7 +63,7 @@ class Value(Check):
         return curve if self.times is None else curve.scaled(self.times.value, self.times.unit)
 
     def criterion(self) -> str:
-        """Statistic and place."""
+        """Statistic, and point or range."""
         where = f"at {self.at}" if self.at else say_reach(self.from_, self.to)
         what = {"each": "each" if where and not self.at else "", "mean": "mean"}.get(self.statistic, "")
         return f"{what} {where}".strip()

@@ -1,4 +1,4 @@
-"""What a figure is, and the parts that several figures share."""
+"""The type of a figure, and the parts that several figures share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from engpass.report.axes import Axis
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
 Key: TypeAlias = Literal["lines", "marks", "none"]
-"""What tells series apart: lines with markers (and dashes), or markers alone.
+"""Kind of legend: lines with markers (and dashes), or markers alone.
 
-`none` where labels or blocks of colour do.
+`none` if labels or blocks of colour distinguish the series.
 """
 
 
 @dataclass(frozen=True)
 class Block:
-    """An entry of a key: the name of its colour in the theme, and what it stands for."""
+    """A legend entry: the name of a colour in the theme, and its meaning."""
 
     colour: str
     text: str
 
 
 ROWS = "rows"
-"""Name of the data set of a figure about one flow: what `Table.rows` gives."""
+"""Name of the data set with the rows of one flow (`Table.rows`)."""
 
 MAX_FACETS = 12
-"""Panels of a figure at most."""
+"""Most panels of a figure."""
 
 WIDTH = 640
 HEIGHT = 340
@@ -41,8 +41,8 @@ HEIGHT = 340
 class Figure:
     """One figure of the report.
 
-    `draw` makes it from the table and the name of a flow, `says` the sentence under it; `applies` tells
-    whether the table has what it shows. `key` is what tells the series apart.
+    For a table and the name of a flow, `applies` returns whether the figure can be drawn, `draw` returns the
+    chart, `says` the caption. `key` returns the kind of legend.
     """
 
     name: str
@@ -52,11 +52,11 @@ class Figure:
     says: Callable[[Table, str], str]
     key: Callable[[Table], Key]
     blocks: Callable[[Table, str], Sequence[Block]] | None = None
-    """What blocks of colour mean, where they tell things apart."""
+    """Legend entries of a figure with blocks of colour; they replace `key`."""
 
 
 def stack(layers: Sequence[alt.Chart]) -> alt.LayerChart:
-    """Layers over the rows of one flow, which are the same for every figure about it and are added later."""
+    """Layers over the data set `ROWS`: all figures of a flow share its rows, which are added later."""
     return alt.LayerChart(data=alt.NamedData(name=ROWS), layer=list(layers))
 
 
@@ -111,7 +111,7 @@ def _first(table: Table) -> Axis:
 
 
 def tooltip(table: Table) -> list[alt.Tooltip]:
-    """What a point says of itself."""
+    """The tooltip of a point: series, engine, swept value, goodput, offered rate and loss."""
     rate = table.rate.name
     first: list[alt.Tooltip] = [
         alt.Tooltip("series:N", title=table.series_title),
@@ -132,7 +132,7 @@ def tooltip(table: Table) -> list[alt.Tooltip]:
 
 
 def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: int = HEIGHT) -> Drawing:
-    """Facets, choices and title around the layers of a figure."""
+    """Add panels, menus of the choices and the title to the layers of a figure."""
     subtitle = [f"flow {flow}"] if len(table.flows) > 1 else []
     for index, choice in enumerate(table.choices):
         name = f"choice{index}"
@@ -151,7 +151,7 @@ def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: i
 
 
 def ranges_differ(table: Table, flow: str) -> bool:
-    """Whether the greatest goodput of a panel is more than twice another's: one scale would flatten that."""
+    """Whether a panel's maximum goodput is over twice another's, which a shared scale would flatten."""
     most: dict[str, float] = {}
     for point in table.points:
         if table.panels and point.flow == flow:
@@ -162,8 +162,8 @@ def ranges_differ(table: Table, flow: str) -> bool:
 
 
 def own_axes(chart: alt.FacetChart, panels: int, columns: int = 2) -> alt.FacetChart:
-    """Axes of the panels, where the last row is not full: each has its own labels below.
+    """Give each panel its own x axis if the last row is not full.
 
-    Vega-Lite sets shared ones below the last row alone, under the empty cell too.
+    Vega-Lite draws shared axes only below the last row, even under an empty cell.
     """
     return chart.resolve_axis(x="independent") if panels % columns else chart

@@ -6,7 +6,7 @@ from engpass.report.figures.layers import Quantity, height, layers
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Every engine gives a goodput."""
+    """Whether the flow has points: every engine gives a goodput."""
     return any(point.flow == flow for point in table.points)
 
 
@@ -27,7 +27,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, flow: str) -> str:
-    """What the marks mean."""
+    """The caption: the meaning of the marks."""
     what, spread, limit = "Lines", "the band", "dashed line"
     if table.x is None:
         what, spread, limit = "Bars", "the thin line", "upright mark"
@@ -48,7 +48,7 @@ def says(table: Table, flow: str) -> str:
 
 
 def key(table: Table) -> base.Key:
-    """Bars have labels."""
+    """The kind of legend; bars need none, since they have labels."""
     return "none" if table.x is None else "lines"
 
 

@@ -1,6 +1,6 @@
 """The layers of a figure that shows one quantity over the first axis.
 
-Curves, markers over words, or bars where nothing is swept.
+Curves over numbers, markers over words, or bars if nothing is swept.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from engpass.report.figures import base
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is drawn.
+    """The quantity that a figure shows.
 
-    The fields of its mean, least and greatest, its title, the filter of the rows that have it, and the
-    engines whose curves are drawn.
+    `mean`, `low` and `high` are columns of the rows, `counted` is the filter for rows that have the quantity,
+    and `engines` are the engines whose curves are drawn.
     """
 
     mean: str
@@ -30,31 +30,31 @@ class Quantity:
     most: float
     """The greatest value that is drawn."""
     top: float | None = None
-    """Upper end of its axis, if it is not the data's."""
+    """Upper end of the axis; `None` fits the axis to the data."""
 
     def on(self, channel: type[alt.X] | type[alt.Y], field: str = "") -> alt.X | alt.Y:
-        """The mean, or another field, on that channel."""
+        """Encode the mean, or another column, on a channel."""
         return channel(f"{field or self.mean}:Q").title(self.title).scale(self.scale)
 
     @property
     def scale(self) -> alt.Scale:
-        """From nothing to its upper end."""
+        """The scale of the axis, from 0 to `top`."""
         return alt.Scale(zero=True) if self.top is None else alt.Scale(domain=[0, self.top], nice=False)
 
 
 _NAME = 70
-"""Pixels for the name of an engine behind a bar."""
+"""Width of the name of an engine behind a bar, in pixels."""
 
 
 def layers(table: Table, quantity: Quantity) -> list[alt.Chart]:
-    """The layers that suit the first axis."""
+    """The layers that suit the first axis: curves, markers or bars."""
     if table.x is None:
         return _bars(table, quantity)
     return _curves(table, quantity) if table.x.numbers is not None else _words(table, quantity)
 
 
 def height(table: Table) -> int:
-    """Height of the figure: bars grow with their number."""
+    """Height of the figure in pixels; it grows with the number of bars."""
     return len(table.series) * (22 + 20 * max(1, len(table.measured))) if table.x is None else base.HEIGHT
 
 
@@ -72,7 +72,7 @@ def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
         x=x, y=y, color=colour, tooltip=base.tooltip(table)
     )
     if not table.measured:
-        # The limit alone: no other engine's curves to tell it from.
+        # Only the limit was computed: its curve needs no dashes.
         line = everything.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour)
         marks = everything.transform_filter("datum.marked").mark_point(filled=True, size=46, opacity=1)
         return [line, marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table)), hover]
@@ -108,7 +108,7 @@ def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
     if named:
         side = alt.YOffset("engine:N").scale(domain=list(table.measured), paddingInner=0.15)
         bar, spread = bar.encode(yOffset=side), spread.encode(yOffset=side)
-        # Bars of a variant have its colour: the engine stands behind each.
+        # The colour of a bar is that of its variant, so the engine is named behind the bar.
         name = counted.mark_text(align="left", dx=10, color=theme.LIGHT["muted"], fontSize=11).encode(
             y=y, x=_along(quantity, quantity.high, named), yOffset=side, text="engine:N"
         )
@@ -122,13 +122,13 @@ def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:
 
 
 def _along(quantity: Quantity, field: str, named: bool) -> alt.X:
-    """The axis of bars; the longest leaves room for a name behind it, however narrow the figure."""
+    """The axis of bars; at any width it leaves room for a name behind the longest bar."""
     x = alt.X(f"{field}:Q").title(quantity.title)
     if not named:
         return x.scale(quantity.scale)
     most = quantity.top or quantity.most or 1.0
     room = alt.ExprRef(f"{most} * width / max(width - {_NAME}, {_NAME})")
-    # A share goes no further than its whole, whatever the room behind it.
+    # A percentage has no tick labels above 100, although the axis is longer.
     ticks = "datum.value > 100 ? '' : datum.label" if quantity.top == 100 else alt.Undefined
     return x.scale(domainMin=0, domainMax=room, nice=False).axis(labelExpr=ticks)
 

@@ -1,4 +1,4 @@
-"""The ledger over the swept axis: the whole line, 100 %, by what every bit of it was used for."""
+"""The ledger over the swept axis: the accounts of the line, stacked to 100 %."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,11 @@ from engpass.report.figures import base
 from engpass.report.figures.base import Block
 
 _MOST = 64
-"""Values of the axis that are drawn at most."""
+"""Most values of the axis without thinning; of more values every second or third and so on is drawn."""
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Where an engine kept books and something is swept."""
+    """Whether something is swept and an engine kept a ledger of the flow's line."""
     return table.x is not None and flow in table.lines
 
 
@@ -52,7 +52,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     heading = alt.TitleParams(f"Where the line went, {flow}", subtitle=[line.name])
     if len(panels) == 1:
         return stacked.properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
-    # Engines side by side: what one booked stands beside what the other did.
+    # A column for each engine, so that their ledgers stand side by side.
     columns = max(2, len(_engines(table, line)))
     facet = alt.Facet("panel:N").title(None).sort(list(panels.values()))
     drawn = stacked.properties(width=base.WIDTH // columns - 30, height=base.HEIGHT * 2 // 3)
@@ -61,7 +61,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, flow: str) -> str:
-    """What the stack stands for."""
+    """The caption: the meaning of the stack."""
     line = table.lines[flow]
     fixed = _fixed(table, line)
     at = f", at {fixed}" if fixed else ""
@@ -72,7 +72,7 @@ def says(table: Table, flow: str) -> str:
 
 
 def blocks(table: Table, flow: str) -> Sequence[Block]:
-    """The accounts, in the order of the stack."""
+    """The legend of the accounts, in the order of the stack."""
     accounts = _accounts(table.lines[flow])
     colours = theme.account_colours(accounts)
     return [Block(name, _title(a)) for name, a in zip(colours, accounts, strict=True)]
@@ -92,7 +92,7 @@ def _engines(table: Table, line: Line) -> list[str]:
 
 
 def _panels(table: Table, line: Line) -> dict[tuple[str, str], str]:
-    """A panel for each variant and engine that has books, and its heading."""
+    """A panel for each variant and engine that has a ledger, with its heading."""
     there = {place[:2] for place in line.books}
     engines = _engines(table, line)
     found = {}
@@ -122,7 +122,7 @@ def _rows(
             continue
         books = line.books[place]
         for order, account in enumerate(accounts):
-            # Every account at every value: an area would jump over a gap.
+            # Every account has a row at every value, since an area would bridge a gap.
             row: Row = {
                 "panel": panels[variant, engine],
                 "where": axis.texts[index],
@@ -138,7 +138,7 @@ def _rows(
 
 
 def _fixed(table: Table, line: Line) -> str:
-    """The values of the axes beyond the first."""
+    """Text with the fixed values of all axes but the first."""
     rest = min(place[2][1:] for place in line.books)
     pairs = zip(table.axes[1:], rest, strict=True)
     return ", ".join(f"{axis.label} {axis.texts[index]}" for axis, index in pairs)

@@ -1,4 +1,4 @@
-"""The ledger of one point as a waterfall: from line rate to what is delivered, bar by bar."""
+"""The ledger of one point as a waterfall: from line rate to the delivered bits, a bar per account."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ from engpass.units import PERCENT, unit_for
 def chart(
     books: Books, line_rate: float | None, title: str, subtitle: str, own: float | None = None
 ) -> alt.LayerChart:
-    """The waterfall of some books: in bit/s if the line rate is known, else in per cent of the line.
+    """The waterfall of a ledger, in bit/s if the line rate is known, else in per cent of the line.
 
-    `own` is the share of the line that one flow is delivered, where several have their part in the books.
+    `own` is the delivered share of one flow, if several flows use the line.
     """
     steps = ledger.waterfall(books, own)
     unit = PERCENT if line_rate is None else unit_for("bit/s", [line_rate])
@@ -62,7 +62,7 @@ def chart(
             ],
         )
     )
-    # A thin bar is a hairline: its label tells what it is. It stands where there is room for it.
+    # Thin bars are hard to read, so every bar has a label, on the side with enough room.
     right = f"datum.high < {unit.of(whole * 0.6)}"
     beside = f"!({right}) && datum.low > {unit.of(whole * 0.4)}"
     inside = f"!({right}) && datum.low <= {unit.of(whole * 0.4)}"
@@ -91,7 +91,7 @@ def _name(step: ledger.Step) -> str:
 
 
 def key_of(books: Books) -> list[Block]:
-    """The families that the waterfall of some books has."""
+    """The legend of the families in the waterfall of a ledger."""
     present = dict.fromkeys(step.family for step in ledger.waterfall(books))
     return [Block(_colour(family), _family_title(family)) for family in present]
 
@@ -110,7 +110,7 @@ def _colour(key: str) -> str:
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Where an engine kept books."""
+    """Whether an engine kept a ledger of the flow's line."""
     return flow in table.lines
 
 
@@ -129,7 +129,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, flow: str) -> str:
-    """What the bars stand for."""
+    """The caption: the meaning of the bars."""
     line, places = table.lines[flow], _places(table, flow)
     why = "the point that misses most of its limit" if _missing(table, flow) else "the first point"
     by = f", as {' and '.join(place[1] for place in places)} have booked it" if len(places) > 1 else ""
@@ -137,21 +137,21 @@ def says(table: Table, flow: str) -> str:
 
 
 def blocks(table: Table, flow: str) -> Sequence[Block]:
-    """The families."""
+    """The legend of the families."""
     books = table.lines[flow].books
     found = {block.text: block for place in _places(table, flow) for block in key_of(books[place])}
     return list(found.values())
 
 
 def _places(table: Table, flow: str) -> list[Place]:
-    """The point that is shown, by each engine that has books there."""
+    """The shown point, once for each engine that has a ledger there."""
     books = table.lines[flow].books
     variant, _, at = _place(table, flow)
     return [(variant, name, at) for name in table.engines if (variant, name, at) in books]
 
 
 def _place(table: Table, flow: str) -> Place:
-    """The point that misses most of its limit; the first one where no limits are known."""
+    """The point furthest below its limit, or the first point if no limits are known."""
     missing = _missing(table, flow)
     books = table.lines[flow].books
     there = [place for place in missing if place in books]

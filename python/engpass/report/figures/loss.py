@@ -6,7 +6,7 @@ from engpass.report.figures.layers import Quantity, height, layers
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Where datagrams were counted."""
+    """Whether an engine counted the datagrams of the flow."""
     return any(point.flow == flow and point.loss is not None for point in table.points)
 
 
@@ -28,13 +28,13 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(_table: Table, _flow: str) -> str:
-    """What is counted."""
+    """The caption: which losses count."""
     places = "buffers, policers, reassembly, sockets, lines that are down"
     return f"Datagrams lost as a share of those sent, whatever lost them: {places}."
 
 
 def key(table: Table) -> base.Key:
-    """Bars have labels."""
+    """The kind of legend; bars need none, since they have labels."""
     return "none" if table.x is None else "marks"
 
 

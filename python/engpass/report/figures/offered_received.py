@@ -1,6 +1,6 @@
-"""Offered against received.
+"""Received rate over offered rate.
 
-On the diagonal everything arrives, below it the network loses, and where a curve turns is its knee.
+On the diagonal everything arrives; below it the network loses traffic. A curve leaves it at its knee.
 """
 
 import altair as alt
@@ -10,7 +10,7 @@ from engpass.report.figures import base
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Where an engine offered traffic itself."""
+    """Whether an engine other than `limit` has points of the flow."""
     return any(point.flow == flow and point.engine != "limit" for point in table.points)
 
 
@@ -31,7 +31,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
         layers.append(path.encode(x=x, y=y, color=base.series_colour(table), order="x:Q", detail="engine:N"))
     for index, engine in enumerate(table.measured):
         its = alt.Chart().transform_filter(alt.datum.engine == engine)
-        # One inside the other where engines agree.
+        # Marks of later engines are larger, so that equal points of several engines remain visible.
         marks = its.mark_point(filled=index == 0, size=50 + 90 * index, opacity=0.9)
         layers.append(
             marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table))
@@ -41,7 +41,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, _flow: str) -> str:
-    """What the diagonal and the lines mean."""
+    """The caption: the meaning of the diagonal, the lines and the marks."""
     along = (
         f" A line joins the points in the order of the {table.x.label}."
         if table.x and table.x.numbers

@@ -1,4 +1,4 @@
-"""What every flow gets, beside the others: bars in one panel for each variant, as shares of an even split."""
+"""The goodputs of all flows as bars, in per cent of an even split, with a panel for each variant."""
 
 from typing import TypedDict
 
@@ -10,11 +10,11 @@ from engpass.report.aggregate import Point, Table
 from engpass.report.figures import base
 
 MAX_BARS = 24
-"""Flows at most: more are no bars any longer."""
+"""Most flows of the figure; the bars of more flows would be too thin."""
 
 
 class _Bar(TypedDict):
-    """A row of the data."""
+    """A row of the data: one bar."""
 
     series: str
     flow: str
@@ -24,14 +24,14 @@ class _Bar(TypedDict):
 
 
 def applies(table: Table, _flow: str) -> bool:
-    """Where several flows were measured at one point of each variant."""
+    """Whether nothing is swept and 2 to `MAX_BARS` flows have results."""
     if table.x is not None or len(table.flows) > MAX_BARS:
         return False
     return len({point.flow for point in _points(table)}) > 1
 
 
 def draw(table: Table, flow: str) -> base.Drawing:
-    """The flow that is chosen stands out."""
+    """Draw the figure; the chosen flow stands out."""
     points = _points(table)
     rows: list[_Bar] = []
     for variant in table.variants[: base.MAX_FACETS]:
@@ -52,7 +52,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     panels = list(dict.fromkeys(row["series"] for row in rows))
     most = max((row["share"] for row in rows), default=100.0)
     y = alt.Y("flow:N").title(None).sort(list(table.flows))
-    # Room for the labels behind the longest bar.
+    # Leave room for the label of the longest bar.
     x = alt.X("share:Q").title("% of an even split").scale(domain=[0, 1.4 * max(most, 100.0)], nice=False)
     bars = (
         alt.Chart()
@@ -86,13 +86,13 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, _flow: str) -> str:
-    """What the bars are."""
+    """The caption: the meaning of the bars."""
     of = f" as {table.measured[0]} found it" if len(table.measured) > 1 else ""
     return f"Goodput of all flows{of}, the mean of the repeats: 100 % is what each had if all had the same."
 
 
 def _points(table: Table) -> list[Point]:
-    """The points of the first engine that measured; of a group with several receivers these alone."""
+    """The points of the first engine other than `limit`; a multicast group counts by its receivers."""
     engine = next(iter(table.measured), None)
     return [
         point

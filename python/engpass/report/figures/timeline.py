@@ -1,4 +1,4 @@
-"""The timeline of one run: windows, flight, goodput, queues and events over the same time."""
+"""The timeline of one run: windows, bytes in flight, goodput, queues and events on one time axis."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ _NO_TCP = TcpLine(
 _NO_FLOW = FlowLine(time_s=[], delivered_bytes=[])
 
 _BINS = 1_500
-"""Parts of the time in which equal events are one mark."""
+"""Time bins; events of one kind in the same bin are drawn as one mark."""
 
 _EXTENT = 52
-"""Pixels that every panel leaves for its axis, so that their times stand above each other."""
+"""Pixels for the y axis of every panel; equal widths align the time axes."""
 
 
 @dataclass(frozen=True)
 class _Level:
-    """A window over time, with its name and its colour."""
+    """A curve of the first panel: a window or the bytes in flight, over time."""
 
     name: str
     colour: str
@@ -35,7 +35,7 @@ class _Level:
 
 
 def draw(timeline: Timeline, flow: str, title: str, subtitle: str) -> alt.VConcatChart:
-    """The panels about one flow and the queues on its way."""
+    """The panels of one flow and of the queues in the timeline."""
     end = timeline.duration_s
     unit = unit_for("s", [end])
     time = alt.X("t:Q").title(None).scale(domain=[0, unit.of(end)], nice=False)
@@ -54,19 +54,19 @@ def draw(timeline: Timeline, flow: str, title: str, subtitle: str) -> alt.VConca
 
 
 def _clock(time: alt.X) -> alt.LayerChart:
-    """The axis of time below all panels."""
+    """The time axis below all panels."""
     rows: list[Row] = [{"t": 0}]
     return _panel([alt.Chart().mark_point(opacity=0).encode(x=time)], rows, 1)
 
 
 def key_of(timeline: Timeline, flow: str) -> list[Block]:
-    """What the lines of the first panel stand for."""
+    """The legend of the first panel."""
     one = timeline.flows.get(flow, _NO_FLOW)
     return [Block(level.colour, level.name) for level in _levels(one)]
 
 
 def says(timeline: Timeline, flow: str) -> str:
-    """What the panels show."""
+    """The caption: the meaning of the panels."""
     one = timeline.flows.get(flow, _NO_FLOW)
     cut = one.truncated or any(queue.truncated for queue in timeline.queues.values())
     more = " Of many events only the first are kept." if cut else ""
@@ -110,7 +110,7 @@ def _windows(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]
 
 
 def _all_levels(one: FlowLine) -> list[_Level]:
-    """The windows that are ever open."""
+    """The windows and the bytes in flight, without curves that stay zero."""
     tcp = one.tcp or _NO_TCP
     found = [
         _Level("congestion window", "s1", tcp.congestion_window_bytes),
@@ -121,7 +121,7 @@ def _all_levels(one: FlowLine) -> list[_Level]:
 
 
 def _levels(one: FlowLine) -> list[_Level]:
-    """The windows that are drawn: not a receive window far above all others, which hides what they do."""
+    """The curves to draw; a receive window far above the others is omitted, since it would flatten them."""
     found = _all_levels(one)
     receive = one.tcp.receive_window_bytes if one.tcp else []
     others = [level for level in found if level.bytes is not receive]
@@ -132,7 +132,7 @@ def _levels(one: FlowLine) -> list[_Level]:
 
 def _delivered(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
     samples = list(zip(one.time_s, one.delivered_bytes, strict=True))
-    # Over a sixtieth of the time each: between two samples arrive a few datagrams or none.
+    # Rates over about a sixtieth of the time: between two samples only a few datagrams arrive, or none.
     step = max(1, len(samples) // 60)
     coarse = samples[::step]
     rates = [
@@ -199,7 +199,7 @@ def _events(timeline: Timeline, flow: str, time: alt.X, unit: Unit, end: float) 
 
 
 def _thinned(times: Iterable[float], end: float) -> list[float]:
-    """Times of which no two would be drawn at the same place."""
+    """Keep one time per bin, so that marks do not cover each other."""
     bins = {min(_BINS, int(time / end * _BINS)): time for time in times} if end > 0 else {}
     return [bins[place] for place in sorted(bins)]
 

@@ -1,6 +1,6 @@
-"""From line rate to goodput.
+"""From line rate to goodput: the rate that remains after each layer and host.
 
-What each layer and each host leaves, at the point where the flow's limit is highest.
+The figure shows the point of the sweep with the highest limit.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from engpass.report.figures import base
 from engpass.units import unit_for
 
 MAX_VARIANTS = theme.SERIES
-"""Bars of a stage at most: as many as there are colours, for nothing but its colour tells a bar's variant."""
+"""Most bars per stage: one per series colour, since only its colour identifies the variant of a bar."""
 
 
 def applies(table: Table, flow: str) -> bool:
-    """Where the limit engine gave stages."""
+    """Whether the limit engine gave stages for the flow."""
     return bool(_points(table, flow))
 
 
@@ -31,7 +31,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
         left = dict(point.stages)
         bit_per_s = point.stages[0][1]
         for name in order:
-            # What a variant does not have takes nothing from it.
+            # A stage that a variant lacks takes nothing from its rate.
             bit_per_s = left.get(name, bit_per_s)
             value = rate.of(bit_per_s)
             rows.append({"series": point.variant, "stage": name, "rate": value, "label": rate.say(bit_per_s)})
@@ -67,7 +67,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 
 def says(table: Table, flow: str) -> str:
-    """What the bars stand for."""
+    """The caption: the meaning of the bars."""
     chosen, every = _points(table, flow), len(_together(table, flow))
     at = f" The bars stand for {_where(table, chosen[0])}." if table.axes else ""
     if len(chosen) < every:
@@ -76,20 +76,20 @@ def says(table: Table, flow: str) -> str:
 
 
 def blocks(table: Table, flow: str) -> list[base.Block]:
-    """The variants that are drawn, where there are several."""
+    """The legend of the drawn variants; empty for one variant."""
     chosen = _points(table, flow)
     return [base.Block(theme.colour(at), one.variant) for at, one in enumerate(chosen)] if chosen[1:] else []
 
 
 def _points(table: Table, flow: str) -> list[Point]:
-    """The points that are drawn."""
+    """The points to draw, at most `MAX_VARIANTS`."""
     return _together(table, flow)[:MAX_VARIANTS]
 
 
 def _together(table: Table, flow: str) -> list[Point]:
-    """The limit's points with stages at one place of the sweep, one per variant.
+    """The points of the limit engine at one point of the sweep, one per variant.
 
-    Where the first variant's limit is highest.
+    It is the point at which the first variant has its highest limit.
     """
     staged = [p for p in table.points if p.flow == flow and p.engine == "limit" and p.stages]
     if not staged:
@@ -101,7 +101,7 @@ def _together(table: Table, flow: str) -> list[Point]:
 
 
 def _merged(lists: Sequence[Sequence[str]]) -> list[str]:
-    """All names once, each behind the one before it in the list that brings it."""
+    """All names once; each new name follows its predecessor in the list that introduces it."""
     order: list[str] = []
     for names in lists:
         at = 0

@@ -1,5 +1,5 @@
-//! Inputs of the ledger: a flow direction for each flow, then two for each connection, for each router that sends ICMP messages, for each line that may carry
-//! ARP packets, and for each branch of a multicast tree.
+//! Inputs of the ledger: a flow direction for each flow, then two for each connection, for the ICMP messages of each router about a flow, for each line that
+//! may carry ARP packets, and for each branch of a multicast tree.
 
 use std::iter::successors;
 
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Returns the inputs for packets in the direction of a flow's data, fragmented for the MTU of the first leg.
+    /// Returns the inputs for packets in the direction of a flow's data, fragmented for the MTU of the first path segment.
     fn sent(
         &self,
         flow: usize,

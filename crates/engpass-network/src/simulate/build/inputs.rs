@@ -116,7 +116,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Numbers the paths behind a port: cells to one queue share a number. If PDUs of several circuits share the line, all cells have the same number.
+    /// Numbers the paths after a port: cells to one queue share a number. If PDUs of several circuits share the line, all cells have the same number.
     fn number_ways(&mut self, port: usize) {
         let frames =
             |onward: &&NextHop| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());

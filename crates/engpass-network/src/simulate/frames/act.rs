@@ -19,7 +19,7 @@ struct SendLoop {
     this: SendContext,
     /// Why it sends no more.
     limited: Option<LimitedBy>,
-    /// The application's next write has begun; whatever fits of it is still to be copied.
+    /// The application's next write has begun; the part of it that fits is still to be copied.
     asked: bool,
 }
 
@@ -186,7 +186,7 @@ impl Network {
         exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
-    /// Continues after a pause: moves on a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
+    /// Continues after a pause: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
     /// Returns false if the segment has to wait.
     #[inline(always)]
     fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {

@@ -1,6 +1,6 @@
 //! Address resolution (docs/model.md): routers hold packets for a neighbour until they know its hardware address.
 //!
-//! The step table has a mark ([`HOLD`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so the line behind it
+//! The step table has a mark ([`HOLD`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so the line after it
 //! is treated like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction in the ledger. An ARP packet is a datagram
 //! that ends at the end of its line; switches and stations create new ones.
 
@@ -34,7 +34,7 @@ pub(in crate::simulate) struct Resolution {
     lines: BTreeMap<usize, u32>,
     /// Content of ARP packets in the network, by datagram. A lost one stays until its datagram number is reused.
     packets: BTreeMap<u32, Said>,
-    /// Index of the tally of ARP packets, behind those of all flows.
+    /// Index of the tally of ARP packets, after those of all flows.
     pub(in crate::simulate) tally: u32,
 }
 
@@ -183,8 +183,8 @@ impl Resolution {
 }
 
 impl Frames {
-    /// Returns the mark in front of the line of a leg if its router resolves addresses there. Changes `line`, the step of the leg, to one that does no work of
-    /// a router.
+    /// Returns the mark in front of the line of a path segment if its router resolves addresses there. Changes `line`, the step of the segment, to one that
+    /// does no work of a router.
     pub(super) fn hold_before(
         &mut self,
         topology: &Topology,
@@ -198,7 +198,7 @@ impl Frames {
             neighbours.push((key, Neighbour::default()));
             neighbours.len() - 1
         });
-        // No packet goes on ahead of virtual time.
+        // Packets never continue ahead of virtual time here.
         self.routers[line.router as usize].asks = true;
         let hold = Step { port: HOLD + place as u32, takes_time: true, ..*line };
         (line.router, line.takes_time) = (END, false);
@@ -232,7 +232,7 @@ impl Frames {
 }
 
 impl Network {
-    /// Handles a packet at the mark in front of a line: it goes on, or is held until the router knows the neighbour's address.
+    /// Handles a packet at the mark in front of a line: it continues, or is held until the router knows the neighbour's address.
     #[cold]
     pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
@@ -264,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Moves a packet on to the line behind the mark.
+    /// Moves a packet on to the line after the mark.
     fn leave_hold(&mut self, id: u32) {
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.place += 1;
@@ -397,7 +397,7 @@ impl Network {
         }
     }
 
-    /// Makes a node learn the address of a station behind a line. If it is a router that resolves addresses, the packets that it held go on.
+    /// Makes a node learn the address of a station at the far end of a line. If it is a router that resolves addresses, the packets that it held continue.
     fn learn_sender(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
         let arp = &mut self.frames.arp;
         let Some(interface) = arp.interfaces.iter().position(|own| own.tree[0].port == line.port ^ 1) else {

@@ -10,7 +10,7 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::DropLocation;
 
 impl Network {
-    /// Handles the frame that arrives at the node behind this port, and the frames behind it up to `limit` as long as no other event comes first.
+    /// Handles the frame that arrives at the far end of this port's line, and the frames that follow it up to `limit` as long as no other event comes first.
     #[inline(always)]
     pub(in crate::simulate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
         loop {
@@ -72,7 +72,7 @@ impl Network {
         self.drop_packet(packet, place(number), self.now);
     }
 
-    /// Moves on a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
+    /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
     #[inline(never)]
     fn receive_or_forward_copies(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
@@ -83,7 +83,7 @@ impl Network {
         }
     }
 
-    /// Delivers a packet to its host, or moves it on from a switch or router.
+    /// Delivers a packet to its host, or forwards it from a switch or router.
     #[inline(always)]
     pub(super) fn receive_or_forward(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
@@ -182,7 +182,8 @@ impl Network {
             == u64::from(ip)
     }
 
-    /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may go on ahead of virtual time; otherwise an event follows.
+    /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may continue ahead of virtual time; otherwise an event
+    /// follows.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
         let ip = self.fabric.datagrams.packet(packet).ip;
@@ -208,7 +209,7 @@ impl Network {
         None
     }
 
-    /// Moves on a packet that the engine of a router has finished.
+    /// Forwards a packet that the engine of a router has finished.
     pub(in crate::simulate) fn router_done(&mut self, router: u32) {
         let engine = &mut self.frames.routers[router as usize];
         let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");

@@ -56,7 +56,7 @@ impl Bonds {
         Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
     }
 
-    /// Returns true if the host behind this transmitter drops what arrives there, because another member of its bond is the active one.
+    /// Returns true if the host that this transmitter leads to drops what arrives there, because another member of its bond is the active one.
     pub(super) fn drops_on_inactive_member(&self, transmitter: u32) -> bool {
         self.all.iter().any(|bond| {
             let member = bond.heard.iter().position(|heard| *heard == transmitter);
@@ -105,7 +105,7 @@ impl Frames {
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
-    /// Appends the routes of the bond's members directly behind the route that chooses among them.
+    /// Appends the routes of the bond's members directly after the route that chooses among them.
     pub(super) fn put_member_routes(&mut self, route: u32) {
         if !self.begins_with_bond(route) {
             return;

@@ -195,7 +195,7 @@ impl Frames {
         }
     }
 
-    /// Returns the step of a leg.
+    /// Returns the step of a path segment.
     pub(super) fn step(&mut self, topology: &Topology, leg: &PathSegment) -> Step {
         let from = topology.first_hop(*leg).from;
         let router = match topology.kind(from) {
@@ -215,7 +215,7 @@ impl Frames {
             }
             PathSegment::Tunnel { tunnel, forward } => {
                 let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
-                // No packet goes on ahead of virtual time.
+                // Packets never continue ahead of virtual time here.
                 self.routers[router as usize].asks = true;
                 Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
             }
@@ -240,7 +240,7 @@ impl Frames {
     }
 }
 
-/// Returns the legs of the first path inside each tunnel of these legs, in the order in which packets take them.
+/// Returns the segments of the first path inside each tunnel of these path segments, in the order in which packets take them.
 pub(super) fn first_within(topology: &Topology, legs: &[PathSegment]) -> Vec<PathSegment> {
     let mut within = Vec::new();
     for leg in legs {

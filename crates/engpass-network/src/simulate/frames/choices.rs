@@ -1,7 +1,7 @@
 //! Decision steps: routers that choose among equal-cost paths, and bonds.
 //!
 //! If a choice is the same for all packets of a flow direction, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the
-//! run ends with a decision step ([`ASK`]), evaluated when the router's engine has finished the packet. Each possible result is a run of its own behind a mark
+//! run ends with a decision step ([`ASK`]), evaluated when the router's engine has finished the packet. Each possible result is a separate run after a mark
 //! ([`BRANCH`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Headers, Member, PacketView, Transport};
@@ -15,7 +15,7 @@ pub(super) const ASK: u32 = u32::MAX - 1;
 /// The port of the mark in front of a result's run: its `mtu` is the index of the decision step.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
 
-/// All decision steps, with the legs and policies behind them.
+/// All decision steps, with the path segments and policies of each.
 #[derive(Default)]
 pub(in crate::simulate) struct Choices {
     pub(super) groups: Vec<Group>,
@@ -29,7 +29,7 @@ pub(in crate::simulate) struct Choices {
     pub(in crate::simulate) decided: u64,
 }
 
-/// Equal-cost legs at a node, or the members of a bond, with the policy that chooses among them.
+/// Equal-cost path segments at a node, or the members of a bond, with the policy that chooses among them.
 pub(super) struct Group {
     pub(super) node: NodeId,
     pub(super) legs: Vec<PathSegment>,
@@ -64,7 +64,7 @@ impl Choices {
         policy.decide(view, members).member
     }
 
-    /// Returns the step at which a packet continues behind a decision step.
+    /// Returns the step at which a packet continues after a decision step.
     fn decide(&mut self, ask: u32, heads: &Headers, fragment: bool) -> u32 {
         let Ask { first, macs, .. } = self.asks[ask as usize];
         let member = self.member(ask, &PacketView { heads, fragment, macs });
@@ -124,7 +124,7 @@ impl Frames {
         carries.map(|step| (step.port, step.is_line())).collect()
     }
 
-    /// Returns the step on the first path of a route behind its first `lines` lines (at least one) and behind the ends of tunnels that follow them.
+    /// Returns the step on the first path of a route after its first `lines` lines (at least one), and after the ends of tunnels that follow them.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
         let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
         let line = crossed.nth(usize::from(lines) - 1).expect("a way has as many lines as it shares");
@@ -149,7 +149,7 @@ impl Network {
         }
     }
 
-    /// Decides at a decision step where a packet goes on; a router's engine has finished it, or it has arrived at a switch. A packet whose TTL expires here
+    /// Decides at a decision step where a packet continues; a router's engine has finished it, or it has arrived at a switch. A packet whose TTL expires here
     /// does not reach the policy.
     #[inline(never)]
     pub(super) fn ask_way(&mut self, id: u32, step: Step) {

@@ -248,7 +248,7 @@ impl Network {
         }
     }
 
-    /// Converts a packet into a PDU. The packet continues at the step behind the circuit when its cells have arrived.
+    /// Converts a packet into a PDU. The packet continues at the step after the circuit when its cells have arrived.
     fn frame_of(&mut self, id: u32, number: u32) -> u32 {
         let place = self.fabric.datagrams.packet(id).place;
         let datagram = self.fabric.datagrams.packet(id).datagram;
@@ -282,7 +282,7 @@ impl Network {
         frame
     }
 
-    /// Creates the PDU of a host's packet that enters a circuit at the begin of a longer route.
+    /// Creates the PDU of a host's packet that enters a circuit at the start of a longer route.
     pub(in crate::simulate) fn create_first_pdu(
         &mut self,
         sender: usize,
@@ -298,14 +298,14 @@ impl Network {
         self.frame_of(id, number)
     }
 
-    /// Moves on the packet of a PDU that has arrived at the end of its circuit.
+    /// Forwards the packet of a PDU that has arrived at the end of its circuit.
     pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
         let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Aal5Pdu::NO_PACKET);
         self.fabric.ledger.copy_snapshot_to_packet(packet, frame);
         self.receive_or_forward(packet);
     }
 
-    /// Moves on a packet that a router's engine has finished, or that needs none, to a step without lookahead.
+    /// Forwards a packet that a router's engine has finished, or that needs none, to a step without lookahead.
     #[inline(never)]
     pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];

@@ -60,7 +60,7 @@ impl LineClock {
         bytes == self.length
     }
 
-    /// Appends a transmission of `bytes` of `per_byte` parts each. Returns when its last bit leaves, the gap behind it excluded.
+    /// Appends a transmission of `bytes` of `per_byte` parts each. Returns when its last bit leaves, the gap after it excluded.
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if !self.is_cached_length(bytes) {

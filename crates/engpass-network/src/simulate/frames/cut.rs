@@ -7,8 +7,8 @@ use crate::simulate::Network;
 use crate::simulate::tally::DropLocation;
 
 impl Network {
-    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet goes on; a packet that is too large, or whose TTL expires, is
-    /// handled here.
+    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a packet that is too large, or whose TTL expires,
+    /// is handled here.
     pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
         let packet = self.fabric.datagrams.packet_mut(id);
         // Hosts may send packets with a TTL of 0.
@@ -50,7 +50,7 @@ impl Network {
         }
     }
 
-    /// Fragments a packet for the MTU of the next hop, and moves on the fragments.
+    /// Fragments a packet for the MTU of the next hop, and forwards the fragments.
     pub(super) fn cut(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
@@ -69,7 +69,7 @@ impl Network {
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let offset = whole.offset + (index * cut.full / 8) as u16;
-            // The TTL was decremented here for the whole packet, and is again when the fragment goes on.
+            // The TTL was decremented here for the whole packet, and is again when the fragment continues.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());

@@ -151,8 +151,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it is
-    /// handed ahead, which is possible up to `last`.
+    /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it
+    /// is handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;

@@ -2,7 +2,7 @@
 //! exceeded".
 //!
 //! A message starts at the engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
-//! direction behind those of all endpoints; the destination of its datagram is the number of that flow direction.
+//! direction after those of all endpoints; the destination of its datagram is the number of that flow direction.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ impl Icmp {
 }
 
 impl Frames {
-    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets. They are behind those of endpoints.
+    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets. They follow those of endpoints.
     pub(in crate::simulate) fn control_lanes(&self) -> usize {
         2 * self.icmp.ways.len() + self.arp.lanes()
     }

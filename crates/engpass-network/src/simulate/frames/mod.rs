@@ -1,8 +1,8 @@
 //! Ethernet and point-to-point links: their ports, switches and routers.
 //!
-//! A FIFO port knows when a packet leaves as soon as the packet arrives. Therefore a packet needs an event only at its host and at ports that several lines feed.
-//! A line that is the only feeder of a port hands each packet on as soon as it knows the departure, together with the instant of arrival (lookahead).
-//! A line has at most one pending event, however many packets are on it.
+//! A FIFO port knows when a packet leaves as soon as the packet arrives. Therefore a packet needs an event only at its host and at ports that several lines
+//! feed. A line that is the only feeder of a port hands each packet on as soon as it knows the departure, together with the instant of arrival (lookahead). A
+//! line has at most one pending event, however many packets are on it.
 
 mod act;
 mod arp;
@@ -128,7 +128,7 @@ pub(super) struct Step {
     pub(super) slot: u16,
     /// Who receives packets ahead of time (lookahead).
     tells: Lookahead,
-    /// The packet does not go on at once when it arrives: a router's engine, a circuit, a tunnel or a policy comes first.
+    /// The packet does not continue at once when it arrives: a router's engine, a circuit, a tunnel, a policy or address resolution comes first.
     takes_time: bool,
 }
 
@@ -150,7 +150,7 @@ enum Lookahead {
     None,
     /// The next port.
     NextPort,
-    /// The host behind the last hop, if nothing else happens there.
+    /// The host after the last hop, if nothing else happens there.
     Host,
 }
 
@@ -158,7 +158,7 @@ enum Lookahead {
 const END: u32 = u32::MAX;
 
 impl Step {
-    /// A step without a line: the end of a route, a decision step, or the start of a branch behind one.
+    /// A step without a line: the end of a route, a decision step, or the start of a branch after one.
     const MARK: Self =
         Self { port: END, router: END, mtu: 0, slot: 0, tells: Lookahead::None, takes_time: false };
 
@@ -362,7 +362,7 @@ impl Network {
         self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
     }
 
-    /// Notes which lines have carried a packet that leaves the network, or that is on its way at the end of the run.
+    /// Notes which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
     #[inline(always)]
     fn record_hops_carried(&mut self, id: u32) {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
@@ -394,7 +394,7 @@ impl Network {
         }
     }
 
-    /// Notes at the end of the run which lines have carried the packets that are still on their way.
+    /// Notes at the end of the run which lines have carried the packets in flight.
     pub(super) fn record_packets_in_flight(&mut self) {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();

@@ -24,9 +24,9 @@ use crate::simulate::tally::DropLocation;
 /// Outages of a line, as far as frames on it still need them.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// Begin of the current outage.
+    /// Start of the current outage.
     since: Option<u64>,
-    /// Begin and end of past outages.
+    /// Start and end of past outages.
     past: Vec<(u64, u64)>,
 }
 
@@ -145,7 +145,7 @@ pub(super) fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<
     }
 }
 
-/// Returns all packets that a discipline holds which is no longer used.
+/// Empties a discipline that is no longer used, and returns all its packets.
 pub(super) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Packet> {
     let (mut all, mut lost) = (Vec::new(), Vec::new());
     while scheduler.backlog().packets > 0 {

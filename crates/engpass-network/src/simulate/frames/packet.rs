@@ -4,7 +4,7 @@ use engpass_model::queue::Ecn;
 
 use super::END;
 
-/// An IP packet on its way.
+/// An IP packet in the network.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) struct Packet {
     pub(in crate::simulate) datagram: u32,

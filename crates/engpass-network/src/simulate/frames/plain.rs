@@ -29,7 +29,7 @@ impl Network {
     /// [`Self::receive_fast_path`] for a packet to endpoint `to`, without deferred posting.
     #[inline(always)]
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
-        // Numbers behind the endpoints are ICMP and ARP packets.
+        // Numbers above those of endpoints are ICMP and ARP packets.
         let plain =
             self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
         if plain {
@@ -38,7 +38,7 @@ impl Network {
         plain
     }
 
-    /// Posts and releases a datagram that arrived in one packet. `load` is what it carries on its flow direction; `None` if the receiver refused data of it.
+    /// Posts and releases a datagram that arrived in one packet. `load` is its load for the ledger, or `None` if the receiver refused data of it.
     #[inline(always)]
     pub(in crate::simulate) fn finish_datagram_fast_path(
         &mut self,
@@ -56,7 +56,7 @@ impl Network {
         self.finish_datagram_slow_path(datagram);
     }
 
-    /// [`Self::finish_datagram_fast_path`] for a datagram that differs from the one before.
+    /// [`Self::finish_datagram_fast_path`] for a datagram that differs from the one before, or part of which was refused.
     #[inline(never)]
     fn finish_datagram_slow_path(&mut self, datagram: u32) {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);

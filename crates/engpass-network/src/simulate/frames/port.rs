@@ -72,7 +72,7 @@ pub(super) struct Draws {
 enum FastPath {
     /// None: measurement has not started, the discipline checks more than room, or the line has impairments.
     Unavailable,
-    /// All that find room in the queue; the decision falls on arrival.
+    /// Packets that find room in the queue; the decision is made on arrival.
     TailDrop,
     /// All packets: the port of a host.
     Unlimited,
@@ -345,8 +345,9 @@ impl FramePort {
         AdmitResult::Departs(self.send(now, packet.bytes, window), mark)
     }
 
-    /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead to
-    /// the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the buffer has room.
+    /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead
+    /// to the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the caller
+    /// has checked that the NIC buffer has room.
     #[inline(always)]
     pub(super) fn offer<const NIC: bool>(
         &mut self,
@@ -403,7 +404,7 @@ impl FramePort {
     /// Returns true if a transmission from `begin` to `end` lies in the measurement window, once measurement has started on this line.
     #[inline(always)]
     fn is_within_window(&self, begin: u64, end: u64, window: &Window) -> bool {
-        // After measurement has started, every arrival is later than the begin of the window.
+        // After measurement has started, every arrival is later than the start of the window.
         let inside = end <= window.end;
         debug_assert!(!inside || window.holds_all(begin, end), "books are opened when the window begins");
         inside

@@ -19,7 +19,7 @@ struct Run<'a> {
     asks: bool,
 }
 
-/// Returns the first node that is no switch, behind a leg and the legs that follow it.
+/// Returns the first node that is no switch, after a path segment and those that follow it.
 fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) -> NodeId {
     let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
     let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
@@ -27,8 +27,8 @@ fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) 
 }
 
 impl Frames {
-    /// Adds a route without decision steps. `within` holds the legs inside its tunnels, one tunnel after the other. Routers resolve addresses if `asks` is
-    /// true, and always within tunnels.
+    /// Adds a route without decision steps. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve addresses if
+    /// `asks` is true, and always within tunnels.
     pub(super) fn put_run(
         &mut self,
         topology: &Topology,
@@ -44,7 +44,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
-    /// Adds a leg of a route without decision steps; `behind` are the legs that follow.
+    /// Adds a path segment of a route without decision steps; `behind` are the following ones.
     fn put_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
         let mut step = self.step(run.topology, &leg);
         if run.asks || !run.inside.is_empty() {

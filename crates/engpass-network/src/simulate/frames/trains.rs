@@ -38,7 +38,7 @@ impl Network {
         }
         let (occupied, _) = line.memory(self.now);
         let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
-        // The first packet fits, and `room / ip` more behind it.
+        // The first packet fits, and `room / ip` more after it.
         let fit = |room: u64| room / u64::from(ip) + 1;
         let mut most = room.map_or(0, fit).min(LONGEST.into());
         for place in first + 1..first + u32::from(hops) {

@@ -192,10 +192,10 @@ impl Tunnels {
         self.piece(packet, this.offset, this.ip - IP_HEADER_BYTES as u32, self.at(place))
     }
 
-    /// Returns the part of its datagram in a packet with these outer headers and `bytes` behind the first IP header.
+    /// Returns the part of its datagram in a packet with these outer headers and `bytes` after the first IP header.
     fn piece(&self, packet: u32, mut offset: u16, mut bytes: u32, stack: &[u32]) -> Piece {
         let mut cut = self.hidden.get(packet as usize).map_or(0, |hidden| hidden.cut);
-        // Begin of the part within the packet at the current depth.
+        // Start of the part within the packet at the current depth.
         let (mut from, mut headers) = (0, 0);
         for (below, tunnel) in stack.iter().enumerate().rev() {
             if let Some(fragmented) = self.cut.get(&cut).filter(|fragmented| fragmented.depth == below + 1) {
@@ -295,7 +295,7 @@ impl Network {
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let offset = begin + (index * cut.full / 8) as u16;
-            // The TTL was decremented here for the whole packet, and is again when the fragment goes on.
+            // The TTL was decremented here for the whole packet, and is again when the fragment continues.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };

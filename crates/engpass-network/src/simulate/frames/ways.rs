@@ -44,7 +44,7 @@ enum Length {
     Varied,
 }
 
-/// First steps of routes that several senders share, by the hosts at the ends and the legs of a run (empty for routes with decision steps).
+/// First steps of routes that several senders share, by the hosts at the ends and the path segments of a run (empty for routes with decision steps).
 type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's messages, for which a route is built.
@@ -91,14 +91,14 @@ impl FlowDirection<'_> {
         Front { node: self.ends.0, framed_at: 0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
     }
 
-    /// Returns the legs of the packets, or of the outer packets if they are in a tunnel.
+    /// Returns the path segments of the packets, or of the outer packets if they are in a tunnel.
     fn fan_at(&self, front: &Front) -> &Fan {
         let Some((direction, _)) = front.inside.last() else { return self.fan };
         let (tunnel, forward) = tunnel_of(*direction);
         &self.topology.tunnels[tunnel].way(forward).fan
     }
 
-    /// Returns the legs that packets may take from here.
+    /// Returns the path segments that packets may take from here.
     fn legs_at(&self, front: &Front) -> &[PathSegment] {
         self.fan_at(front).legs_at(front.node)
     }
@@ -116,7 +116,7 @@ impl FlowDirection<'_> {
         })
     }
 
-    /// Returns the leg that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
+    /// Returns the path segment that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
     fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
@@ -151,7 +151,7 @@ impl FlowDirection<'_> {
         macs(self.topology, self.fan_at(front), self.framed_at(front, leg), leg)
     }
 
-    /// Returns the transmitter by which a host or router sends the frame that takes a leg.
+    /// Returns the transmitter by which a host or router sends the frame that takes a path segment.
     fn framed_at(&self, front: &Front, leg: PathSegment) -> usize {
         match self.topology.kind(front.node) {
             NodeKind::Switch(_) => front.framed_at,
@@ -167,7 +167,7 @@ impl FlowDirection<'_> {
         fronts.iter().any(|front| self.only_leg(frames, front).is_some())
     }
 
-    /// Advances to the end of a leg; a leg through a tunnel enters the tunnel.
+    /// Advances to the end of a path segment, or into a tunnel.
     fn goes_on(&self, front: &mut Front, leg: PathSegment) {
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         // A tunnel that refuses long packets fragments none.
@@ -189,7 +189,7 @@ impl FlowDirection<'_> {
         }
     }
 
-    /// Returns the first node behind a leg that is no switch.
+    /// Returns the first node after a path segment that is no switch.
     fn station(&self, front: &Front, leg: PathSegment) -> NodeId {
         let mut node = self.topology.last_hop(leg).to;
         while matches!(self.topology.kind(node), NodeKind::Switch(_)) {
@@ -282,7 +282,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Adds the route of one sender and returns its index, or `None` if the route has decision steps and `branched` is false, or the other way round.
+    /// Adds the route of one sender if `branched` says correctly whether it has decision steps. Returns its index, otherwise `None`.
     fn add_way(
         &mut self,
         lane: &FlowDirection<'_>,
@@ -387,14 +387,14 @@ impl Frames {
             if self.steps.len() > tree.first + MOST_STEPS {
                 let [from, to] = [lane.ends.0, lane.ends.1].map(|node| &lane.topology.nodes[node]);
                 return Err(SimError::Unsupported(format!(
-                    "there are too many equally short ways from `{from}` to `{to}`: give routers on the way `ecmp = \"first\"`"
+                    "there are too many equally short paths from `{from}` to `{to}`: give routers on these paths `ecmp = \"first\"`"
                 )));
             }
         }
         Ok(())
     }
 
-    /// Lays out one leg.
+    /// Lays out one path segment.
     fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: PathSegment, tree: &mut Tree) {
         let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
@@ -436,7 +436,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// Returns the group of these legs at a node, and creates it if necessary.
+    /// Returns the group of these path segments at a node, and creates it if necessary.
     fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[PathSegment]) -> u32 {
         let groups = &mut self.choices.groups;
         if let Some(known) = groups.iter().position(|group| group.node == node && group.legs == legs) {

@@ -54,7 +54,7 @@ struct PendingCopy {
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Groups {
     all: Vec<Group>,
-    /// Copies of injected packets, by their number; and the last such number.
+    /// Copies to be made of injected packets, by key; and the last key.
     brought: BTreeMap<u64, PacketCopies>,
     last: u64,
     /// Pending copies by the datagram that they are made from.
@@ -110,7 +110,7 @@ impl Groups {
         &self.all[group as usize]
     }
 
-    /// Returns what a host sends to reach a group: for each root its path, its token, and the number of its copies.
+    /// Returns what a host sends to reach a group: for each root its path, its token, and the key of its copies.
     pub(super) fn send(&mut self, group: u32, tokens: &[u64]) -> Vec<(u32, u64, u64)> {
         let this = &self.all[group as usize];
         let tokens: std::rc::Rc<[u64]> = tokens.into();
@@ -141,7 +141,7 @@ impl Network {
     }
 
     /// Creates the datagrams of the other members when the packet of a root becomes `datagram`. If a bond has chosen a member, their routes are those of the
-    /// same bond member: `member` behind the routes with the decision step.
+    /// same bond member: `member` places after the routes with the decision step.
     pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
         let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();

@@ -37,7 +37,7 @@ use super::{Network, SWEEP, SimError};
 pub struct Packet {
     /// Length of the IP packet in bytes, header included.
     pub bytes: u32,
-    /// Bytes behind the first 20 bytes of IP header that are no payload: transport header, IP options, the rest of an IPv6 header. For the ledger, a packet
+    /// Bytes after the first 20 bytes of IP header that are no payload: transport header, IP options, the rest of an IPv6 header. For the ledger, a packet
     /// without payload is control traffic.
     pub header: u32,
     /// ECN field of its IP header (RFC 3168 section 5).
@@ -179,7 +179,7 @@ struct Input {
     way: u32,
     packet: Packet,
     count: u32,
-    /// Number of its copies in [`Groups`]; 0 for none.
+    /// Key of its copies in [`Groups`]; 0 for none.
     copies: u64,
 }
 

@@ -56,7 +56,7 @@ struct QueuedPacket {
     /// When it arrived, and the number of packets before it.
     since: u64,
     number: u64,
-    /// Number of its copies in `Groups`; 0 for none.
+    /// Key of its copies in `Groups`; 0 for none.
     copies: u64,
 }
 
@@ -117,7 +117,7 @@ impl InjectedSenders {
         }
     }
 
-    /// Returns the flow number of a router's messages about a path, or of ARP packets. Routers are numbered behind the senders, ARP behind all routers.
+    /// Returns the flow number of a router's messages about a path, or of ARP packets. Routers are numbered after the senders, ARP after all routers.
     pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }

@@ -39,7 +39,7 @@ pub struct LineStats {
 }
 
 impl InjectedNetwork {
-    /// Returns the begin of the open measurement window, in picoseconds, if there is one.
+    /// Returns the start of the open measurement window, in picoseconds, if there is one.
     pub fn window(&self) -> Option<u64> {
         self.network.fabric.window.from.filter(|from| *from < FOREVER)
     }

@@ -40,7 +40,7 @@ pub(in crate::simulate) struct TapBuffers {
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// By traffic table, followed by multicast receivers.
     pub(super) flows: Vec<FlowInfo>,
-    /// First destination numbers of ARP packets (behind endpoints and messages of routers) and of multicast copies (behind those).
+    /// First destination numbers of ARP packets (after endpoints and messages of routers) and of multicast copies (after those).
     pub(super) first_arp: u32,
     pub(super) first_copy: u32,
     /// Content of ARP packets, by datagram.

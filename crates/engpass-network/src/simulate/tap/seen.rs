@@ -125,7 +125,7 @@ pub enum Content {
         /// Tick of its sender's timestamp clock.
         tick: Time,
     },
-    /// An injected packet, or an ICMP message about one: whoever injected it has its bytes.
+    /// An injected packet, or an ICMP message about one. The caller that injected it has its bytes.
     Outside {
         /// The token of the packet.
         token: u64,

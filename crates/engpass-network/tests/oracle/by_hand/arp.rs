@@ -1,7 +1,7 @@
 //! Address resolution at routers.
 //!
-//! A byte takes 80 ns at 100 Mbit/s, and all delays are 1 us. An ARP packet takes 84 bytes of an Ethernet line, 72 of these before the gap: it has crossed a line 6.76 us after it has
-//! come to its queue. A datagram of 1000 B takes 1066 bytes, 1054 before the gap, and crosses in 85.32 us; a line from point to point in 83.24 us, as 1028 bytes.
+//! A byte takes 80 ns at 100 Mbit/s, and all delays are 1 us. An ARP packet takes 84 bytes of an Ethernet line, 72 of them before the gap: it crosses a line in
+//! 6.76 us. A datagram of 1000 B takes 1066 bytes, 1054 before the gap, and crosses in 85.32 us; on a point-to-point line it takes 1028 bytes and 83.24 us.
 
 use super::{fates, losses};
 use crate::engine::Engine;
@@ -362,8 +362,8 @@ fn what_was_held_goes_before_the_reply() {
     assert_eq!([0, 1].map(|end| frames(&seen, 2, end)), [3, 3]);
 }
 
-/// A ring of three switches, a host at each, and a second link between the first two: a request comes to each once, and to no switch on two ways. A fourth switch has links to the last two:
-/// the first of these comes to it, though its link is the later one.
+/// A ring of three switches with a host each, and a second link between the first two: a request reaches each node once, and no switch on two paths. A fourth
+/// switch has links to the last two: it gets the request from the first of these, although that link is the later one in the file.
 #[test]
 fn a_request_comes_to_every_node_once() {
     let links = [
@@ -456,9 +456,9 @@ fn outer_packets_wait_and_those_to_groups_do_not() {
     assert_eq!((last(&seen, 0), frames(&seen, 2, 0)), (Some(POINT + 2 * ARP + DATA + inside + POINT), 2));
 }
 
-/// A message of a router is held, as the answer to the SYN was, for which an address is known for 1 us only. A SYN of BSD is a packet of 44 B: it is at `r` after 6.76 us, at `h1`
-/// after 15.8 us, and its answer at `r` after 24.84 us. The reply for it lets it go 13.52 us later, and it is at `h0` after 45.12 us. Then `h0` acknowledges, 84 B of line until
-/// 51.84 us, and sends a segment of 1040 B, which is at `r` after 138.12 us. The message is a packet of 576 B.
+/// A router's message is held, like the answer to the SYN, because addresses are known for only 1 us. A SYN of BSD is a packet of 44 B: it is at `r` after 6.76
+/// us, at `h1` after 15.8 us, and its answer at `r` after 24.84 us. The ARP reply for it arrives 13.52 us later, and the answer is at `h0` after 45.12 us. Then
+/// `h0` acknowledges, 84 B on the line until 51.84 us, and sends a segment of 1040 B, which is at `r` after 138.12 us. The message is a packet of 576 B.
 #[test]
 fn messages_of_routers_wait() {
     let text = "name = \"narrow\"\n[host.h0.tcp]\nprofile = \"bsd-reno\"\npath_mtu = \"discovered\"\nnagle = \"off\"\ninitial_window = 4\n".to_owned()

@@ -80,10 +80,10 @@ fn the_second_member_has_the_first_turn() {
 fn turns_skip_a_member_without_a_carrier_before_the_monitor_looks() {
     let down = event("d", "a", "2900 us", "down") + &event("u", "a", "12 ms", "up");
     let bond = "mode = \"round-robin\"\nmonitor = { interval = \"5 ms\" }";
-    // Turns 1 to 10, the even ones for `a`: those at 3, 5, 7, 9 ms go by `b`, and that at 1 ms has gone.
+    // Turns 1 to 10, the even ones for `a`: datagrams sent at 3, 5, 7 and 9 ms use `b`; the one sent at 1 ms has left.
     let seen = run(bond, &(down.clone() + &stream(TO, "9500 us")));
     assert_eq!((spread(&seen, 0), lost(&seen)), ([1, 9], [0, 0]));
-    // The carrier is back at 12 ms, and the member with the look at 15 ms: of the turns at 13, 15, 17 and 19 ms the last three are its own.
+    // The carrier is back at 12 ms, and the member is up from the check at 15 ms: of the turns at 13, 15, 17 and 19 ms it gets the last three.
     let seen = run(bond, &(down + &stream(TO, "20 ms")));
     assert_eq!((spread(&seen, 0), lost(&seen)), ([4, 16], [0, 0]));
 }
@@ -95,16 +95,16 @@ fn an_active_member_is_replaced_with_the_look_that_finds_it_down() {
         let seen = run(&format!("mode = {bond}"), &(down.clone() + &stream(TO, "16500 us")));
         (spread(&seen, 0), lost(&seen))
     };
-    // 17 datagrams, from 0 to 16 ms. Those at 3 and 4 ms are lost; the bond looks at 5 ms, before the host hands over what is due then.
+    // 17 datagrams, from 0 to 16 ms. The two sent at 3 and 4 ms are lost; the monitor checks at 5 ms, before the host hands over the datagram that is due then.
     let monitor = "\nmonitor = { interval = \"5 ms\" }";
     assert_eq!(all(&format!("\"active-backup\"{monitor}")), ([5, 12], [2, 0]));
-    // `a` is the primary: it is back with the look at 15 ms, for two datagrams.
+    // `a` is the primary: it is up from the check at 15 ms, for two datagrams.
     let primary = "{ active-backup = { primary = \"a\" } }";
     assert_eq!(all(&format!("{primary}{monitor}")), ([7, 10], [2, 0]));
-    // Down only with the look at 10 ms: seven are lost. Up with that at 20 ms.
+    // Down only from the check at 10 ms: seven are lost. Up from the check at 20 ms.
     let delays = "\nmonitor = { interval = \"5 ms\", down_delay = \"9999 us\", up_delay = \"5 ms\" }";
     assert_eq!(all(&format!("{primary}{delays}")), ([10, 7], [7, 0]));
-    // Seen at once: none is lost, because the frame of 2 ms had left at 2843.2 us.
+    // Noticed at once: none is lost, because the frame of 2 ms had left at 2843.2 us.
     assert_eq!(all(&format!("{primary}\nmonitor = {{ interval = \"0 s\" }}")), ([8, 9], [0, 0]));
 }
 
@@ -116,22 +116,23 @@ fn a_hash_leaves_out_a_member_without_a_carrier_before_the_monitor_looks() {
         let seen = run(bond, &(events + &stream(TO, "13500 us")));
         (spread(&seen, 0), lost(&seen))
     };
-    // The hash takes `b`: addresses that end in 1 and 6. Its carrier is gone when three datagrams have left, and comes back when the look at 5 ms has doubted it: it counts
-    // from the look at 10 ms on, for the last four.
+    // The hash takes `b`: addresses that end in 1 and 6. Its carrier goes after three datagrams have left, and returns after the check at 5 ms has suspected
+    // it: the member counts as up from the check at 10 ms, for the last four.
     assert_eq!(blink("a"), ([0, 14], [0, 0]));
     assert_eq!(blink("b"), ([7, 7], [0, 0]));
 }
 
 #[test]
 fn the_choice_begins_anew_where_no_member_was_active() {
-    // `b` replaces `a` at 5 ms, and fails, too: at 10 ms none is active. At 15 ms both are back, and the first one is taken.
+    // `b` replaces `a` at 5 ms, and fails, too: at 10 ms no member is active. At 15 ms both are up, and the first one is taken.
     let events = event("d", "a", "2900 us", "down")
         + &event("e", "b", "6900 us", "down")
         + &event("u", "a", "12 ms", "up")
         + &event("v", "b", "12 ms", "up");
     let bond = "mode = \"active-backup\"\nmonitor = { interval = \"5 ms\" }";
     let seen = run(bond, &(events + &stream(TO, "18500 us")));
-    // On `a` those of 0, 1, 2, and 15 to 18 ms; on `b` those of 5 and 6. Lost on `a` 3 and 4; on `b` 7 to 11, and 12 to 14 go by it: its line is up.
+    // `a` carries the datagrams of 0, 1, 2, and 15 to 18 ms, `b` those of 5 and 6, and of 12 to 14 ms, when its line is up again. Lost on `a`: 3 and 4; on `b`:
+    // 7 to 11.
     assert_eq!((spread(&seen, 0), lost(&seen)), ([9, 10], [2, 5]));
 }
 
@@ -144,11 +145,11 @@ fn turns_wait_for_the_up_delay_where_no_member_is_up_and_others_do_not() {
         let bond = format!("mode = \"{mode}\"\nmonitor = {{ interval = \"5 ms\", up_delay = \"10 ms\" }}");
         lost(&run(&bond, &(events.clone() + &stream(TO, "14500 us")))).iter().sum::<u64>()
     };
-    // Two datagrams leave. The hash takes `b` until `a` is up, with the look at 10 ms: those of 2 to 9 ms are lost.
+    // Two datagrams leave. The hash takes `b` until `a` is up from the check at 10 ms: the datagrams of 2 to 9 ms are lost.
     assert_eq!(lost("hash"), 8);
-    // Turns go on as if both were up: on `b` those of 2, 4, and so on to 14 ms are lost, on `a` those of 3 and 5 ms.
+    // Turns continue as if both were up: `b` loses the datagrams of 2, 4, and so on to 14 ms, `a` those of 3 and 5 ms.
     assert_eq!(lost("round-robin"), 9);
-    // `a` was active, and its line loses those of 2 to 5 ms.
+    // `a` was active, and its line loses the datagrams of 2 to 5 ms.
     assert_eq!(lost("active-backup"), 4);
 }
 
@@ -157,8 +158,8 @@ fn a_switch_follows_the_active_member_of_a_host() {
     let down = event("d", "a", "2900 us", "down");
     let bond = "mode = \"active-backup\"\nmonitor = { interval = \"5 ms\" }";
     let seen = run(bond, &(down + &stream(["h1", "h0"], "9500 us")));
-    // What `h1` hands over at 0 and so on is at the switch 844.2 us later: three leave by `a`, the third one is cut there, two more are lost in front of it, and
-    // five go by `b`.
+    // A datagram of `h1` is at the switch 844.2 us after it was handed over: three leave by `a`, where the third one is destroyed, two more are lost in front
+    // of it, and five use `b`.
     assert_eq!(spread(&seen, 1), [3, 5]);
     let at_switch = seen.losses.iter().filter(|(key, _)| key.place == Place::Down { link: A, end: 1 });
     assert_eq!(at_switch.map(|(_, lost)| lost.datagrams).sum::<u64>(), 3);

@@ -222,7 +222,8 @@ fn only_the_node_of_an_interface_sees_it() {
 fn idle_time_of_a_line_that_is_down_has_this_reason() {
     let events = event("d", "a", "500 us", "down") + &event("u", "a", "700 us", "up");
     let seen = run(FIRST, &(events + &stream("1000 B", "1 kbit/s", "1 ms")));
-    // 200 us at 10 Mbit/s, both ways; the frame comes later. Before and behind it the application has nothing, for the sender has sent for 852.8 us as the line.
+    // 200 us at 10 Mbit/s, in both directions; the frame comes later. Before and after it the application has nothing, because the sender has sent for 852.8
+    // us, like the line.
     let [there, back] = [0, 1].map(|end| &seen.accounts[&(A, end)]);
     assert_eq!((there["idle: line down"], back["idle: line down"]), (2_000, 2_000));
     assert_eq!(back["idle: no sender"], 98_000);

@@ -55,8 +55,8 @@ fn early_discard_refuses_what_comes_second() {
 
 #[test]
 fn early_discard_alone_goes_on_after_an_overflow() {
-    // Two places, threshold 1: b's first finds one cell and is begun. As with tail drop b2, a3 and b3 are lost; the port is empty at
-    // t(4), so a4 and b4 join; at t(5) both are there: a5 and b5 are lost.
+    // Two places, threshold 1: b's first finds one cell and its PDU is accepted. As with tail drop, b2, a3 and b3 are lost; the port is empty at t(4), so a4
+    // and b4 join; at t(5) both are there: a5 and b5 are lost.
     let testbed = five(2, Discard::Epd(Epd { threshold: FillLevel::Cells(1) }));
     let seen = seen(&testbed, END);
     assert_eq!(departed(&seen, 2, 0), [left(3, 15_155_984), left(2, 17_987_180)]);
@@ -65,7 +65,7 @@ fn early_discard_alone_goes_on_after_an_overflow() {
 
 #[test]
 fn early_and_partial_discard_cut_after_an_overflow() {
-    // The same, but a4 and b4 are of PDUs that were cut; their ends a5 and b5 join.
+    // The same, but a4 and b4 belong to PDUs with a loss and are discarded; their ends a5 and b5 join.
     let testbed = five(2, Discard::EpdPpd(EpdPpd { threshold: FillLevel::Cells(1) }));
     let seen = seen(&testbed, END);
     assert_eq!(departed(&seen, 2, 0), [left(3, 17_987_180), left(2, 20_818_377)]);

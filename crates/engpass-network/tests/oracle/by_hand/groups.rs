@@ -1,7 +1,7 @@
 //! Multicast copies.
 //!
-//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s, and has come 844.2 us after it was handed over. On `out` its packet of 1028 B takes
-//! 8224 us at 1 Mbit/s. Datagrams come every millisecond.
+//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s, and arrives 844.2 us after it was handed over. On `out` its packet of
+//! 1028 B takes 8224 us at 1 Mbit/s. Datagrams are sent every millisecond.
 
 use super::{fates, losses};
 use crate::engine::Engine;

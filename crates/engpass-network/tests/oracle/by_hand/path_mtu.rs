@@ -1,9 +1,9 @@
 //! ICMP messages to a sender that discovers the path MTU.
 //!
-//! A byte takes 80 ns on Ethernet at 100 Mbit/s and 1 us on the line in the middle; all delays are 1 us. A frame has 8 B of preamble, 18 B of headers and FCS and
-//! 12 B of gap around its packet, which is padded to 46 B. A SYN of BSD is a packet of 44 B. It leaves `h0` after 5.76 us, `r0` after 50.76 us and `r1` after
-//! 57.52 us: it is at `h1` after 58.52 us, and the answer at `h0` after 117.04 us. Then `h0` acknowledges, 84 B of line until 123.76 us. A segment
-//! of 1000 B is a packet of 1040 B, whose last bit leaves 1066 B later, after 209.04 us: at 210.04 us it is at `r0`.
+//! A byte takes 80 ns on Ethernet at 100 Mbit/s and 1 us on the middle line; all delays are 1 us. A frame has 8 B of preamble, 18 B of headers and FCS and 12 B
+//! of gap around its packet, which is padded to 46 B. A SYN of BSD is a packet of 44 B. It leaves `h0` after 5.76 us, `r0` after 50.76 us and `r1` after 57.52
+//! us: it is at `h1` after 58.52 us, and the answer at `h0` after 117.04 us. Then `h0` acknowledges, 84 B on the line until 123.76 us. A segment of 1000 B is a
+//! packet of 1040 B, whose last bit leaves 1066 B later, after 209.04 us: at 210.04 us it is at `r0`.
 
 use crate::engine::Engine;
 use crate::fast::difference;
@@ -85,8 +85,8 @@ fn a_segment_that_is_too_long_is_lost_where_it_would_be_cut() {
     assert_eq!(losses(&run(&text, LOST)), [(TOO_BIG, 0, 1, 1)]);
 }
 
-/// A message of 28 + 548 B takes 614 B of the line, 12 of these behind its last bit: it leaves 602 B after the loss, at 258.2 us, and is at `h0` 1 us later. At once
-/// `h0` sends 560 B, in a packet of 600 that leaves 626 B later, and the other 440, in 506 B behind the gap.
+/// A message of 28 + 548 B takes 614 B of the line, the last 12 of them as gap: it leaves 602 B after the loss, at 258.2 us, and is at `h0` 1 us later. At once
+/// `h0` sends 560 B, in a packet of 600 that leaves 626 B later, and the other 440, in 506 B after the gap.
 #[test]
 fn a_message_is_576_bytes_long_and_comes_back_at_once() {
     let (text, leaves) = (narrow("", ""), LOST + 602 * 80_000);
@@ -149,8 +149,8 @@ fn a_silent_router_loses_without_a_word() {
     assert_eq!(seen.flows[0].received, 0);
 }
 
-/// A datagram of 40 B, 68 us on the thin line, comes to the router from there at the instant of the loss. The queue towards `h0` has one place, which it has before
-/// the message, although its line is the later one in the file. A picosecond later the message has it.
+/// A datagram of 40 B, 68 us on the thin line, reaches the router from there at the instant of the loss. The queue towards `h0` has one place, which the
+/// datagram gets before the message, although its line is the later one in the file. A picosecond later the message gets it.
 #[test]
 fn a_message_comes_behind_all_that_arrive() {
     let text = |start: u64| {
@@ -201,8 +201,9 @@ fn narrower(message: &str) -> String {
         )
 }
 
-/// The second line takes 45 us more each way: a packet of 500 B leaves `h0` after 255.84 us, `r0` after 756.84 us, and is lost 1 us later. The message of `r1` has 28 + 500 B
-/// and is cut into 20 + 480 and 20 + 28 B, which leave after 1257.84 and 1305.84 us. The second one has 74 B of Ethernet: it is at `h0` after 1313.76 us, and counts with it.
+/// The second line takes 45 us more in each direction: a packet of 500 B leaves `h0` after 255.84 us, `r0` after 756.84 us, and is lost 1 us later. The message
+/// of `r1` has 28 + 500 B and is fragmented into 20 + 480 and 20 + 28 B, which leave after 1257.84 and 1305.84 us. The second fragment takes 74 B of Ethernet:
+/// it is at `h0` after 1313.76 us and completes the message.
 #[test]
 fn a_message_is_cut_and_counts_when_it_is_whole() {
     let text = narrower("460 B");
@@ -217,7 +218,8 @@ fn a_message_is_cut_and_counts_when_it_is_whole() {
     assert_eq!(frames(&run(&text, again), IN, 0).0, 4);
 }
 
-/// 1000 B are too long for the first line. The two packets of 500 B that follow, with 460 B of payload each, are too long for the second one, and the rest of 80 B is not.
+/// 1000 B are too long for the first line. The two packets of 500 B that follow, with 460 B of payload each, are too long for the second line; the rest of 80 B
+/// is not.
 #[test]
 fn segments_become_shorter_twice() {
     let seen = run(&narrower("1000 B"), 10_000_000_000);
@@ -225,8 +227,8 @@ fn segments_become_shorter_twice() {
     assert_eq!(seen.flows[0].received_bytes, 1000);
 }
 
-/// Two datagrams of 40 B come from a third host, one behind the other: a frame of 106 B each, 94 of these before the gap. The line towards `h0` ends the first one when the second one
-/// comes, at the instant of the loss. The queue chooses when the message is there, and takes it first, for its priority is 6.
+/// Two datagrams of 40 B from a third host follow each other: a frame of 106 B each, 94 of them before the gap. The line towards `h0` ends the first one when
+/// the second one arrives, at the instant of the loss. The queue chooses when the message is there, and takes it first because its priority is 6.
 #[test]
 fn a_message_is_there_when_ports_choose() {
     let text = narrow("queue = \"priority\"", "")

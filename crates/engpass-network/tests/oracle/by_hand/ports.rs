@@ -94,8 +94,8 @@ fn tail_drop_with_two_places() {
 
 #[test]
 fn partial_packet_discard_keeps_the_end() {
-    // Five cells each, in pairs up to 12 324 787 and 15 155 983. As with tail drop b's second, a's third and b's third are
-    // lost. The port is empty when the fourth pair comes, but both are of cut PDUs; the ends, in the fifth, are taken.
+    // Five cells each, in pairs up to 12 324 787 and 15 155 983. As with tail drop, b's second, a's third and b's third are lost. The port is empty when the
+    // fourth pair arrives, but both belong to PDUs with a loss; their ends, in the fifth pair, are accepted.
     let mut testbed = funnel(2, fifo());
     for host in ["a", "b"] {
         udp(&mut testbed, host, "c", 200).rate = Some(q("1 bit/s"));

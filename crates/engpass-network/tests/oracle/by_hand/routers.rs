@@ -1,7 +1,7 @@
 //! The input queue of a router.
 //!
-//! A datagram of 1000 B takes 1066 bytes of an Ethernet line, 1054 before the gap: at 100 Mbit/s and with a delay of 1 us it crosses a line in 85.32 us. At 80 Mbit/s
-//! of payload they come 100 us after each other.
+//! A datagram of 1000 B takes 1066 bytes of an Ethernet line, 1054 of them before the gap: at 100 Mbit/s and with a delay of 1 us it crosses a line in 85.32
+//! us. At 80 Mbit/s of payload, datagrams follow every 100 us.
 
 use super::{fates, losses};
 use crate::engine::Engine;

@@ -58,7 +58,7 @@ impl FramePort {
                 }
                 let ScheduledQueue { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
-                    // A scheduler expects a `dequeue` whenever the line becomes free. The one with an empty queue was skipped; it is made up for here.
+                    // A scheduler expects a `dequeue` whenever the line becomes free. With an empty queue that call was skipped; this one makes up for it.
                     scheduler.dequeue(Time(now), lost);
                 }
                 scheduler.enqueue(Time(now), packet, lost);
