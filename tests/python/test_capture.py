@@ -77,7 +77,10 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
         ),
         ((*ONE, "--capture", "link.wire"), "`--capture link.wire` names no file\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
-        ((*ONE, "--capture", "link.wire.c=w"), "`c` is not an end of link `wire`\nhelp: it joins `a` and `b`"),
+        (
+            (*ONE, "--capture", "link.wire.c=w"),
+            "`c` is not an end of link `wire`\nhelp: it joins `a` and `b`",
+        ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-as", "frames"),
             "link `wire` has no `frames` to capture",

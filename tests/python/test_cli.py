@@ -108,7 +108,8 @@ def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Pat
     said = cli("check", testbed_file.name)
     assert "is sound" in said.stdout
     cause = "multicast traffic `film` crosses bond `up`, which the model does not support"
-    assert f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: set `up = false`" in said.stderr
+    note = f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: set `up = false`"
+    assert note in said.stderr
     refused = json.loads(cli("check", testbed_file.name, "--json").stdout)["refused"]
     found = [(one["engine"], one["variant"], one["cause"]) for one in refused]
     assert found == [("limit", "bond", cause), ("simulate", "bond", cause)]

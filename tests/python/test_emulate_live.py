@@ -355,7 +355,8 @@ def test_a_log_that_is_damaged_or_empty_is_an_error(cli: Cli, program: Program) 
     damaged[header + 24] = 200
     log.write_bytes(damaged)
     told = cli("replay", "atm.log", code=2).stderr
-    assert f"`atm.log` cannot be replayed: record 0, at byte {header}, is damaged: it refers to path 200" in told
+    assert f"`atm.log` cannot be replayed: record 0, at byte {header}, is damaged: " in told
+    assert "it refers to path 200" in told
     log.write_bytes(data[:header])
     assert "there is nothing to compare: the log has no packets, and it is incomplete" in (
         cli("replay", "atm.log", code=2).stderr

@@ -193,7 +193,7 @@ impl PyCampaign {
                 Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
             }
             other => Err(PyValueError::new_err(format!(
-                "no engine is called `{other}`: use `limit` or `simulate`"
+                "unknown engine `{other}`: use `limit` or `simulate`"
             ))),
         }
     }

@@ -119,7 +119,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     if FAMILIES.contains(&first) || first == "variant" {
         let members = top.get(first).and_then(|entry| entry.node.table());
         let Some(name) = path.get(1) else {
-            let message = format!("`{first}` is a family: a path names one of its members");
+            let message = format!("`{first}` contains several components: a path must name one of them");
             return Err(unknown(message, Some(format!("write `{first}.NAME.KEY`"))));
         };
         let made_whole = path.len() == 2 && change.node.table().is_some();

@@ -275,7 +275,7 @@ fn kind(
     };
     let kind_of = kinds.keys().find(|known| **known == word.as_str()).copied();
     if kind_of.is_none() {
-        let message = format!("`{}` is no {family}", crate::tree::shortened(word));
+        let message = format!("unknown {family} `{}`", crate::tree::shortened(word));
         let diagnostic = Diagnostic::error("unknown-kind", message).path(&at).at(&kind.node.origin);
         found.push(diagnostic.maybe_help(suggestion(word, "known", &known)));
     }

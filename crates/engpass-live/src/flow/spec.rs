@@ -342,7 +342,7 @@ impl Spec {
         forbid(
             "truncate",
             !asked.truncate || tcp,
-            "only for a TCP stream can the kernel discard the received data",
+            "the kernel can discard received data only for a TCP stream",
         )?;
         forbid("mptcp", !asked.mptcp || !self.udp, "UDP has no MPTCP")?;
         let udp_stream = asked.kind == Kind::UdpStream;

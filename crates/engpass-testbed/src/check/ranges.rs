@@ -188,7 +188,7 @@ fn link(
         let (most, cause) = match link.medium {
             Medium::PointToPoint => (MAX_PACKET_BYTES, "IPv4 does not allow this MTU"),
             _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not allow this MTU"),
-            _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of that length"),
+            _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of this length"),
         };
         errors.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
     }
