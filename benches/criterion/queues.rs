@@ -21,7 +21,7 @@ use engpass_network::simulate::Network;
 use radix_heap::RadixHeapMap;
 
 // The queue is not part of the public interface, so this includes its file. The log is disabled here.
-#[path = "../../crates/engpass-network/src/simulate/event.rs"]
+#[path = "../../crates/engpass-network/src/simulate/event_queue.rs"]
 #[allow(dead_code, unused_imports, unexpected_cfgs, reason = "the engine and its tests use all of it")]
 mod event;
 

@@ -3,8 +3,8 @@
 //! [`simulate::captured`](engpass_network::simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form that suits the
 //! link, and writes them as blocks to a file that the caller has opened. `docs/capture.md` describes such files for their readers.
 
-mod bytes;
 mod link;
+mod packet_bytes;
 mod pcapng;
 mod point;
 
@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 use engpass_testbed::{Testbed, Topology};
 
-pub use bytes::{Packets, SyntheticPackets, address, passing};
 use link::{LinkBytes, Written};
+pub use packet_bytes::{Packets, SyntheticPackets, address, passing};
 use pcapng::{Interface, Writer};
 pub use point::{Form, Limit, Point};
 

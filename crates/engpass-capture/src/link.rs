@@ -12,7 +12,7 @@ use engpass_network::simulate::{CaptureRecord, Cell, Packet, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 
-use super::bytes::{self, Packets, SyntheticPackets};
+use super::packet_bytes::{self, Packets, SyntheticPackets};
 use super::pcapng::LinkType;
 use super::point::Form;
 
@@ -94,7 +94,7 @@ impl LinkBytes {
                 let link = &self.topology.links[passing.port / 2];
                 let tag = link.vlan.then_some(Tag { priority: 0, vlan: VLAN });
                 let [router, station] = [seen.router, seen.station].map(|(node, port)| {
-                    (self.topology.hardware_address(port), bytes::address_of(&self.topology, node))
+                    (self.topology.hardware_address(port), packet_bytes::address_of(&self.topology, node))
                 });
                 let ends = match seen.operation {
                     Operation::Request => (router, station),
@@ -120,7 +120,7 @@ impl LinkBytes {
         self.ip.clear();
         self.packets.write(packet, &mut self.ip);
         for outer in &packet.outer {
-            self.ip = bytes::encapsulate(&self.topology, outer, &self.ip);
+            self.ip = packet_bytes::encapsulate(&self.topology, outer, &self.ip);
         }
     }
 
@@ -202,7 +202,7 @@ impl LinkBytes {
         let ends = [mac(&first), mac(&last.back())];
         let [source, destination] = if cell.forward { ends } else { [ends[1], ends[0]] };
         let group = match &cell.pdu {
-            Pdu::Packet(packet) => group_of(&self.topology, packet).map(bytes::group_mac),
+            Pdu::Packet(packet) => group_of(&self.topology, packet).map(packet_bytes::group_mac),
             Pdu::Generated(_) => None,
         };
         let macs = Macs { source, destination: group.unwrap_or(destination) };
@@ -229,7 +229,7 @@ impl LinkBytes {
         let topology = &self.topology;
         if let Some(group) = group_of(topology, packet) {
             let source = topology.hardware_address(packet.framed_at);
-            return Macs { source, destination: bytes::group_mac(group) };
+            return Macs { source, destination: packet_bytes::group_mac(group) };
         }
         let tunnel = packet.outer.last().map(|outer| (outer.tunnel, outer.forward));
         let key = (port, packet.framed_at, packet.flow, packet.back, tunnel);

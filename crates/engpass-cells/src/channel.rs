@@ -1,16 +1,16 @@
 //! Cell trains on their way to a queue.
 
-mod walk;
+mod cursor;
 
-pub(super) use walk::CellCursor;
+pub(super) use cursor::CellCursor;
 
 use std::collections::VecDeque;
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::cells::Pattern;
+use super::train::Pattern;
 use super::{CellTrain, Generator, TrainPiece};
-use walk::Strides;
+use cursor::Strides;
 
 /// Initial capacity for pieces: about those of a shared OC-3c line in 10 ms.
 const PIECES: usize = 256;

@@ -4,7 +4,7 @@ use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 
-use super::alone::DedicatedLine;
+use super::dedicated_line::DedicatedLine;
 use super::{CellTrain, PduId, VcId, generated_by};
 
 /// Makes the trains of a `cbr` or `on-off` source, one after the other, when a queue needs them.

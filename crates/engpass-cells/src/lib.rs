@@ -4,31 +4,31 @@
 //! trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for
 //! every cell, and hands sent and lost cells to a [`CellSink`], train by train.
 
-mod alone;
-mod cells;
+mod cell_admission;
 mod channel;
-mod classes;
+mod dedicated_line;
 mod departures;
-mod even;
 mod fifo;
-mod gate;
 mod generator;
-mod inputs;
-mod overtaken;
+mod input_channels;
+mod periodic;
+mod periodic_priority;
 mod reassembly;
 mod shaper;
+mod strict_priority;
+mod train;
 mod window;
 
-pub use alone::DedicatedLine;
-pub use cells::{CellTrain, TrainPiece, one_by_one};
+pub use cell_admission::{CellAdmission, CellDropCause, CellThresholds};
 pub use channel::Channel;
-pub use classes::StrictPriority;
+pub use dedicated_line::DedicatedLine;
 pub use fifo::Fifo;
-pub use gate::{CellAdmission, CellDropCause, CellThresholds};
 pub use generator::Generator;
-pub use inputs::Inputs;
+pub use input_channels::Inputs;
 pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
+pub use strict_priority::StrictPriority;
+pub use train::{CellTrain, TrainPiece, one_by_one};
 pub use window::Window;
 
 use engpass_model::shape::gcra::VirtualScheduling;

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use engpass_model::wire::layers::Layer;
 
-use super::attribute::REASONS;
+use super::idle_reasons::REASONS;
 
 /// The first accounts are the [`Layer`]s of delivered packets. Behind `delivered`, their payload, follow the other packets.
 pub(super) const DELIVERED: usize = Layer::Payload as usize;

@@ -2,23 +2,23 @@
 //!
 //! A `Line` is one direction of a link and measures its idle time. A `LineUsage` counts what one flow direction has carried over one line. Cells and bytes
 //! are posted when the delivery status of their datagram is known ([`Ledger::post_datagram`]). Idle time is posted when a packet leaves and shows which
-//! sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not balance.
+//! sender could have used it (`idle_reasons.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not balance.
 
 mod accounts;
-mod attribute;
-mod close;
-mod frames;
-mod later;
+mod balance;
+mod build;
+mod deferred;
+mod frame_lines;
+mod idle_reasons;
+mod line_totals;
 mod lines;
 mod load;
-mod open;
-mod parted;
+mod packet_trains;
+mod sender_snapshots;
+mod sender_states;
 mod senders;
 mod spoil;
-mod stamps;
-mod told;
-mod trains;
-mod waits;
+mod trails;
 
 use std::collections::BTreeMap;
 
@@ -27,19 +27,19 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
 pub use accounts::Accounts;
-use attribute::Reasons;
-pub use close::{LineLedger, LineUsageStats, Unbalanced};
-pub use later::{Arrivals, DeferredPostings};
+pub use balance::{LineLedger, LineUsageStats, Unbalanced};
+pub use build::{FlowDirection, FlowDirectionLine, LedgerInputs};
+pub use deferred::{Arrivals, DeferredPostings};
+use idle_reasons::Reasons;
+pub use line_totals::{DatagramOwner, FrameLine};
 pub use load::{DatagramClass, Load};
-pub use open::{FlowDirection, FlowDirectionLine, LedgerInputs};
-use parted::Parted;
-pub use parted::{Piece, Trail};
+use sender_snapshots::{NO_STAMP, SenderSnapshots};
+use sender_states::SenderStates;
+pub use sender_states::{SenderState, StateTimes};
 use senders::put;
 pub use spoil::Fault;
-use stamps::{NO_STAMP, SenderSnapshots};
-pub use told::{DatagramOwner, FrameLine};
-use waits::SenderStates;
-pub use waits::{SenderState, StateTimes};
+use trails::Parted;
+pub use trails::{Piece, Trail};
 
 /// The ledgers of all lines in one run.
 #[derive(Debug)]

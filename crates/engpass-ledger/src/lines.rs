@@ -2,7 +2,7 @@
 
 use engpass_cells::LineStatus;
 
-use super::attribute::Reasons;
+use super::idle_reasons::Reasons;
 use super::{Edge, Ledger, Line};
 
 impl Ledger {

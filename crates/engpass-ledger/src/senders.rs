@@ -3,7 +3,7 @@
 use engpass_cells::PduId;
 
 use super::Ledger;
-use super::waits::{SenderState, SenderStates, StateTimes};
+use super::sender_states::{SenderState, SenderStates, StateTimes};
 
 impl Ledger {
     /// Returns the index in `senders` of a sender's states. Endpoints that do not write data have none.

@@ -8,10 +8,10 @@ use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
 use super::cut::{LevelBound, LevelBounds, ParallelResources};
-use super::fill::{Allocation, allocate};
+use super::max_min::{Allocation, allocate};
 use super::need::Spot;
 use super::need::{Demand, Limiter, Resources};
-use super::sentence::{NAMED, list};
+use super::summary::{NAMED, list};
 use super::{Others, ROUNDING, fraction};
 
 /// A flow with all its lanes.

@@ -5,22 +5,22 @@
 //! and the omissions.
 
 mod acks;
-mod alike;
 mod bound;
 mod certain;
 mod connection;
 mod cut;
 mod demand;
-mod fill;
+mod equivalence;
 mod flow;
-mod hosts;
+mod host_demand;
 mod idle;
+mod max_min;
 mod need;
 mod outcome;
 mod piece;
 mod receivers;
-mod sentence;
-mod stages;
+mod summary;
+mod waterfall;
 mod way;
 
 pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
@@ -34,8 +34,8 @@ use engpass_testbed::{Testbed, Topology};
 
 use connection::Connection;
 use demand::demands;
-use fill::{Allocation, allocate};
 use flow::{Bound, Flow, LimiterRow, SingleLimit, alone, lanes_of, tightest};
+use max_min::{Allocation, allocate};
 use need::{Demand, Limiter, Resources};
 use receivers::SeparateReceivers;
 
@@ -60,7 +60,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
     let lanes = lanes_of(&demands);
     let named = Named { testbed, topology, resources: &resources, demands: &demands, all: &all };
     let mut flows: Vec<Option<FlowLimit>> = lanes.iter().map(|_| None).collect();
-    for alike in alike::groups(&resources, &demands, &lanes) {
+    for alike in equivalence::groups(&resources, &demands, &lanes) {
         let of = |index: usize| Flow { index, lanes: &demands[lanes[index].clone()] };
         let first = of(alike[0]);
         let alone: Vec<SingleLimit> =
@@ -171,14 +171,14 @@ fn flow_limit(
         offered_bit_per_s: goodput,
         bound_bit_per_s: *bound,
         bound_bottleneck: together.as_ref().unwrap_or(&answers[tightest].limiter.bottleneck).clone(),
-        bound_summary: sentence::bound(named, flow, &answers[tightest], *bound, together.as_ref()),
+        bound_summary: summary::bound(named, flow, &answers[tightest], *bound, together.as_ref()),
         window: window(topology, flow),
         idle_delay_s: idle.map(|ps| ps as f64 / 1e12),
         ignored_events: topology.events.iter().map(|event| event.name.clone()).collect(),
         bottleneck: answers[bottleneck].limiter.bottleneck.clone(),
         next: next.map(|next| next.limiter.bottleneck.clone()),
-        summary: sentence::sentence(named, flow, &answers[bottleneck], next),
-        stages: stages::stages(named, flow, answers),
+        summary: summary::sentence(named, flow, &answers[bottleneck], next),
+        stages: waterfall::stages(named, flow, answers),
         receivers: Vec::new(),
         candidates: answers
             .iter()

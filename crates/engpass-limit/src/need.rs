@@ -10,7 +10,7 @@ use engpass_testbed::topology::{FlowPath, Hop, NodeId, PathSegment};
 
 use super::bound::Span;
 use super::connection::Connection;
-use super::fill::ResourceUse;
+use super::max_min::ResourceUse;
 use super::piece::LineLayers;
 
 /// A shared resource. The order of the variants has no meaning.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// Address resolution of a router on Ethernet. Packets to a neighbour are held until the neighbour has replied.

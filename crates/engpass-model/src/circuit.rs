@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::RangeErrors;
+use crate::range_errors::RangeErrors;
 use crate::shape::{Adaptive, Policing, PolicingAction};
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;

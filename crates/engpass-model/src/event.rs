@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
 use crate::random::Stream;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// A link or an interface that goes down or comes up, either at given times (`at`, `change` and optionally `every`) or at random times

@@ -8,8 +8,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::complaint::{LONGEST, RangeErrors};
 use crate::queue::Queue;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::{Duration, Quantity, Rate, Share, Size};
 use crate::wire::Medium;
 

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arp::Arp;
-use crate::complaint::{LONGEST, RangeErrors};
 use crate::forward::Ecmp;
 use crate::queue::Queue;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::{Duration, QueueLimit};
 use crate::wire::ip::MAX_PACKET_BYTES;
 

@@ -1,9 +1,9 @@
 //! The engine `simulate`: a network in virtual time. Pure: no clock, no socket, no file.
 
 mod memory;
-mod refusal;
 pub mod simulate;
+mod unsupported;
 
 pub use memory::{Memory, memory};
-pub(crate) use refusal::refused_group;
-pub use refusal::{Engine, SupportedTestbed, left_out, modelled, unmodelled};
+pub(crate) use unsupported::refused_group;
+pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};

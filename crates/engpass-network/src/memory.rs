@@ -17,7 +17,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_
 use engpass_testbed::topology::{Hop, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use crate::refusal::Engine;
+use crate::unsupported::Engine;
 use spread::{Choosers, Part, Ways};
 
 /// The memory of one run, in bytes.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::wire::Framing;
 use engpass_testbed::topology::Line;
 
-use crate::books::Cut;
+use crate::line_usage::Cut;
 use crate::wire::{GAP, PREAMBLE};
 
 /// Parts of a line by account.

@@ -6,16 +6,15 @@
 
 mod accounts;
 pub mod acted;
-mod agenda;
 mod arp;
 mod arrivals;
 mod bond;
-mod books;
 pub mod cell;
 mod cost;
 mod cpu;
 pub mod engine;
 mod entrance;
+mod event_queue;
 mod fragments;
 mod frame_line;
 mod generator;
@@ -25,6 +24,7 @@ mod icmp;
 mod idle_reasons;
 mod ledger;
 mod line;
+mod line_usage;
 mod nic;
 mod outages;
 pub mod outcome;

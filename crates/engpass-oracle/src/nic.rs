@@ -8,8 +8,8 @@ use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
 use engpass_testbed::{Testbed, Topology};
 
-use crate::agenda::Sender;
 use crate::cell::{Cell, Vc, after};
+use crate::event_queue::Sender;
 
 /// The buffer of the NIC at a host's end of a link.
 #[derive(Debug, Default)]

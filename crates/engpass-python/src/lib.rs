@@ -192,9 +192,9 @@ impl PyCampaign {
                 let results = py.detach(|| run().map(SimOutcome::stored)).map_err(refused)?;
                 Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
             }
-            other => Err(PyValueError::new_err(format!(
-                "unknown engine `{other}`: use `limit` or `simulate`"
-            ))),
+            other => {
+                Err(PyValueError::new_err(format!("unknown engine `{other}`: use `limit` or `simulate`")))
+            }
         }
     }
 

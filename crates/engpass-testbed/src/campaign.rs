@@ -7,12 +7,12 @@ use engpass_model::unit::Duration;
 
 use crate::check;
 use crate::diagnostic::{Diagnostic, Diagnostics, Sameness, Severity};
-use crate::faulty::ReportedValues;
 use crate::findings::{Counts, Findings, MOST};
-use crate::origin::{Origin, ValueSource};
 use crate::overrides::{self, Override};
 use crate::path;
+use crate::provenance::{Origin, ValueSource};
 use crate::read::{self, Draft, bad_name, locate, wrong_type};
+use crate::reported::ReportedValues;
 use crate::source::{Source, too_large, too_many_values};
 use crate::sweep::{self, Axis, Sweep, Swept};
 use crate::testbed::{Run, Testbed};

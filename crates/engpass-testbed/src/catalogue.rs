@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::codes::CODES;
-use crate::shape::{SHAPES, generator, table_forms, without_null};
+use crate::required_keys::{SHAPES, generator, table_forms, without_null};
 
 /// Returns the families with their kinds, and the keys of each kind with type, help and default; the words for a medium or an encapsulation; and the
 /// codes of diagnostics.
@@ -22,7 +22,7 @@ pub fn catalogue() -> Value {
     let tables = |map: &'static indexmap::IndexMap<&'static str, Value>| {
         map.iter().map(|(kind, schema)| (*kind, schema))
     };
-    let nested = |family_name: &str, key: &str, listing: engpass_model::family::Listing| {
+    let nested = |family_name: &str, key: &str, listing: engpass_model::component_family::Listing| {
         let kinds: Vec<(&str, Value)> =
             listing.kinds.into_iter().map(|(kind, schema)| (kind, clean(schema.to_value()))).collect();
         family(family_name, key, kinds.iter().map(|(kind, schema)| (*kind, schema)))

@@ -11,7 +11,7 @@ use engpass_model::text::is_hidden;
 use serde_json::{Value, json};
 
 use crate::findings::{Counts, Findings};
-use crate::origin::{Origin as Place, ValueSource};
+use crate::provenance::{Origin as Place, ValueSource};
 use crate::source::Source;
 
 /// Severity of a finding.

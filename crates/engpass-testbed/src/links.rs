@@ -7,8 +7,8 @@ use engpass_model::wire::Framing;
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::ReportedValues;
 use crate::read::Draft;
+use crate::reported::ReportedValues;
 use crate::topology::{Line, LinkEnds, NodeId, NodeKind, node_kind};
 
 /// Default MTU of Ethernet and point-to-point links, in bytes.

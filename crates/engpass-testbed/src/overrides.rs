@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Origin, ValueSource};
 use crate::path::{self, suggestion};
+use crate::provenance::{Origin, ValueSource};
 use crate::read::{FAMILIES, TOP};
-use crate::shape::{Audit, SHAPES};
+use crate::required_keys::{Audit, SHAPES};
 use crate::tree::{self, Entry, Node, Table, Value};
 
 /// A value for a path.

@@ -17,12 +17,12 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::de::{Fault, TableReader};
+use crate::deserialize::{Fault, TableReader};
 use crate::diagnostic::{Diagnostic, visible};
 use crate::findings::{Findings, MOST};
-use crate::origin::Origin;
 use crate::path::{nearest, suggestion};
-use crate::shape::{Audit, SHAPES};
+use crate::provenance::Origin;
+use crate::required_keys::{Audit, SHAPES};
 use crate::testbed::Run;
 use crate::tree::{Entry, Node, Table, Value};
 
@@ -217,7 +217,7 @@ pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
 fn text(key: &str, entry: &Entry, found: &mut Findings) -> Option<String> {
     match (&entry.node.value, &entry.node.origin.giver) {
         (Value::Text(text), _) => Some(text.clone()),
-        (_, crate::origin::ValueSource::Set { text, .. }) => Some(text.to_string()),
+        (_, crate::provenance::ValueSource::Set { text, .. }) => Some(text.to_string()),
         _ => {
             found.push(wrong_type(&[key], &entry.node, "text in quotes"));
             None
@@ -356,7 +356,7 @@ fn component<T>(
 
 /// Returns an example value of this schema, in place of a missing or wrong one.
 fn example_of(schema: &Json) -> Node {
-    let text = crate::shape::example(schema);
+    let text = crate::required_keys::example(schema);
     crate::tree::parse_value(&text)
 }
 

@@ -8,11 +8,11 @@ use engpass_model::wire::{Encapsulation, Framing};
 use crate::branches::branches;
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
+use crate::reported::ReportedValues;
 use crate::route::{Graph, Passage, Reach, RoutingGraph, narrowest};
 use crate::spare::{Shown, is_answered};
 use crate::topology::{

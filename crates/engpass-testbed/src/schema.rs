@@ -2,8 +2,8 @@
 
 use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
+use engpass_model::component_family::Listing;
 use engpass_model::event::Event;
-use engpass_model::family::Listing;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
 use engpass_model::router::Router;
@@ -14,7 +14,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::shape::without_null;
+use crate::required_keys::without_null;
 use crate::testbed::Run;
 
 /// JSON Schema of a [`PointPlan`](crate::PointPlan), with that of a [`Drawing`](crate::Drawing) under `$defs`; the Python types are generated from it.

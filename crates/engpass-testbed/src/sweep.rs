@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::amount::{Amount, decimal};
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Origin, ValueSource};
 use crate::overrides::{self, Flat, Override, refuse_campaign_keys};
+use crate::provenance::{Origin, ValueSource};
 use crate::read::wrong_type;
 use crate::tree::{Node, Table, Value};
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Origin, ValueSource};
+use crate::provenance::{Origin, ValueSource};
 use crate::unclosed::{self, Unclosed};
 
 /// A value and its origin.

@@ -4,7 +4,7 @@ use engpass_model::time::{Pace, Stepper};
 
 use super::super::channel::CellCursor;
 use super::super::departures::{InterleavedPieces, OpenTrain};
-use super::super::inputs::Two;
+use super::super::input_channels::Two;
 use super::super::{CellDropCause, CellSink, CellTrain, Channel, VcTreatment};
 use super::Fifo;
 

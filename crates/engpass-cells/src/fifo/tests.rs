@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use engpass_model::discard::tail::Tail;
+use engpass_model::discard::tail_drop::Tail;
 
 use super::*;
 use crate::{CellThresholds, PduId, TrainPiece, generated_by, one_by_one};

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::flow::Timer;
+use crate::kernel_counters;
 use crate::limits::Limits;
-use crate::readings;
 use crate::sys::{device, option, thread};
 
 /// The version of the control protocol.
@@ -41,7 +41,7 @@ pub(super) fn event(timer: &Timer, limits: &Limits, silence: Duration) -> Value 
             "hypervisor": text("/proc/cpuinfo").map(|text| text.split_whitespace().any(|flag| flag == "hypervisor")),
             "clock_source": text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         },
-        "settings": readings::settings(),
+        "settings": kernel_counters::settings(),
         "capabilities": capabilities(),
         "timer": timer.to_json(),
         "limits": limits,

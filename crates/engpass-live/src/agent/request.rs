@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::flow::Prepare;
 use crate::lines::Line;
-use crate::problem::{Code, ProtocolError, Result};
+use crate::protocol_error::{Code, ProtocolError, Result};
 
 /// A request.
 #[derive(Debug)]

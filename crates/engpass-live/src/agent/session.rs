@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use engpass_model::source::agents::MOST_FLOWS;
+use engpass_model::source::agent_limits::MOST_FLOWS;
 use serde_json::{Value, json};
 
 use super::request::{Of, Request, Start};
 use super::{Output, hello};
 use crate::flow::{Flow, Prepare, Spec, Tell, Timer};
+use crate::kernel_counters;
 use crate::limits::Limits;
-use crate::problem::{Code, ProtocolError, Result};
-use crate::readings;
+use crate::protocol_error::{Code, ProtocolError, Result};
 use crate::sys::clock;
 use crate::time::{MILLISECOND, SECOND};
 
@@ -126,7 +126,7 @@ impl Session {
                 self.timer = Arc::new(Timer::calibrate(asked.duration_ns.min(10 * SECOND)));
                 Ok(self.timer.to_json())
             }
-            Request::Readings => Ok(readings::read()),
+            Request::Readings => Ok(kernel_counters::read()),
         }
     }
 
@@ -198,7 +198,7 @@ impl Session {
         for flow in &run.flows {
             flow.is_complete()?;
         }
-        run.before = Some(readings::read());
+        run.before = Some(kernel_counters::read());
         let tell: Tell = Arc::new(move |event| output.line(&event));
         let at = clock::now() + start.after_ns.min(3600 * SECOND);
         let flows = run.flows.iter_mut().map(|flow| flow.start(at, &tell)).collect::<Result<Vec<_>>>()?;
@@ -247,7 +247,7 @@ impl Session {
         for flow in &run.flows {
             flow.wait(due, &is_gone);
         }
-        let after = readings::read();
+        let after = kernel_counters::read();
         let run = self.run.take().expect("it was there above");
         let flows: Vec<Value> = run.flows.into_iter().map(Flow::finish).collect();
         Ok(json!({ "flows": flows, "before": run.before, "after": after }))

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engpass_capture::{File, Files, Form, Limit, Packets, Point, passing};
-use engpass_network::simulate::outside::{InjectedNetwork, Output};
+use engpass_network::simulate::injection::{InjectedNetwork, Output};
 use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Packet};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capture::CaptureConfig;
 use super::error::EmulateError;
-use super::pace::Clock;
 use super::routers::Routers;
+use super::wait_strategy::Clock;
 use crate::time::{MILLISECOND, nanoseconds};
 
 /// The whole configuration.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::lines::{Line, Lines};
-use crate::problem::{Code, ProtocolError, Result};
+use crate::protocol_error::{Code, ProtocolError, Result};
 use crate::sys::send;
 use crate::sys::signal::{self, Bell};
 

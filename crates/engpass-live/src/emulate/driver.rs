@@ -5,20 +5,20 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+use super::address_table::{AddressTable, Found};
 use super::counts::{Counts, Discard};
-use super::directory::{AddressTable, Found};
 use super::ethernet::{self, Station, Taken};
-use super::late::Lateness;
+use super::host_io::HostIo;
+use super::lateness::Lateness;
 use super::log::{Log, Record};
 use super::network::{DeliveryStatus, Input, Network, Output, Said, Way};
-use super::pace::WaitStrategy;
 use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet, forward};
+use super::packet_pool::{PacketPool, Token};
 use super::routers::Routers;
-use super::run::{MOST, WriteBatch};
-use super::store::{PacketPool, Token};
-use super::world::HostIo;
-use crate::problem::{Code, ProtocolError};
+use super::wait_strategy::WaitStrategy;
+use super::write_batch::{MOST, WriteBatch};
+use crate::protocol_error::{Code, ProtocolError};
 use crate::time::{MICROSECOND, MILLISECOND};
 
 /// Most packets read from one device per turn, so that other devices and due packets do not wait long. A GSO packet counts once.

@@ -10,32 +10,32 @@
 //!                           clock, log, control
 //! ```
 
+mod address_table;
 mod capture;
 mod config;
-mod contention;
 mod control;
-mod cores;
 mod counts;
+mod cpu_pressure;
 mod devices;
-mod directory;
 mod driver;
 mod error;
 mod ethernet;
-mod late;
+mod host_io;
+mod idle_latency;
+mod lateness;
 mod log;
 mod model;
 mod network;
-mod pace;
 mod packet;
+mod packet_pool;
+mod real_time;
 mod replay;
 mod routers;
-mod run;
 mod status;
-mod store;
 #[cfg(test)]
 mod tests;
-mod urgency;
-mod world;
+mod wait_strategy;
+mod write_batch;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -46,28 +46,28 @@ use std::sync::Arc;
 use engpass_model::wire::icmp;
 use serde_json::{Value, json};
 
+use address_table::AddressTable;
 use config::{Bed, Config, DeviceKind, EventsBegin};
 use control::{ControlSocket, PendingRequest, RequestKind};
-use directory::AddressTable;
 use driver::{Driver, Host};
 pub use error::EmulateError;
 use ethernet::Station;
-use late::Lateness;
+use host_io::SystemIo;
+use lateness::Lateness;
 use log::{Log, Reading};
 use model::Model;
 use network::Network;
-use pace::{Clock, WaitStrategy};
 use packet::offload::{self, Offload};
 use packet::{Change, HEAD, Packet};
+use real_time::RealTimeGuard;
 use status::About;
-use urgency::RealTimeGuard;
-use world::SystemIo;
+use wait_strategy::{Clock, WaitStrategy};
 
 use crate::flow::Timer;
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
+use crate::sys::thread_priority::RaisedNice;
 use crate::sys::tun::Offloads;
-use crate::sys::urgent::RaisedNice;
 use crate::time::MILLISECOND;
 
 /// Duration of the timer's calibration, in ns.

@@ -7,7 +7,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_network::simulate::SimError;
-use engpass_network::simulate::outside::{InjectedNetwork, Output as Told, Packet};
+use engpass_network::simulate::injection::{InjectedNetwork, Output as Told, Packet};
 use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};

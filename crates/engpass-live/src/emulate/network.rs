@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use engpass_model::wire::icmp::{Error, Errors};
-pub(super) use engpass_network::simulate::outside::{Said, Transport};
+pub(super) use engpass_network::simulate::injection::{Said, Transport};
 use serde_json::Value;
 
 /// A path in one direction between two hosts that the topology connects.

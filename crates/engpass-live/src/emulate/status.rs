@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::driver::Driver;
+use super::host_io::SystemIo;
 use super::model::Model;
 use super::network::Network;
-use super::pace::WaitStrategy;
-use super::world::SystemIo;
+use super::wait_strategy::WaitStrategy;
 use crate::sys::thread;
 use crate::sys::tun::{Offloads, Tun};
 

@@ -8,8 +8,8 @@ use socket2::Socket;
 
 use super::socket::{self, any};
 use super::spec::Spec;
-use crate::head::{HEAD, HandshakeMessage, Kind};
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
+use crate::handshake::{HEAD, HandshakeMessage, Kind};
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::thread;
 
 /// Time-out for a TCP connection.

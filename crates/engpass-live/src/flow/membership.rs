@@ -11,8 +11,8 @@ use socket2::{InterfaceIndexOrAddress, Socket};
 
 use super::socket;
 use super::spec::Spec;
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
-use crate::readings;
+use crate::kernel_counters;
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::{clock, device, option, send};
 use crate::time::SECOND;
 
@@ -46,7 +46,7 @@ impl Interface {
         let index = match &spec.asked.interface {
             Some(name) => Some(device::index(name).doing("find the interface")?),
             None => {
-                let name = spec.asked.address.and_then(readings::interface_of);
+                let name = spec.asked.address.and_then(kernel_counters::interface_of);
                 name.and_then(|name| device::index(&name).ok())
             }
         };

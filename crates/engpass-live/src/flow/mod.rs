@@ -1,21 +1,21 @@
 //! One end of one flow: its sockets, its threads and its result.
 
-mod answer;
-mod ask;
 mod connect;
 mod control;
-mod door;
+mod listener;
 mod membership;
 mod monitor;
-mod pacer;
-mod punctual;
+mod paced_sender;
+mod pacing;
+mod requester;
+mod responder;
 mod result;
 mod schedule;
 mod socket;
 mod spec;
 mod stream;
+mod stream_result;
 mod subflow;
-mod tally;
 mod tcp_info;
 mod tcp_receive;
 mod tcp_send;
@@ -33,16 +33,16 @@ use socket2::Socket;
 
 pub(crate) use control::EndReason;
 use control::{Control, Meter};
-use door::DataListener;
+use listener::DataListener;
 use membership::Membership;
 pub(crate) use monitor::Tell;
 use monitor::{Monitor, Watched};
-pub(crate) use pacer::Timer;
+pub(crate) use pacing::Timer;
 pub(crate) use spec::{Prepare, Spec};
 use stream::Running;
 use worker::Worker;
 
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::{clock, device};
 use crate::time::{MILLISECOND, SECOND};
 

@@ -8,7 +8,7 @@ use socket2::Socket;
 use super::control::{Control, EndReason, Meter, Reading};
 use super::spec::{Role, Spec};
 use super::tcp_info::TcpInfo;
-use crate::readings::{Cores, shares};
+use crate::kernel_counters::{Cores, shares};
 use crate::sys::clock;
 use crate::time::{MILLISECOND, SECOND};
 

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use super::control::EndReason;
 use super::monitor::Watched;
 use super::spec::Spec;
+use super::stream_result::{RejectedInput, StreamResult};
 use super::subflow;
-use super::tally::{RejectedInput, StreamResult};
-use crate::problem::{Code, ProtocolError};
-use crate::statistic::Distribution;
+use crate::protocol_error::{Code, ProtocolError};
+use crate::statistics::Distribution;
 use crate::sys::thread::Cpu;
 
 /// Merges the distributions of all streams that have one.

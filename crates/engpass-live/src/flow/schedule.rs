@@ -2,12 +2,12 @@
 
 use engpass_model::random::Stream;
 use engpass_model::source::Bursts;
-use engpass_model::source::agents::FASTEST;
+use engpass_model::source::agent_limits::FASTEST;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 use serde::Deserialize;
 
-use crate::problem::{ProtocolError, Result};
+use crate::protocol_error::{ProtocolError, Result};
 
 /// Picoseconds per nanosecond.
 const NS: u64 = 1000;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::{Kind, Role, Spec};
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::option;
 use crate::time::MICROSECOND;
 

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use engpass_model::source::agents;
+use engpass_model::source::agent_limits;
 use serde::Deserialize;
 
-use super::pacer::Pacing;
+use super::pacing::Pacing;
 use super::schedule::Schedule;
-use crate::head::{STAMP, STAMP_WITH_TIME, Token};
+use crate::handshake::{STAMP, STAMP_WITH_TIME, Token};
 use crate::limits::Limits;
-use crate::problem::{Code, ProtocolError, Result};
+use crate::protocol_error::{Code, ProtocolError, Result};
 use crate::time::{MILLISECOND, SECOND};
 
 /// Kind of traffic.
@@ -158,15 +158,15 @@ fn interval() -> u64 {
 }
 
 /// Most streams per end of a flow; each has a thread.
-const STREAMS: u16 = agents::MOST_STREAMS as u16;
+const STREAMS: u16 = agent_limits::MOST_STREAMS as u16;
 /// Largest message of a byte stream, in bytes.
-const MESSAGE: u64 = agents::MOST_WRITE;
+const MESSAGE: u64 = agent_limits::MOST_WRITE;
 /// The check of testbed files uses `agents::LEAST_DATAGRAM`, so both must agree.
-const _: () = assert!(STAMP as u64 == agents::LEAST_DATAGRAM);
+const _: () = assert!(STAMP as u64 == agent_limits::LEAST_DATAGRAM);
 /// Largest payload of a UDP datagram over IPv4, in bytes.
 const DATAGRAM: u64 = 65_507;
 /// Longest time that a flow may run, in ns.
-const LONGEST: u64 = agents::LONGEST.0 / 1000;
+const LONGEST: u64 = agent_limits::LONGEST.0 / 1000;
 /// Shortest interval of a time series, in ns.
 const INTERVAL: u64 = MILLISECOND;
 /// Largest socket buffer that can be requested, in bytes.
@@ -215,11 +215,11 @@ impl Spec {
         let Some(token) = Token::parse(&asked.run) else {
             return Err(ProtocolError::field("run", "is not a token", "give 32 hexadecimal digits"));
         };
-        if asked.flow.is_empty() || asked.flow.len() > agents::MOST_NAME {
+        if asked.flow.is_empty() || asked.flow.len() > agent_limits::MOST_NAME {
             return Err(ProtocolError::field(
                 "flow",
                 "is not a valid name",
-                format!("give 1 to {} bytes", agents::MOST_NAME),
+                format!("give 1 to {} bytes", agent_limits::MOST_NAME),
             ));
         }
         let listens = asked.side == Side::Listen;
@@ -315,8 +315,8 @@ impl Spec {
         between(
             "socket.mss_bytes",
             asked.socket.mss_bytes.unwrap_or(536).into(),
-            agents::SEGMENT.0,
-            agents::SEGMENT.1,
+            agent_limits::SEGMENT.0,
+            agent_limits::SEGMENT.1,
         )?;
         between("burst_messages", asked.burst_messages.into(), 1, 1024)
     }

@@ -7,10 +7,10 @@ use socket2::Socket;
 
 use super::control::{Control, Meter};
 use super::spec::{Kind, Role};
-use super::tally::StreamResult;
+use super::stream_result::StreamResult;
 use super::worker::Worker;
-use super::{answer, ask, tcp_receive, tcp_send, udp_receive, udp_send};
-use crate::problem::{ErrorContext, ProtocolError, Result};
+use super::{requester, responder, tcp_receive, tcp_send, udp_receive, udp_send};
+use crate::protocol_error::{ErrorContext, ProtocolError, Result};
 use crate::sys::thread;
 
 /// A stream's thread, with the socket and meter that other threads may read while it runs.
@@ -60,7 +60,7 @@ fn run(worker: Worker) -> StreamResult {
         (Kind::TcpStream, Role::Receive) => tcp_receive::run(&worker),
         (Kind::UdpStream, Role::Send) => udp_send::run(&worker),
         (Kind::UdpStream, Role::Receive) => udp_receive::run(&worker),
-        (Kind::RequestResponse, Role::Send) => ask::run(&worker),
-        (Kind::RequestResponse, Role::Receive) => answer::run(&worker),
+        (Kind::RequestResponse, Role::Send) => requester::run(&worker),
+        (Kind::RequestResponse, Role::Receive) => responder::run(&worker),
     }
 }

@@ -4,9 +4,9 @@ use socket2::Socket;
 
 use super::control::EndReason;
 use super::socket::{NAP, is_timeout};
-use super::tally::{StreamResult, Window};
+use super::stream_result::{StreamResult, Window};
 use super::worker::{SILENCE, Worker};
-use crate::problem::ProtocolError;
+use crate::protocol_error::ProtocolError;
 use crate::sys::{clock, send};
 
 /// Size of the read buffer in bytes: large, but it leaves room for other data in a core's second-level cache.

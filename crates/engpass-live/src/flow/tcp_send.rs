@@ -3,14 +3,14 @@
 use std::io;
 
 use super::control::EndReason;
-use super::pacer::{Pacing, in_time};
+use super::pacing::{Pacing, in_time};
 use super::schedule::Schedule;
 use super::socket::is_timeout;
-use super::tally::{StreamResult, Window};
+use super::stream_result::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::Writer;
-use crate::problem::{ErrorContext, ProtocolError};
-use crate::statistic::Distribution;
+use crate::protocol_error::{ErrorContext, ProtocolError};
+use crate::statistics::Distribution;
 use crate::sys::{clock, option};
 
 /// Most bytes written between two reads of the clock.

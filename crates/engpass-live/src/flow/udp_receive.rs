@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use super::control::EndReason;
 use super::socket::{NAP, is_timeout};
-use super::tally::{RejectedInput, StreamResult, Window};
+use super::stream_result::{RejectedInput, StreamResult, Window};
 use super::worker::{SILENCE, Worker};
-use crate::head::{DatagramHeader, HEAD, HandshakeServer, Reply};
-use crate::problem::ProtocolError;
-use crate::statistic::{Distribution, Gaps, Sequence};
+use crate::handshake::{DatagramHeader, HEAD, HandshakeServer, Reply};
+use crate::protocol_error::ProtocolError;
+use crate::statistics::{Distribution, Gaps, Sequence};
 use crate::sys::batch::{Datagram, Incoming};
 use crate::sys::thread::{self, Cpu};
-use crate::sys::urgent::CpuLatencyHold;
+use crate::sys::thread_priority::CpuLatencyHold;
 use crate::sys::{clock, option, send};
 use crate::time::MILLISECOND;
 

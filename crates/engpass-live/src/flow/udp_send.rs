@@ -3,15 +3,15 @@
 use std::io;
 
 use super::control::EndReason;
-use super::pacer::{LatenessTracker, Pacing, in_time};
-use super::punctual::PacedSender;
+use super::paced_sender::PacedSender;
+use super::pacing::{LatenessTracker, Pacing, in_time};
 use super::socket::{self, is_timeout};
-use super::tally::{StreamResult, Window};
+use super::stream_result::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::fill;
-use crate::head::DatagramHeader;
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
-use crate::statistic::{Distribution, Gaps};
+use crate::handshake::DatagramHeader;
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
+use crate::statistics::{Distribution, Gaps};
 use crate::sys::batch::Outgoing;
 use crate::sys::{clock, option, send};
 
@@ -58,8 +58,8 @@ fn pace(worker: &Worker) -> Result<()> {
     let asked = &worker.spec.asked;
     let (Pacing::Kernel, Some(schedule)) = (asked.pacing, &asked.schedule) else { return Ok(()) };
     let way = worker.socket.local_addr().ok().and_then(|local| local.as_socket());
-    let interface = way.and_then(|way| crate::readings::interface_of(way.ip()));
-    let discipline = interface.as_deref().and_then(crate::readings::discipline_of);
+    let interface = way.and_then(|way| crate::kernel_counters::interface_of(way.ip()));
+    let discipline = interface.as_deref().and_then(crate::kernel_counters::discipline_of);
     if discipline.as_deref() != Some("fq") {
         let found = discipline.unwrap_or_else(|| "unknown".to_owned());
         return Err(ProtocolError::new(

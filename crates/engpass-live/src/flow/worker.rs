@@ -6,12 +6,12 @@ use socket2::Socket;
 
 use super::control::{Control, EndReason, Meter};
 use super::membership::Membership;
-use super::pacer::{Pacing, Timer, Waiter};
+use super::pacing::{Pacing, Timer, Waiter};
 use super::schedule::{Plan, Schedule};
 use super::spec::{Kind, Spec};
-use super::tally::{StreamResult, Window};
-use crate::head::HandshakeServer;
-use crate::problem::ProtocolError;
+use super::stream_result::{StreamResult, Window};
+use crate::handshake::HandshakeServer;
+use crate::protocol_error::ProtocolError;
 use crate::time::SECOND;
 
 /// Time in ns after which a receiver gives up when no data arrives, before the first data or after it.

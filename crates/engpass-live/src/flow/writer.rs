@@ -8,7 +8,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use socket2::Socket;
 
 use super::spec::Method;
-use crate::problem::{Code, ErrorContext, ProtocolError, Result};
+use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::clock;
 use crate::sys::{option, send};
 use crate::time::{MILLISECOND, SECOND};

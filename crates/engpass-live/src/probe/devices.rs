@@ -148,7 +148,7 @@ fn generation(gigatransfers: f64) -> Option<(u32, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::Folder;
+    use super::super::temp_dir::Folder;
     use super::*;
 
     #[test]

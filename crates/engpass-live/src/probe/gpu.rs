@@ -10,7 +10,7 @@ use libloading::{Library, Symbol};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::statistic::{Spread, spread};
+use super::sample_stats::{Spread, spread};
 use super::sys;
 
 /// Copy throughput of one GPU, in bytes per second.

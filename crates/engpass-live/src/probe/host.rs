@@ -117,7 +117,7 @@ fn caches(root: &Path) -> Vec<CacheLevel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::Folder;
+    use super::super::temp_dir::Folder;
     use super::*;
 
     #[test]

@@ -2,21 +2,21 @@
 //!
 //! It needs no privileges and leaves nothing behind: its files have no names, its sockets use loopback, and its threads end with each step.
 
-mod block;
-mod calls;
+mod bandwidth_survey;
 mod devices;
-#[cfg(test)]
-mod folder;
+mod direct_io;
 mod gpu;
 mod host;
-mod judge;
+mod host_table;
+mod kernel_copy;
 mod memory;
 mod packets;
-mod saved;
+mod prediction;
+mod sample_stats;
 mod socket;
-mod statistic;
-mod survey;
 mod sys;
+#[cfg(test)]
+mod temp_dir;
 mod timer;
 
 use std::borrow::Cow;
@@ -29,19 +29,19 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::time::SECOND;
-use survey::Survey;
+use bandwidth_survey::Survey;
 
-pub use block::Block;
-pub use calls::KernelCopy;
+pub use bandwidth_survey::measure;
 pub use devices::{Device, DeviceKind, Link};
+pub use direct_io::Block;
 pub use gpu::Gpu;
 pub use host::{CacheLevel, Host};
-pub use judge::{Bandwidths, Basis, Ceiling, LEAVES_OUT, Outcome, Roofline, Verdict};
+pub use kernel_copy::KernelCopy;
 pub use memory::{BLOCK, Effort, Kernel, Point, Width, sizes, work};
 pub use packets::{Calls, Packets};
+pub use prediction::{Bandwidths, Basis, Ceiling, LEAVES_OUT, Outcome, Roofline, Verdict};
+pub use sample_stats::{Spread, spread};
 pub use socket::{Receiving, Sending, Stream};
-pub use statistic::{Spread, spread};
-pub use survey::measure;
 pub use timer::Timer;
 
 /// A measured value, or the reason why it was not measured.
@@ -218,7 +218,7 @@ impl Probe {
         let sizes = sizes(host.last_cache(), host.available_bytes, quick);
         let mut survey = Survey::new(if quick { 10 } else { 20 });
         let largest = sizes.last().copied().unwrap_or(BLOCK);
-        let cached = judge::cached(sizes.iter().map(|bytes| *bytes as u64), host.last_cache());
+        let cached = prediction::cached(sizes.iter().map(|bytes| *bytes as u64), host.last_cache());
         for bytes in sizes.iter().copied() {
             survey.add(bytes, 1, bytes == largest || Some(bytes as u64) == cached, &Kernel::ALL);
         }
@@ -321,7 +321,7 @@ impl Probe {
                 let large = (2 * self.report.host.last_cache()).min(128 << 20);
                 let copies = [1 << 20, large]
                     .into_iter()
-                    .map(|bytes| calls::kernel_copy(first, bytes, if quick { 3 } else { 9 }));
+                    .map(|bytes| kernel_copy::kernel_copy(first, bytes, if quick { 3 } else { 9 }));
                 self.report.kernel = Section::of(copies.collect::<Result<_, _>>());
             }
             Step::Sockets => {
@@ -335,7 +335,7 @@ impl Probe {
             Step::Devices => self.report.devices = devices::devices(Path::new("/")),
             Step::Block => {
                 let (bytes, repeats) = if quick { (16 << 20, 1) } else { (64 << 20, 3) };
-                self.report.block = Section::of(block::block(&self.directory, bytes, repeats));
+                self.report.block = Section::of(direct_io::block(&self.directory, bytes, repeats));
             }
             Step::Gpus => {
                 let repeats = if quick { 3 } else { 9 };
@@ -371,8 +371,8 @@ impl Probe {
         let last_cache = report.host.last_cache();
         report.others = self.watch.others();
         let points = self.survey.points();
-        report.bandwidths = judge::bandwidths(&points, last_cache);
-        report.basis = judge::basis(&points, last_cache);
+        report.bandwidths = prediction::bandwidths(&points, last_cache);
+        report.basis = prediction::basis(&points, last_cache);
         report.steady = report.timer.as_ref().is_none_or(|timer| timer.stolen < OTHERS)
             && report.others.is_none_or(|share| share < OTHERS)
             && !report.basis.is_empty()
@@ -383,13 +383,13 @@ impl Probe {
             (None, true) => Section::not_yet(),
         };
         if let Some(bandwidths) = &report.bandwidths {
-            report.rooflines = judge::rooflines(bandwidths, &report.devices);
-            report.over_buses = judge::over_buses(bandwidths);
+            report.rooflines = prediction::rooflines(bandwidths, &report.devices);
+            report.over_buses = prediction::over_buses(bandwidths);
             if let Section::Measured(streams) = &report.sockets {
-                report.verdicts = judge::verdicts(bandwidths, streams);
+                report.verdicts = prediction::verdicts(bandwidths, streams);
             }
             if let Section::Measured(gpus) = &report.gpus {
-                report.verdicts.extend(judge::copies_to_gpus(bandwidths, gpus, &report.devices));
+                report.verdicts.extend(prediction::copies_to_gpus(bandwidths, gpus, &report.devices));
             }
         }
         report
@@ -427,7 +427,7 @@ impl Step {
 impl Report {
     /// Returns the host as a table for a testbed file, under this name.
     pub fn table(&self, name: &str) -> String {
-        saved::table(self, name)
+        host_table::table(self, name)
     }
 }
 

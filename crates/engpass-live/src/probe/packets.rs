@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::statistic::spread;
+use super::sample_stats::spread;
 use super::sys;
 
 /// How datagrams are passed to the kernel.

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use socket2::{Domain, Socket, Type};
 
-use super::statistic::{Spread, spread};
+use super::sample_stats::{Spread, spread};
 use super::sys;
 
 /// How the sender passes its data to the kernel.

@@ -5,7 +5,7 @@ use std::io;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::statistic::quantile;
+use super::sample_stats::quantile;
 use super::sys;
 
 /// Quality of this host's clock and timers. All times are in nanoseconds.

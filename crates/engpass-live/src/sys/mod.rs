@@ -8,6 +8,6 @@ pub(crate) mod option;
 pub(crate) mod send;
 pub(crate) mod signal;
 pub(crate) mod thread;
+pub(crate) mod thread_priority;
 pub(crate) mod tun;
-pub(crate) mod urgent;
 pub(crate) mod uring;

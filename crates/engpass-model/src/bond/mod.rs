@@ -17,9 +17,9 @@ pub use round_robin::BondRoundRobin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::RangeErrors;
-use crate::family::family;
+use crate::component_family::family;
 use crate::forward::Forward;
+use crate::range_errors::RangeErrors;
 
 family! {
     /// A bond mode, by its kind.

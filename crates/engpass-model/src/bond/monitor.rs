@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// How a bond detects that a member is down. It sees only the carrier at its own end, so it does not notice a failure further away.

@@ -5,12 +5,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pdus::Pdus;
+use super::pdu_state::Pdus;
 use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::FillLevel;
 
 /// Discards a PDU as a whole if its first cell finds more cells in the queue than the threshold. An accepted PDU loses only cells that find

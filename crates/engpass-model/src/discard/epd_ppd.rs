@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::epd::EarlyDiscard;
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::FillLevel;
 
 /// As `epd`. In addition, once an accepted PDU has lost a cell because the queue was full, its remaining cells except the last are

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::selective::{Fair, check_z, default_z};
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::{FillLevel, Share};
 
 /// As `selective-drop`, but the allowed share depends on the queue length. With X cells in a queue of K cells and a threshold R, a circuit

@@ -5,11 +5,11 @@
 pub mod epd;
 pub mod epd_ppd;
 pub mod fba;
-mod pdus;
+mod pdu_state;
 pub mod ppd;
 pub mod random_epd;
 pub mod selective;
-pub mod tail;
+pub mod tail_drop;
 
 pub use epd::Epd;
 pub use epd_ppd::EpdPpd;
@@ -17,11 +17,11 @@ pub use fba::Fba;
 pub use ppd::Ppd;
 pub use random_epd::RandomEpd;
 pub use selective::SelectiveDrop;
-pub use tail::Tail;
+pub use tail_drop::Tail;
 
-use crate::complaint::RangeErrors;
-use crate::family::family;
+use crate::component_family::family;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::{FillLevel, Share};
 
 family! {

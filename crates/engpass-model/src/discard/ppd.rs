@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pdus::Pdus;
+use super::pdu_state::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 use crate::random::Stream;
 

@@ -8,10 +8,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pdus::Pdus;
+use super::pdu_state::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, default_threshold};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::{FillLevel, Share};
 
 /// As `epd-ppd`, but random between two thresholds. The probability that a PDU is discarded as a whole grows with the queue length, from 0

@@ -6,12 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pdus::Pdus;
+use super::pdu_state::Pdus;
 use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::unit::{FillLevel, Share};
 
 /// Discards a PDU as a whole if its first cell finds more cells in the queue than the threshold and its circuit has more than `z` times its

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Answer, EcmpConfig, Forward, Headers, Keep, Member, PacketView, check_weights, choose, total_weight,
 };
-use crate::complaint::RangeErrors;
+use crate::range_errors::RangeErrors;
 
 /// A hash of the headers chooses the path, so all packets of a flow take the same one (hash threshold, RFC 2992; in Linux
 /// `net.ipv4.fib_multipath_hash_policy`).

@@ -14,8 +14,8 @@ pub use round_robin::RoundRobin;
 
 use indexmap::IndexMap;
 
-use crate::complaint::RangeErrors;
-use crate::family::family;
+use crate::component_family::family;
+use crate::range_errors::RangeErrors;
 
 family! {
     /// An ECMP policy, by its kind.

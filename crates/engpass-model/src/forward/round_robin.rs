@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Answer, EcmpConfig, Forward, Keep, Member, PacketView, check_weights, choose, eligible, total_weight,
 };
-use crate::complaint::RangeErrors;
+use crate::range_errors::RangeErrors;
 
 /// Packets take the paths in turn, regardless of their flow. The load is balanced, but packets of one flow may overtake each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

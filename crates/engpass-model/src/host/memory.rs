@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DataPath;
 use super::data_path::{Side, Uses};
-use crate::complaint::RangeErrors;
+use crate::range_errors::RangeErrors;
 use crate::unit::{ByteRate, Size};
 
 /// The memory of a host, shared by the CPU's copies and the devices' DMA.

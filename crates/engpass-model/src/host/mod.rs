@@ -5,14 +5,14 @@ mod memory;
 
 pub use data_path::{DataPath, Side, Uses};
 pub use memory::{ByteTime, Cache, IoBus, Memory, Transfer};
-mod reach;
+mod agent_access;
 
-pub use reach::{Address, Reach};
+pub use agent_access::{Address, Reach};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Share, Size};
 

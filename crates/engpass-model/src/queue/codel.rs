@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fifo::{Fifo, Held};
+use super::packet_fifo::{Fifo, Held};
 use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Ecn, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::{LONGEST, RangeErrors};
 use crate::random::Stream;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit};
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Admission, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit};
 use super::{Backlog, Cause};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::time::Time;
 use crate::unit::{BufferSize, QueueLimit};
 

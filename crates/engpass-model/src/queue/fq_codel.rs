@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{Control, INTERVAL, Law, TARGET, check_times};
-use super::fifo::Fifo;
+use super::packet_fifo::Fifo;
 use super::{Backlog, Cause, Discipline, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit, Size};
 

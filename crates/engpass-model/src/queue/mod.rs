@@ -9,8 +9,8 @@
 pub mod codel;
 pub mod drop_tail;
 pub mod drr;
-mod fifo;
 pub mod fq_codel;
+mod packet_fifo;
 pub mod priority;
 pub mod red;
 pub mod token_bucket;
@@ -23,9 +23,9 @@ pub use priority::Priority;
 pub use red::Red;
 pub use token_bucket::TokenBucket;
 
-use crate::complaint::RangeErrors;
-use crate::family::family;
+use crate::component_family::family;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::time::Time;
 use crate::unit::QueueLimit;
 

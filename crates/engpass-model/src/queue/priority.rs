@@ -5,10 +5,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fifo::Fifo;
+use super::packet_fifo::Fifo;
 use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::time::Time;
 use crate::unit::QueueLimit;
 

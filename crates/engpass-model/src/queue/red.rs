@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Admission, Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit,
 };
-use crate::complaint::RangeErrors;
 use crate::random::Stream;
+use crate::range_errors::RangeErrors;
 use crate::time::{Pace, Time};
 use crate::unit::{BufferSize, QueueLimit, Share, Size};
 

@@ -6,12 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fifo::Fifo;
+use super::packet_fifo::Fifo;
 use super::{
     Backlog, Cause, DEFAULT_LIMIT, Discipline, MAX_BYTES, Packet, QueueConfig, Scheduler, check_limit,
 };
-use crate::complaint::{FASTEST, RangeErrors};
 use crate::random::Stream;
+use crate::range_errors::{FASTEST, RangeErrors};
 use crate::time::{Pace, Time};
 use crate::unit::{QueueLimit, Rate, Size};
 

@@ -6,7 +6,7 @@ pub mod priority;
 pub use fifo::Fifo;
 pub use priority::Priority;
 
-use crate::family::family;
+use crate::component_family::family;
 
 family! {
     /// A scheduler, by its kind.

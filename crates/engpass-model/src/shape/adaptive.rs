@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::RangeErrors;
+use crate::range_errors::RangeErrors;
 use crate::time::Pace;
 use crate::unit::Share;
 

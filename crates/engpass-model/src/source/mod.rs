@@ -1,31 +1,31 @@
 //! Traffic sources.
 
-pub mod agents;
+pub mod agent_limits;
 pub mod cbr;
-pub mod live;
 pub mod multicast;
 pub mod on_off;
 pub mod poisson;
+pub mod real_host_options;
 pub mod request_response;
 pub mod tcp_stream;
 pub mod udp_on_off;
 pub mod udp_stream;
 
 pub use cbr::Cbr;
-pub use live::{Live, Transport};
 pub use multicast::Multicast;
 pub use on_off::OnOff;
 pub use poisson::Poisson;
+pub use real_host_options::{Live, Transport};
 pub use request_response::RequestResponse;
 pub use tcp_stream::TcpStream;
 pub use udp_on_off::{Bursts, UdpOnOff};
 pub use udp_stream::UdpStream;
 
 use crate::circuit::Category;
-use crate::complaint::{LONGEST, RangeErrors};
-use crate::family::family;
+use crate::component_family::family;
 use crate::host::{DataPath, Side};
 use crate::random::{Label, Stream};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CellDemand, Common, SourceConfig, SourceOutput};
 use crate::circuit::Category;
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate};
 

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::live::{Live, Transport};
+use super::real_host_options::{Live, Transport};
 use super::{Arrivals, Common, SourceConfig, SourceOutput};
-use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
+use crate::range_errors::{FASTEST, RangeErrors};
 use crate::time::{Pace, Time};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;

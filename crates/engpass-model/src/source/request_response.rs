@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::live::{Live, Transport};
+use super::real_host_options::{Live, Transport};
 use super::{Common, SourceConfig, SourceOutput};
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;

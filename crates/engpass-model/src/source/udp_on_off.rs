@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::live::{Live, Transport};
 use super::on_off::Lengths;
 use super::poisson::Arrival;
+use super::real_host_options::{Live, Transport};
 use super::{Arrivals, Common, SourceConfig, SourceOutput};
-use crate::complaint::{FASTEST, LONGEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
+use crate::range_errors::{FASTEST, LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND, Time};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::live::{Live, Transport};
+use super::real_host_options::{Live, Transport};
 use super::{Common, SourceConfig, SourceOutput};
-use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
+use crate::range_errors::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 

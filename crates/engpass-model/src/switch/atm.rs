@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::RangeErrors;
 use crate::discard::Discard;
+use crate::range_errors::RangeErrors;
 use crate::schedule::Schedule;
 use crate::unit::{CellCount, FillLevel};
 

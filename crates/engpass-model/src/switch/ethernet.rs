@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
 use crate::queue::Queue;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// A store-and-forward Ethernet switch with a queue at every output port. It joins Ethernet links and never fragments packets.

@@ -6,8 +6,8 @@ pub mod ethernet;
 pub use atm::AtmSwitch;
 pub use ethernet::EthernetSwitch;
 
-use crate::complaint::RangeErrors;
-use crate::family::family;
+use crate::component_family::family;
+use crate::range_errors::RangeErrors;
 
 family! {
     /// A switch, by its kind.

@@ -8,7 +8,7 @@ use super::parameters::{
     AckCounting, Nagle, PathMtu, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
 };
 use super::profile::Profile;
-use crate::complaint::{LONGEST, RangeErrors};
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::{Duration, Size};
 
 /// TCP settings of a host or of a traffic: the profile of a real stack, and the values that differ from it.

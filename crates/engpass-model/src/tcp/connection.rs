@@ -2,7 +2,7 @@
 
 use super::congestion::{Control, Window};
 use super::first_needed;
-use super::limited::LimitedBy;
+use super::limited_by::LimitedBy;
 use super::parameters::{RecoveryKind, Role, Shared};
 use super::rare::{ConnectionCold, SlowPathFlags};
 use super::receive::Receiver;

@@ -1,13 +1,13 @@
 //! Processing of segments and expired timers on an open connection.
 
+use super::ack_sample::{AckSample, AckedRun, OriginalFilter};
 use super::congestion::{Ack, Control, RateSample, Signal};
 use super::connection::{Connection, Effects, State};
 use super::parameters::RecoveryKind;
-use super::progress::{AckSample, AckedRun, OriginalFilter};
+use super::prr::Reduction;
 use super::rare::{SlowPathFlags, UndoState};
 use super::recovery::rack::RttClock;
 use super::recovery::{AckView, Phase, RackView, Verdict};
-use super::reduction::Reduction;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;

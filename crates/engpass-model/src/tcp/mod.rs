@@ -20,29 +20,29 @@
 //! `persist`, `path_mtu`, `scoreboard` (segments in the network), `progress` (the effect of an acknowledgment), `sacked` (fast path while losses are
 //! repaired with SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
 
-mod acknowledge;
+mod ack_output;
+mod ack_sample;
+mod burst;
+mod compact;
 pub mod config;
 pub mod congestion;
 mod connection;
 mod delayed_ack;
-mod end;
-mod flight;
 mod handshake;
 mod input;
-pub mod limited;
+pub mod limited_by;
+mod out_of_order;
 pub mod parameters;
 mod path_mtu;
-mod persist;
+mod persist_timer;
 pub mod profile;
-mod progress;
-mod ranges;
+mod prr;
 mod rare;
 mod receive;
 mod recovery;
-mod reduction;
 mod ring;
 mod rtt;
-mod sacked;
+mod sack_fast_path;
 mod scoreboard;
 pub mod segment;
 mod send;
@@ -51,11 +51,11 @@ mod tail_probe;
 mod timers;
 mod transmit;
 
+pub use burst::SegmentBurst;
+pub use compact::CompactConnection;
 pub use config::TcpConfig;
 pub use connection::{Connection, Effects, State};
-pub use end::CompactConnection;
-pub use flight::SegmentBurst;
-pub use limited::LimitedBy;
+pub use limited_by::LimitedBy;
 pub use parameters::{Role, Shared, TcpParameters};
 pub use profile::Profile;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};

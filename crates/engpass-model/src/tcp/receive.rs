@@ -1,8 +1,8 @@
 //! The receiving half: reassembly, the window, selective acknowledgments and congestion echoes.
 
 use super::delayed_ack::DelayedAck;
+use super::out_of_order::{Range, Ranges};
 use super::parameters::{Shared, TcpParameters, WindowUpdate};
-use super::ranges::{Range, Ranges};
 use super::segment::{Flags, SackBlocks, Segment};
 use crate::time::Time;
 

@@ -9,8 +9,8 @@ mod cut;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::ack_sample::{AckSample, AckedRun, RateSnapshot};
 use super::first_needed;
-use super::progress::{AckSample, AckedRun, RateSnapshot};
 use super::ring::Ring;
 use super::segment::{NewBlock, SackBlocks};
 use crate::time::Time;

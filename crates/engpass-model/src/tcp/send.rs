@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::limited::LimitedBy;
+use super::limited_by::LimitedBy;
 use super::parameters::{Nagle, SendBufferRule, TcpParameters};
 use super::segment::Segment;
 

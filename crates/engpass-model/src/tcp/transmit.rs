@@ -1,10 +1,10 @@
 //! Decides what is sent next, or why nothing is, and builds the segments.
 
-use super::acknowledge::EstablishedTerms;
+use super::ack_output::EstablishedTerms;
+use super::ack_sample::RateSnapshot;
 use super::connection::{Connection, State};
-use super::limited::LimitedBy;
+use super::limited_by::LimitedBy;
 use super::parameters::RecoveryKind;
-use super::progress::RateSnapshot;
 use super::rare::SlowPathFlags;
 use super::receive::Receiver;
 use super::recovery::Phase;

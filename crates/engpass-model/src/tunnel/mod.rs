@@ -9,8 +9,8 @@ pub use ipip::IpIp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{LONGEST, RangeErrors};
-use crate::family::family;
+use crate::component_family::family;
+use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::{Duration, Size};
 use crate::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
 

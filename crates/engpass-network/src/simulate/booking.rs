@@ -2,8 +2,8 @@
 
 use engpass_ledger::Arrivals;
 
-use super::fabric::SharedState;
-use super::tally::DropLocation;
+use super::flow_counters::DropLocation;
+use super::shared_state::SharedState;
 
 impl SharedState {
     /// Posts everything that has ended at or before `until`.

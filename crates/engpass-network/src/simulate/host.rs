@@ -11,10 +11,10 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
-use super::datagrams::{Datagram, Destination};
-use super::event::Event;
-use super::sending::{EgressPath, ReadyPacket};
-use super::tally::DropLocation;
+use super::event_queue::Event;
+use super::flow_counters::DropLocation;
+use super::packet_store::{Datagram, Destination};
+use super::ready_packet::{EgressPath, ReadyPacket};
 
 /// A process that sends datagrams.
 pub(super) struct UdpApplication {

@@ -3,54 +3,54 @@
 //! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Only hosts and arrivals of frames have events ([`event`]).
 //! Cells move in trains, and only when a result depends on them ([`fabric`], [`advance`]).
 
-mod adapt;
-mod advance;
-mod application;
-mod arena;
+mod adaptive_shaper;
 mod booking;
 mod build;
-mod datagrams;
-mod event;
-mod fabric;
+mod bypassed_line;
+mod cell_ports;
+mod drops;
+mod event_queue;
+mod flow_counters;
 mod frames;
+mod histogram;
 mod host;
-mod losses;
+pub mod injection;
 mod nic;
 mod outcome;
-pub mod outside;
-mod passed;
+mod packet_store;
 mod pull;
-mod sending;
-mod sketch;
+mod ready_packet;
+mod shared_state;
+mod slab;
 mod source;
 #[cfg(test)]
 mod spoiled;
 mod stored;
-mod tally;
 mod tap;
 mod tcp;
+mod tcp_application;
 mod timeline;
 mod trees;
 
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
-use adapt::AdaptiveShaper;
-use advance::Port;
+use adaptive_shaper::AdaptiveShaper;
+use cell_ports::Port;
 pub use engpass_ledger::{Accounts, LineUsageStats};
-use event::{Event, EventQueue};
-use fabric::SharedState;
+use event_queue::{Event, EventQueue};
 #[doc(hidden)]
 pub use frames::LookaheadRule;
 pub(crate) use frames::choices_are_known;
 use frames::{Frames, NextChange};
 use host::{Cpu, Socket, UdpApplication};
+use injection::InjectedSenders;
 use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
 };
-use outside::InjectedSenders;
 use pull::{Ring, Worklist};
+use shared_state::SharedState;
 use source::Source;
 pub use tap::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
@@ -119,7 +119,7 @@ pub struct Network {
     turns: Vec<u32>,
     /// Senders of injected packets, with the packets that wait at NICs.
     outsiders: InjectedSenders,
-    groups: outside::Groups,
+    groups: injection::Groups,
     /// Adaptive shapers.
     adapting: Vec<AdaptiveShaper>,
     /// By flow, the socket of a flow of datagrams from processes; ends with the last of them.

@@ -7,9 +7,9 @@ use engpass_ledger::SenderState;
 use engpass_model::wire::aal5;
 
 use super::Network;
-use super::event::Event;
-use super::fabric::Aal5Pdu;
-use super::sending::{EgressPath, ONWARD, ReadyPacket};
+use super::event_queue::Event;
+use super::ready_packet::{EgressPath, ONWARD, ReadyPacket};
+use super::shared_state::Aal5Pdu;
 use super::tap::Carrier;
 
 /// The buffer of one NIC, and the senders that wait for it. A NIC has the index of its line's port. If it sends frames, the port knows what is in the buffer.

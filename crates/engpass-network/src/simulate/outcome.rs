@@ -8,9 +8,9 @@ use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
+pub use super::flow_counters::Receptions;
+use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::frames::PortTally;
-pub use super::tally::Receptions;
-use super::tally::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.

@@ -4,7 +4,7 @@
 //! delay. A port therefore knows all arrivals up to `t` once every port before it has taken its own up to `t` less the lookahead.
 
 use super::Network;
-use super::advance::Port;
+use super::cell_ports::Port;
 
 /// Ports on common cycles. Every port of a ring waits for every other one.
 #[derive(Debug, PartialEq, Eq)]

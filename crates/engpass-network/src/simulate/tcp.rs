@@ -9,12 +9,12 @@ use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
-use super::application::{NEVER, TcpApplication};
-use super::datagrams::{Datagram, Destination, PacketStore};
-use super::event::{Event, EventQueue};
-use super::fabric::SharedState;
+use super::event_queue::{Event, EventQueue};
 use super::host::CpuTask;
-use super::sending::{BONDED, EgressPath, ONWARD, ReadyPacket};
+use super::packet_store::{Datagram, Destination, PacketStore};
+use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
+use super::shared_state::SharedState;
+use super::tcp_application::{NEVER, TcpApplication};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///

@@ -14,8 +14,8 @@ use engpass_ledger::DeliveryStatus;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
-use super::datagrams::{Datagram, Destination};
-use super::fabric::SharedState;
+use super::packet_store::{Datagram, Destination};
+use super::shared_state::SharedState;
 
 /// All multicast trees of a testbed, and the datagrams in flight in them.
 #[derive(Debug, Default)]

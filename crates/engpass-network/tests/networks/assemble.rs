@@ -1,10 +1,10 @@
 //! Assembles drawn numbers into a valid testbed.
 
 use engpass_model::circuit::Circuit;
-use engpass_model::complaint::RangeErrors;
 use engpass_model::discard::Discard;
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::{DirectedRates, LineRate, Link};
+use engpass_model::range_errors::RangeErrors;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::{Policing, PolicingAction};
 use engpass_model::source::{Cbr, Live, OnOff, Traffic, UdpStream};

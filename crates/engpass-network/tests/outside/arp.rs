@@ -1,6 +1,6 @@
 //! Address resolution with packet injection.
 
-use engpass_network::simulate::outside::Output;
+use engpass_network::simulate::injection::Output;
 
 use super::{all, outside, packet, way};
 

@@ -1,7 +1,7 @@
 //! Equal-cost paths and outages, with injected packets.
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::outside::{Errors, InjectedNetwork, Output, Packet, Transport};
+use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
 
 use super::{all, outside, packet, way};
 

@@ -1,6 +1,6 @@
 //! Groups: each line carries a packet to several hosts once.
 
-use engpass_network::simulate::outside::{InjectedNetwork, Output};
+use engpass_network::simulate::injection::{InjectedNetwork, Output};
 use proptest::prelude::*;
 
 use super::{TWO, all, outside, packet, way};
@@ -132,7 +132,7 @@ fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
 fn it_lives_as_long_for_each_as_its_way_allows() {
     let mut network = outside(&tree(FAST));
     let group = group(&mut network);
-    let short = engpass_network::simulate::outside::Packet { ttl: 1, ..packet(1400, 0) };
+    let short = engpass_network::simulate::injection::Packet { ttl: 1, ..packet(1400, 0) };
     network.inject_group(0, group, short, &[0, 1, 2, 3]);
     let told = all(&mut network, u64::MAX);
     let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();

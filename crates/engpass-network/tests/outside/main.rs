@@ -9,7 +9,7 @@ mod messages;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;
-use engpass_network::simulate::outside::{InjectedNetwork, Output, Packet};
+use engpass_network::simulate::injection::{InjectedNetwork, Output, Packet};
 
 pub(crate) const LAN: &str = r#"
     name = "three hosts and a switch"

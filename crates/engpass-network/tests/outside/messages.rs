@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::outside::{Error, Errors, InjectedNetwork, Output, Packet, Said};
+use engpass_network::simulate::injection::{Error, Errors, InjectedNetwork, Output, Packet, Said};
 use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Unit};
 
 use super::{ROUTERS, all, outside, packet, way};

@@ -10,10 +10,10 @@ use engpass_testbed::topology::LinkEnds;
 
 use super::Engine;
 use crate::accounts::{Accounts, Unit};
-use crate::books::{Carried, CarriedPacket, Cut};
 use crate::cell::LineId;
 use crate::idle_reasons::by_largest_remainders;
 use crate::ledger::{Datagram, Fate};
+use crate::line_usage::{Carried, CarriedPacket, Cut};
 use crate::wire::{cells, ethernet_header, ethernet_padding};
 
 impl Engine<'_> {

@@ -10,9 +10,9 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
 use crate::arp::{ArpPacket, Key, far_end, tree};
 use crate::cell::LineId;
+use crate::event_queue::{Event, Group};
 use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::Packet;

@@ -6,9 +6,9 @@ use engpass_testbed::topology::{BondPath, NodeId, NodeKind};
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group, Sender};
 use crate::bond::{bond_of, is_single};
 use crate::cell::LineId;
+use crate::event_queue::{Event, Group, Sender};
 use crate::packet::Out;
 use crate::resolve::kind;
 

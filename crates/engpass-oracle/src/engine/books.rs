@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use engpass_model::source::Traffic;
 
 use super::Engine;
-use crate::books::{Carried, CarriedPacket, Cut};
 use crate::cell::LineId;
 use crate::ledger::Fate;
+use crate::line_usage::{Carried, CarriedPacket, Cut};
 use crate::outcome::{Booked, Booking};
 use crate::tunnel::Contents;
 

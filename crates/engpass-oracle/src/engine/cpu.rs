@@ -3,8 +3,8 @@
 //! The state is in `../cpu.rs`.
 
 use super::Engine;
-use crate::agenda::{Event, Group};
 use crate::cpu::{Busy, Item};
+use crate::event_queue::{Event, Group};
 
 impl Engine<'_> {
     /// Gives the CPU an item that takes `cost` picoseconds.

@@ -4,9 +4,9 @@
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
 use crate::cell::LineId;
 use crate::entrance::Entrance;
+use crate::event_queue::{Event, Group};
 use crate::outcome::Place;
 use crate::queue::{self, Discipline, Dropped, Length};
 

@@ -6,7 +6,7 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::Sender;
+use crate::event_queue::Sender;
 use crate::packet::Out;
 use crate::resolve::kind;
 

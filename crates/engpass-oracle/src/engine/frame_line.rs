@@ -7,8 +7,8 @@ use engpass_testbed::topology::NodeKind;
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Flying, Group};
 use crate::cell::{LineId, after};
+use crate::event_queue::{Event, Flying, Group};
 use crate::frame_line::{FrameLine, Sending};
 use crate::outcome::Place;
 use crate::packet::Out;

@@ -3,8 +3,8 @@
 //! The state is in `../generator.rs`.
 
 use super::{Engine, Source};
-use crate::agenda::{Event, Group};
 use crate::cell::Cell;
+use crate::event_queue::{Event, Group};
 use crate::generator::Generator;
 use crate::ledger::Datagram;
 use crate::packet::{Packet, way_index};

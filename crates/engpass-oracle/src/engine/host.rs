@@ -7,9 +7,9 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::{Engine, Source};
-use crate::agenda::{Event, Group, Position, Sender};
 use crate::cost::Costs;
 use crate::cpu::Item;
+use crate::event_queue::{Event, Group, Position, Sender};
 use crate::fragments::fragments;
 use crate::host::Process;
 use crate::ledger::Datagram;

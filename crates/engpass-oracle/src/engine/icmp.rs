@@ -9,9 +9,9 @@ use engpass_testbed::topology::NodeId;
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group, Sender};
 use crate::cell::LineId;
 use crate::engine::forwarding::FIRST_ADDRESS;
+use crate::event_queue::{Event, Group, Sender};
 use crate::icmp::{Message, Messages};
 use crate::ledger::Datagram;
 use crate::outcome::Place;

@@ -4,8 +4,8 @@
 
 use super::Engine;
 use crate::accounts::Unit;
-use crate::agenda::Sender;
 use crate::cell::LineId;
+use crate::event_queue::Sender;
 use crate::idle_reasons::{IdleReason, LastPacket, Reasons, User, apportion, difference};
 use crate::packet::Out;
 use crate::sender_state::SenderState;

@@ -6,8 +6,8 @@ use engpass_model::wire::Framing;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::{Engine, Source};
-use crate::agenda::{Event, Group, Sender};
 use crate::cell::{Cell, LineId, after};
+use crate::event_queue::{Event, Group, Sender};
 use crate::nic::{Nic, parts};
 use crate::packet::{Out, Packet};
 use crate::wire::cells;

@@ -8,8 +8,8 @@ use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
 
 use super::Engine;
-use crate::agenda::{Event, Group};
 use crate::cell::LineId;
+use crate::event_queue::{Event, Group};
 use crate::outages::changes;
 use crate::outcome::{OutageSeen, Place};
 

@@ -12,8 +12,8 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::NodeKind;
 
 use super::Engine;
-use crate::agenda::Sender;
 use crate::cell::LineId;
+use crate::event_queue::Sender;
 use crate::icmp::Messages;
 use crate::packet::{Out, way_index};
 use crate::possible::{LONGEST_ACKNOWLEDGMENT, Place, Possible, Stream};

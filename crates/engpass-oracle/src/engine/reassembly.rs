@@ -6,8 +6,8 @@ use engpass_testbed::topology::NodeKind;
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
 use crate::cell::Cell;
+use crate::event_queue::{Event, Group};
 use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::Packet;

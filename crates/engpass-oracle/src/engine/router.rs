@@ -6,8 +6,8 @@ use engpass_testbed::topology::NodeId;
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
 use crate::cell::LineId;
+use crate::event_queue::{Event, Group};
 use crate::fragments::fragments;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};

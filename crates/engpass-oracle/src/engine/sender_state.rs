@@ -8,8 +8,8 @@ use engpass_model::tcp::LimitedBy;
 use engpass_model::time::Time;
 
 use super::{Engine, Source};
-use crate::agenda::Sender;
 use crate::cpu::Item;
+use crate::event_queue::Sender;
 use crate::packet::way_index;
 use crate::sender_state::{History, SenderState};
 

@@ -10,10 +10,10 @@ use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::unit::Share;
 
 use super::Engine;
-use crate::agenda::{Event, Group, Sender};
 use crate::cell::after;
 use crate::cost::{Costs, ps};
 use crate::cpu::Item;
+use crate::event_queue::{Event, Group, Sender};
 use crate::ledger::Datagram;
 use crate::outcome::TcpSeen;
 use crate::packet::Packet;

@@ -7,7 +7,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Engine;
 use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
+use crate::event_queue::{Event, Group};
 use crate::ledger::Fate;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};

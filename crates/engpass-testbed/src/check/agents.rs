@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::complaint::RangeErrors;
+use engpass_model::range_errors::RangeErrors;
 use engpass_model::source::Traffic;
-use engpass_model::source::agents::{LONGEST, MOST_FLOWS, MOST_NAME, SEGMENT};
+use engpass_model::source::agent_limits::{LONGEST, MOST_FLOWS, MOST_NAME, SEGMENT};
 use engpass_model::unit::Duration;
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::ReportedValues;
 use crate::findings::Findings;
+use crate::reported::ReportedValues;
 use crate::testbed::Testbed;
 use crate::tree::{Node, shortened};
 

@@ -1,14 +1,14 @@
 //! Checks the targets of events, and which of their keys must or must not appear together.
 
-use engpass_model::complaint::LONGEST;
 use engpass_model::event::Event;
+use engpass_model::range_errors::LONGEST;
 use engpass_model::unit::Duration;
 
 use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
-use crate::faulty::ReportedValues;
 use crate::read::Draft;
+use crate::reported::ReportedValues;
 use crate::tree::{Node, Value, shortened};
 
 /// A target as written in the file: a link, and the node of the interface if only one end changes.

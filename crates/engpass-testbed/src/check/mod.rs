@@ -13,10 +13,10 @@ mod references;
 mod tunnels;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::faulty::ReportedValues;
 use crate::findings::Findings;
-use crate::origin::Origin;
+use crate::provenance::Origin;
 use crate::read::Draft;
+use crate::reported::ReportedValues;
 use crate::tree::Node;
 
 /// Checks a draft. `begin` is the number of findings before it was read.

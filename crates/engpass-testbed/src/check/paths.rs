@@ -1,7 +1,7 @@
 //! Checks the data paths of hosts and traffic: that the path exists in this direction, and that the host has a memory or an I/O bus to limit it.
 
-use engpass_model::complaint::RangeErrors;
 use engpass_model::host::{Host, Memory, Side};
+use engpass_model::range_errors::RangeErrors;
 use engpass_model::unit::ByteRate;
 
 use super::Checker;

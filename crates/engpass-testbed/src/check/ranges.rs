@@ -3,8 +3,8 @@
 //! Checks that need only the component itself are in its own file ([`RangeErrors`]).
 
 use engpass_model::circuit::Circuit;
-use engpass_model::complaint::{FASTEST, LONGEST, RangeErrors};
 use engpass_model::link::{LineRate, Link};
+use engpass_model::range_errors::{FASTEST, LONGEST, RangeErrors};
 use engpass_model::source::Traffic;
 use engpass_model::unit::{Duration, Rate, Share};
 use engpass_model::wire::Medium;
@@ -15,9 +15,9 @@ use indexmap::IndexMap;
 
 use super::{Checker, costs, events, paths};
 use crate::diagnostic::Diagnostic;
-use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::read::Draft;
+use crate::reported::ReportedValues;
 use crate::testbed::Run;
 use crate::tree::Node;
 

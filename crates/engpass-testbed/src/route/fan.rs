@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ways::RoutingGraph;
+use super::routing::RoutingGraph;
 use crate::topology::{Fan, NodeId, PathSegment};
 
 /// The nodes that packets between two nodes may reach, and for each the path segments that begin a shortest path from there.

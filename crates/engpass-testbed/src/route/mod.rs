@@ -4,21 +4,21 @@
 //! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`Reach`]),
 //! and the path over a given circuit ([`RoutingGraph::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
 
-mod between;
 mod choice;
 mod fan;
 mod graph;
 mod heads;
+mod host_paths;
 mod lanes;
 mod over;
 mod paths;
+mod routing;
 mod towards;
-mod ways;
 
-pub use between::{Gateway, NextHop};
 pub use choice::{Choice, choice, macs};
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::{heads, icmp_heads, tunnel_heads};
+pub use host_paths::{Gateway, NextHop};
 pub use lanes::{Lane, Move, Onward, Spread, Stop, lanes};
-pub(crate) use ways::{Passage, RoutingGraph};
+pub(crate) use routing::{Passage, RoutingGraph};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::ways::{RoutingGraph, Step};
+use super::routing::{RoutingGraph, Step};
 use crate::topology::{NodeId, PathSegment};
 
 /// The beginning of a path. The order of the fields makes beginnings compare as paths do.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::ways::{RoutingGraph, Step};
+use super::routing::{RoutingGraph, Step};
 use crate::topology::NodeId;
 
 /// The shortest paths to one node from all others.

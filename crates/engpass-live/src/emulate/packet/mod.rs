@@ -4,8 +4,8 @@
 //! [`Packet::write`] builds the headers for any run of its segments. The payload is not copied.
 
 mod checksum;
-mod cut;
-mod join;
+mod gro;
+mod gso;
 pub(crate) mod offload;
 #[cfg(test)]
 mod tests;
@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use engpass_model::wire::icmp::Errors;
-use engpass_network::simulate::outside::Transport;
+use engpass_network::simulate::injection::Transport;
 
-pub(crate) use cut::{Change, HEAD, forward, set_identification};
+pub(crate) use gso::{Change, HEAD, forward, set_identification};
 use offload::{Kind, Offload};
 
 /// Why a packet is discarded.

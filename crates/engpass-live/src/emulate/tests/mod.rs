@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use super::directory::AddressTable;
+use super::address_table::AddressTable;
 use super::driver::{Driver, Host};
-use super::late::Lateness;
+use super::lateness::Lateness;
 use super::log::Log;
 use super::network::Network;
 use super::packet::offload::{Kind, Offload};

@@ -5,9 +5,9 @@ use std::io::{self, IoSlice};
 
 use serde_json::Value;
 
+use super::super::host_io::HostIo;
 use super::super::network::{DeliveryStatus, Input, Network, Output, Way};
 use super::super::packet::offload::Offload;
-use super::super::world::HostIo;
 
 /// A packet that was written to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

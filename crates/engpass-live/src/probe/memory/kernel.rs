@@ -6,7 +6,7 @@
     reason = "vector instructions, non-temporal stores and `rep movsb` are not in safe Rust"
 )]
 
-mod plain;
+mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -134,7 +134,7 @@ pub fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
         #[cfg(not(target_arch = "x86_64"))]
         _ => {
             let _ = width;
-            plain::work(kernel, from, to)
+            portable::work(kernel, from, to)
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use kernel::{BLOCK, Kernel, Width, work};
 
-use super::statistic::Spread;
+use super::sample_stats::Spread;
 use super::sys;
 
 /// Result for one operation, array size and number of threads; each thread has its own arrays.

@@ -13,7 +13,7 @@ pub use dctcp::Dctcp;
 pub use reno::Reno;
 
 use super::parameters::TcpParameters;
-use crate::family::family;
+use crate::component_family::family;
 use crate::time::Time;
 
 family! {

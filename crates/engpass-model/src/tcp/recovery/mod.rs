@@ -8,12 +8,12 @@ mod new_reno;
 pub(super) mod rack;
 mod reno;
 mod sack;
-mod watch;
+mod send_order;
 
+use super::ack_sample::AckSample;
 use super::first_needed;
 use super::parameters::{RecoveryKind, TcpParameters};
-use super::progress::AckSample;
-use super::reduction::Reduction;
+use super::prr::Reduction;
 use super::scoreboard::Scoreboard;
 use crate::time::Time;
 use rack::{Rack, RttClock};

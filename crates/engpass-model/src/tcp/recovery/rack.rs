@@ -1,9 +1,9 @@
 //! RACK: a segment is lost if another one that was sent sufficiently later has been delivered (RFC 8985 section 6).
 
-use super::watch::SendOrder;
+use super::send_order::SendOrder;
 use super::{AckView, Phase, RackView, Recovery, Verdict};
+use crate::tcp::ack_sample::{AckedRun, NewestDelivered};
 use crate::tcp::parameters::TcpParameters;
-use crate::tcp::progress::{AckedRun, NewestDelivered};
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::timers::TIMER_SLACK;
 use crate::time::Time;

@@ -78,7 +78,7 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::progress::RateSnapshot;
+    use crate::tcp::ack_sample::RateSnapshot;
     use crate::tcp::scoreboard::Record;
     use crate::time::Time;
     use proptest::prelude::*;

@@ -9,10 +9,10 @@ use engpass_model::wire::icmp;
 use engpass_testbed::topology::FlowPath;
 
 use super::Builder;
-use crate::simulate::fabric::Vc;
 use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::UdpApplication;
-use crate::simulate::outside::Sender;
+use crate::simulate::injection::Sender;
+use crate::simulate::shared_state::Vc;
 use crate::simulate::tcp::Endpoint;
 
 /// Path and sender of the packets of a flow direction.

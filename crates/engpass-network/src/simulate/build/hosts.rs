@@ -8,11 +8,11 @@ use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
-use crate::simulate::application::{Delays, NEVER, TcpApplication};
+use crate::simulate::flow_counters::FlowCounters;
 use crate::simulate::host::{Socket, UdpApplication};
-use crate::simulate::sending::{BONDED, EgressPath};
-use crate::simulate::tally::FlowCounters;
+use crate::simulate::ready_packet::{BONDED, EgressPath};
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
+use crate::simulate::tcp_application::{Delays, NEVER, TcpApplication};
 
 impl Builder<'_> {
     /// Returns the process that sends the datagrams of a flow; `None` if it sends none.

@@ -7,9 +7,9 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 
 use super::{Builder, Source};
-use crate::simulate::advance::Queue;
-use crate::simulate::fabric::{MIXED, NextHop};
+use crate::simulate::cell_ports::Queue;
 use crate::simulate::pull::find_rings;
+use crate::simulate::shared_state::{MIXED, NextHop};
 
 impl Builder<'_> {
     /// Returns the flows whose cells use a circuit direction; a TCP flow uses both.

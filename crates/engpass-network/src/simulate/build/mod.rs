@@ -25,20 +25,20 @@ use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Line, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
-use crate::simulate::adapt::AdaptiveShaper;
-use crate::simulate::advance::{Port, Queue};
-use crate::simulate::arena::Slab;
-use crate::simulate::datagrams::PacketStore;
-use crate::simulate::event::{Event, EventQueue};
-use crate::simulate::fabric::{NextHop, SharedState, Vc};
+use crate::simulate::adaptive_shaper::AdaptiveShaper;
+use crate::simulate::cell_ports::{Port, Queue};
+use crate::simulate::event_queue::{Event, EventQueue};
+use crate::simulate::flow_counters::{FlowCounters, VcCounters};
 use crate::simulate::frames::{Asking, Frames, LookaheadRule, NextChange};
 use crate::simulate::host::{Cpu, Socket, UdpApplication};
+use crate::simulate::injection::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::nic::Nic;
-use crate::simulate::outside::{DeliveryReports, InjectedSenders, Sender};
+use crate::simulate::packet_store::PacketStore;
 use crate::simulate::pull::{Ring, Worklist};
-use crate::simulate::sending::{EgressPath, ONWARD};
+use crate::simulate::ready_packet::{EgressPath, ONWARD};
+use crate::simulate::shared_state::{NextHop, SharedState, Vc};
+use crate::simulate::slab::Slab;
 use crate::simulate::source::Source;
-use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
@@ -518,7 +518,7 @@ impl Builder<'_> {
             costs: self.costs,
             inputs: Vec::new(),
             outsiders: InjectedSenders::new(senders, self.topology.links.len() * 2),
-            groups: crate::simulate::outside::Groups::default(),
+            groups: crate::simulate::injection::Groups::default(),
             sockets,
             sources: self.sources,
             adapting: self.adapting,

@@ -17,9 +17,9 @@ use engpass_testbed::{Testbed, Topology};
 use super::marks::HOLD;
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, Destination};
-use crate::simulate::event::Event;
-use crate::simulate::tally::DropLocation;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::tap::Arp as Seen;
 
 /// The router interfaces that resolve addresses, their neighbours, and the ARP packets in the network.

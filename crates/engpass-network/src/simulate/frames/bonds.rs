@@ -10,8 +10,8 @@ use engpass_testbed::topology::{BondPath, NodeId};
 use super::choices::{ASK, Choices};
 use super::{Frames, Step};
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::sending::{EgressPath, ReadyPacket};
+use crate::simulate::event_queue::Event;
+use crate::simulate::ready_packet::{EgressPath, ReadyPacket};
 
 /// A bond and the state of its members.
 pub(in crate::simulate) struct Bonded {

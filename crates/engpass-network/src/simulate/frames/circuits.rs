@@ -14,10 +14,10 @@ use super::marks::ENTRY;
 use super::outage::apart;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::fabric::{Aal5Pdu, NicDeparture};
-use crate::simulate::sending::ReadyPacket;
-use crate::simulate::tally::DropLocation;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+use crate::simulate::ready_packet::ReadyPacket;
+use crate::simulate::shared_state::{Aal5Pdu, NicDeparture};
 use crate::simulate::tap::Carrier;
 
 /// Entry of a circuit direction.

@@ -9,9 +9,9 @@ use engpass_model::queue::{self, Cause, Ecn};
 use super::port::{AdmitResult, Departure, FastPathResult};
 use super::{Frames, Lookahead, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::fabric::SharedState;
-use crate::simulate::sending::ReadyPacket;
+use crate::simulate::event_queue::Event;
+use crate::simulate::ready_packet::ReadyPacket;
+use crate::simulate::shared_state::SharedState;
 use crate::simulate::tap::Carrier;
 
 impl Network {

@@ -15,9 +15,9 @@ use engpass_testbed::topology::NodeId;
 
 use super::{ForwardingEngine, Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, Destination};
-use crate::simulate::event::Event;
-use crate::simulate::tally::DropLocation;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::tap::{Head, Quoted};
 
 /// ICMP messages of routers, and the routes that they take.

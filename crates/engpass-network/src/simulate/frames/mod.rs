@@ -4,34 +4,34 @@
 //! feed. A line that is the only feeder of a port hands each packet on as soon as it knows the departure, together with the instant of arrival (lookahead). A
 //! line has at most one pending event, however many packets are on it.
 
-mod act;
 mod arp;
-mod arrive;
+mod arrival;
 mod bonds;
 mod branches;
 mod build;
 mod choices;
 mod circuits;
-mod clock;
-mod cut;
-mod exit;
+mod drops;
+mod egress;
+mod fast_path;
+mod fragmentation;
 mod hop;
 mod icmp;
+mod impairments;
 mod lengths;
-mod lost;
-mod lottery;
+mod line_clock;
 mod marks;
 mod outage;
 mod packet;
-mod plain;
+mod packet_trains;
 mod port;
+mod routes;
 mod rules;
 mod runs;
-mod sent;
+mod tcp_fast_path;
 mod told;
-mod trains;
+mod transmit_ring;
 mod tunnels;
-mod ways;
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ use engpass_model::unit::QueueLimit;
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
-use super::fabric::SharedState;
-use super::sending::ReadyPacket;
+use super::ready_packet::ReadyPacket;
+use super::shared_state::SharedState;
 use arp::Resolution;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
@@ -54,11 +54,11 @@ use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::NextChange;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
+pub(super) use routes::WayLine;
+pub(crate) use routes::choices_are_known;
 pub use rules::LookaheadRule;
 pub(super) use told::PortTally;
 use tunnels::Tunnels;
-pub(super) use ways::WayLine;
-pub(crate) use ways::choices_are_known;
 
 /// State of all frame links: ports, the step table that packets walk, routers and the policies that choose paths.
 #[derive(Default)]

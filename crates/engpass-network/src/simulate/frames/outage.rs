@@ -16,10 +16,10 @@ use super::Frames;
 use super::arp::FORGET;
 use super::choices::Choices;
 use super::port::AdmitResult;
-use super::sent::TransmitRing;
+use super::transmit_ring::TransmitRing;
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::tally::DropLocation;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
 
 /// Outages of a line, as far as frames on it still need them.
 #[derive(Debug, Default)]

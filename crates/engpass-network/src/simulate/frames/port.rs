@@ -12,11 +12,11 @@ use engpass_testbed::topology::LinkEnds;
 
 mod service;
 
-use super::clock::LineClock;
-use super::lottery::{InFlightFrame, LinkImpairments};
+use super::impairments::{InFlightFrame, LinkImpairments};
+use super::line_clock::LineClock;
 use super::outage::Served;
-use super::sent::{TOLD, TransmitRing};
 use super::told::PortTally;
+use super::transmit_ring::{TOLD, TransmitRing};
 use service::ScheduledQueue;
 
 /// An output port with its queue, its transmitter and the packets on its line.

@@ -17,8 +17,8 @@ use engpass_testbed::{Topology, tunnel_heads};
 use super::marks::WRAP;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::tally::DropLocation;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
 
 /// Maximum number of tunnels that a packet is in at a time.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;

@@ -3,8 +3,8 @@
 //! Part of the [`Trace`], and only present during a capture. Ports work ahead of virtual time, each by a different amount. Therefore records are kept until no
 //! earlier one can follow, and handed on in order of time.
 
-mod kept;
-mod seen;
+mod buffers;
+mod record;
 mod tunnels;
 
 use engpass_cells::{CellTrain, Generator, generator_of};
@@ -12,13 +12,13 @@ use engpass_model::queue::Ecn;
 use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
-use super::advance::Queue;
-use super::sending::ReadyPacket;
+use super::cell_ports::Queue;
+use super::ready_packet::ReadyPacket;
 use super::timeline::Trace;
 use super::{Network, RunControl, SWEEP, SimError, SimOutcome};
-pub(super) use kept::{Carrier, Quoted, TapBuffers};
-use kept::{FlowInfo, Marks, Record};
-pub use seen::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit};
+pub(super) use buffers::{Carrier, Quoted, TapBuffers};
+use buffers::{FlowInfo, Marks, Record};
+pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
 /// Simulates one run, and captures what leaves these transmitters (`2 * link + end`).

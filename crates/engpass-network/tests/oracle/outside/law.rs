@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::outside::{Errors, InjectedNetwork, Output, Packet, Transport};
+use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use engpass_model::host::{Cost, ps};
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
-use engpass_network::simulate::outside::{InjectedNetwork, Output, Packet};
+use engpass_network::simulate::injection::{InjectedNetwork, Output, Packet};
 use engpass_network::simulate::{Direction, Network, SimOutcome, simulate};
 use engpass_testbed::{Source, Testbed, Topology, heads, load};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::arch::asm;
 
-use super::{Kernel, Width, plain};
+use super::{Kernel, Width, portable};
 
 /// Runs the kernel once.
 pub(super) fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
@@ -17,7 +17,7 @@ pub(super) fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> 
             }
             (Kernel::WriteNonTemporal, Width::Plain) => words_past_caches(None, target, length),
             (Kernel::CopyNonTemporal, Width::Plain) => words_past_caches(Some(start), target, length),
-            (_, Width::Plain) => plain::work(kernel, from, to),
+            (_, Width::Plain) => portable::work(kernel, from, to),
             (Kernel::Read, Width::Avx512) => avx512::read(start, length),
             (Kernel::Read, Width::Avx2) => avx2::read(start, length),
             (Kernel::Write, Width::Avx512) => avx512::write(target, length),

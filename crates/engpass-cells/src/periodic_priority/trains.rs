@@ -1,0 +1,284 @@
+//! Trains of class 1 at a port where their individual instants are not needed: takes as many cells at once as are certain.
+
+use engpass_model::time::{Pace, Stepper};
+
+use super::super::strict_priority::Waiting;
+use super::super::{CellDropCause, CellSink, CellTrain, Channel};
+use super::{LoopState, PeriodicPriority};
+
+/// Cells of a record that are being taken, and how many have joined or were lost so far.
+pub(super) struct Train {
+    front: CellTrain,
+    /// Number of cells to take, and arrival of the last one.
+    count: u64,
+    end: u64,
+    /// Number of the next cell, and its arrival.
+    pub(super) next: u64,
+    pub(super) at: u64,
+    /// Stepper at the next cell.
+    walk: Stepper,
+    /// Number of cells that have joined.
+    pub(super) joined: u64,
+    lost: u64,
+    lost_at: u64,
+    last_joined: bool,
+}
+
+/// Number of cells from which on losses are computed rather than decided cell by cell.
+const LONG: u64 = 16;
+
+/// How closely the cells of a train follow each other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spacing {
+    /// At most a slot apart.
+    Line,
+    /// More than a slot apart: the spacing in picoseconds, rounded up.
+    Wide(u64),
+    /// More than a slot apart, but by less than the rounding to picoseconds can tell.
+    Close,
+}
+
+impl Train {
+    fn new(channel: &Channel, limit: u64) -> Self {
+        let front = channel.front();
+        let mut walk = Stepper::new(front.pace);
+        walk.seek(front.n);
+        let count = channel.front_until(limit);
+        Self {
+            front,
+            count,
+            end: front.nth(count - 1),
+            next: 0,
+            at: channel.head(),
+            walk,
+            joined: 0,
+            lost: 0,
+            lost_at: 0,
+            last_joined: false,
+        }
+    }
+
+    /// Returns the number of cells that are still to come.
+    #[inline]
+    pub(super) fn left(&self) -> u64 {
+        self.count - self.next
+    }
+
+    /// Returns the time from cell to cell.
+    pub(super) fn pace(&self) -> Pace {
+        self.front.pace
+    }
+
+    /// Lets the next cell join and moves to the one behind it.
+    #[inline]
+    pub(super) fn join(&mut self) {
+        self.joined += 1;
+        self.next += 1;
+        self.walk.step();
+        self.at = self.front.base + self.walk.after();
+    }
+
+    /// Notes that the last taken cell has joined.
+    pub(super) fn ended_with_a_cell(&mut self) {
+        self.last_joined = true;
+    }
+
+    pub(super) fn join_many(&mut self, many: u64) {
+        self.joined += many;
+        self.next += many;
+        self.last_joined = true;
+        if many == 1 {
+            self.walk.step();
+        } else if self.left() > 0 {
+            self.walk.seek(self.front.n + self.next);
+        }
+        self.at = self.front.base + self.walk.after();
+    }
+
+    fn lose(&mut self) {
+        if self.lost == 0 {
+            self.lost_at = self.at;
+        }
+        self.lost += 1;
+        self.next += 1;
+        self.last_joined = false;
+        self.walk.step();
+        self.at = self.front.base + self.walk.after();
+    }
+
+    /// Ends the train: `lost` of the remaining cells are lost, the next one among them, and the last one unless `last_joined` is set.
+    fn end_with(&mut self, lost: u64, last_joined: bool) {
+        if self.lost == 0 {
+            self.lost_at = self.at;
+        }
+        self.lost += lost;
+        self.joined += self.left() - lost;
+        self.next = self.count;
+        self.last_joined = last_joined;
+    }
+
+    /// Returns the arrival of cell number `index`, from 0, of the remaining cells.
+    fn arrival(&self, index: u64) -> u64 {
+        self.front.base + self.front.pace.after(self.front.n + self.next + index)
+    }
+
+    /// Returns the arrival of the last cell that joined.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrival_of(0)
+    }
+
+    /// Returns the arrival of cell number `index`. Number 0 is the last cell that joined.
+    pub(super) fn arrival_of(&self, index: u64) -> u64 {
+        self.front.base + self.front.pace.after(self.front.n + self.next + index - 1)
+    }
+
+    /// Returns whether the last cell to take ends its PDU.
+    fn ends(&self) -> bool {
+        !self.front.are_generated() && u64::from(self.front.cell) + self.count == u64::from(self.front.of)
+    }
+
+    /// Returns a record of `count` cells of the train. It is only exact about whether the last cell of the PDU is among them.
+    fn some(&self, count: u64, with_last: bool) -> CellTrain {
+        let (of, first) = (u64::from(self.front.of), u64::from(self.front.cell));
+        let cell = match self.front.are_generated() {
+            true => 0,
+            false if with_last && self.ends() => of - count,
+            false => first.min(of - count - 1),
+        };
+        CellTrain { cell: cell as u32, count, ..self.front }
+    }
+}
+
+impl<O: CellSink> PeriodicPriority<'_, O> {
+    /// Takes cells of the current run at a queue that drops cells only when it is full.
+    pub(super) fn merge(&mut self, channel: &mut Channel, limit: u64) {
+        let mut train = Train::new(channel, limit);
+        let spacing = self.spacing(&train);
+        let mut hot = self.hot();
+        let from = hot.joined;
+        while train.left() > 0 {
+            self.serve(&mut hot, train.at);
+            let waiting = hot.joined - hot.taken;
+            let being_sent = u64::from(self.queue.serving == 1 && self.queue.last_end > train.at);
+            let places = self.queue.capacity.saturating_sub(waiting + being_sent);
+            if places == 0 {
+                if !self.fill(spacing, &mut hot, &mut train) {
+                    train.lose();
+                }
+                continue;
+            }
+            if waiting == 0 {
+                self.queue.decide_at = self.queue.last_end.max(train.at);
+                if matches!(spacing, Spacing::Wide(_)) && self.queue.capacity > 1 {
+                    // The queue has no cells other than those that join here.
+                    self.take_spaced(&mut hot, &mut train);
+                    continue;
+                }
+            }
+            let many = places.min(train.left()).min(self.surely_in_time(spacing, waiting, &train));
+            train.join_many(many);
+            hot.joined += many;
+        }
+        channel.take_many(train.count);
+        if train.lost > 0 {
+            let lost = train.some(train.lost, !train.last_joined);
+            self.out.lost(&lost, train.lost_at, CellDropCause::Full);
+        }
+        if train.joined > 0 {
+            let cells = train.some(train.joined, train.last_joined);
+            self.close(Waiting { cells, from }, &mut hot);
+        }
+        self.keep(hot);
+        if train.last_joined && train.ends() {
+            self.out.waiting(train.front.frame, 1, hot.joined);
+        }
+    }
+
+    /// Takes all remaining cells of a train whose next cell finds the queue full, if its cells arrive at least as fast as others leave. Returns whether it
+    /// did.
+    ///
+    /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures. Departures keep
+    /// pace with arrivals. Therefore the maximum is found among the last cells.
+    fn fill(&mut self, spacing: Spacing, hot: &mut LoopState, train: &mut Train) -> bool {
+        let left = train.left();
+        let waiting = hot.joined - hot.taken;
+        let Some(share) = self.sure_share(spacing, waiting, train) else { return false };
+        let queue = &*self.queue;
+        if left < LONG || queue.last_end != queue.decide_at {
+            return false;
+        }
+        let slots = self.slots();
+        let being_sent = u64::from(queue.serving == 1 && queue.last_end > train.at);
+        let gone = |index: u64| {
+            let ended = queue.slot.units_within(train.arrival(index) - queue.base);
+            match ended.checked_sub(queue.n) {
+                None => 0,
+                Some(0) => being_sent,
+                Some(ended) => being_sent + ended - slots.highs(ended),
+            }
+        };
+        let pace = train.front.pace.at_least();
+        let last = left - 1;
+        let lost_by = |index: u64| (index + 1).saturating_sub(gone(index));
+        let mut before = 1;
+        for back in 1..=last {
+            if back * (share - share.min(pace)) > 6 * share {
+                break;
+            }
+            before = before.max(lost_by(last - back));
+        }
+        let lost = before.max(lost_by(last));
+        let joined = left - lost;
+        train.end_with(lost, lost == before);
+        hot.joined += joined;
+        true
+    }
+
+    /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of them.
+    fn sure_share(&self, spacing: Spacing, waiting: u64, train: &Train) -> Option<u64> {
+        let share = self.share_until(train);
+        let pace = match spacing {
+            Spacing::Wide(pace) => pace,
+            Spacing::Line | Spacing::Close => self.queue.slot_up + 1,
+        };
+        (waiting > 3 && pace < share).then_some(share)
+    }
+
+    fn spacing(&self, train: &Train) -> Spacing {
+        let pace = train.front.pace;
+        if self.queue.slot.is_at_least(pace) {
+            Spacing::Line
+        } else if pace.at_least() > self.queue.slot_up {
+            Spacing::Wide(pace.at_least() + 1)
+        } else {
+            Spacing::Close
+        }
+    }
+
+    /// Returns how many of the next cells of a train, with `waiting` cells ahead of them, can join at once: the line takes none of them before it has
+    /// arrived.
+    fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
+        let pace = match spacing {
+            // They arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.
+            Spacing::Line if waiting > 0 || self.queue.last_end != train.at => return u64::MAX,
+            Spacing::Line => return 1,
+            Spacing::Wide(pace) => pace,
+            Spacing::Close => self.queue.slot_up + 1,
+        };
+        // While cells of class 1 wait, cell number x of them, from 0, is taken no earlier than (x - 3) times this after the next choice. The generator has
+        // had its part of the slots before, except for cells on the way at both ends.
+        let Some(ahead) = waiting.checked_sub(3) else { return 1 };
+        let share = self.share_until(train);
+        match pace.checked_sub(share) {
+            None | Some(0) => u64::MAX,
+            Some(falls_behind) => ahead.saturating_mul(share) / falls_behind + 1,
+        }
+    }
+
+    /// Returns a lower bound of the time that class 1 needs for a cell while cells wait, up to the end of a train.
+    fn share_until(&self, train: &Train) -> u64 {
+        let high = &self.high;
+        let runs = high.head <= train.at + high.cells.pace.at_least() && high.cells.last >= train.end;
+        if runs { self.rest.share } else { self.queue.slot_up - 1 }
+    }
+}

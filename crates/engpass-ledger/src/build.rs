@@ -1,0 +1,308 @@
+//! Builds the empty ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_cells::Window;
+use engpass_model::source::Traffic;
+use engpass_model::time::Pace;
+use engpass_model::wire::Framing;
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
+use engpass_model::wire::layers::{Change, Layer, Wire};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::LinkEnds;
+
+use super::sender_states::{SenderState, SenderStates};
+use super::{
+    DataUsage, DatagramClass, Datagrams, Edge, Entry, HeldBack, Ledger, Line, LineSenders, LineUsage, Load,
+    NO_SENDER, NO_STAMP, Parted, Run, SenderSnapshots, booked,
+};
+
+/// The data of a network from which its ledger is built.
+pub struct LedgerInputs<'a> {
+    /// The network's graph.
+    pub topology: &'a Topology,
+    /// The measurement window.
+    pub window: Window,
+    /// Number of processes, the first senders.
+    pub processes: usize,
+    /// Number of endpoints. The first one of each pair writes data and is a sender.
+    pub endpoints: usize,
+    /// Number of sources of injected packets.
+    pub outside: usize,
+    /// Number of flow directions that belong to flows: the first ones.
+    pub flows: usize,
+    /// Largest number of lines that a flow direction crosses.
+    pub stride: usize,
+    /// The flow directions of each multicast tree.
+    pub trees: Vec<Vec<usize>>,
+    /// By line: nodes could choose it for data of some flow.
+    pub spared: &'a [bool],
+    /// Lines of each trail, for flows with several paths.
+    pub trails: &'a [Box<[u16]>],
+}
+
+/// A flow direction.
+pub struct FlowDirection<'a> {
+    /// Index of the traffic.
+    pub flow: usize,
+    /// The packets flow against the data.
+    pub against: bool,
+    /// Traffic whose data it carries; `None` for acknowledgments and messages.
+    pub traffic: Option<&'a Traffic>,
+    /// The process or endpoint that sends its data.
+    pub sender: Option<usize>,
+    /// Its packets are rare. It is therefore no user of its lines (docs/ledger.md).
+    pub rare: bool,
+    /// The MTU to which the sender fragments its packets.
+    pub mtu: u64,
+    /// The lines that it crosses, in the order of its hops.
+    pub lines: Vec<FlowDirectionLine>,
+}
+
+/// A line that a flow direction crosses.
+pub struct FlowDirectionLine {
+    /// Number of its output port.
+    pub number: usize,
+    /// Format of packets on it.
+    pub wire: Wire,
+    /// Changes to packets on the way to it.
+    pub changes: Vec<Change>,
+    /// Why the line is idle while the sender is sending.
+    pub held_back: HeldBack,
+}
+
+impl Ledger {
+    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Pairs follow: the two directions of
+    /// a TCP connection, or for other traffic one that is used and perhaps one that is not.
+    pub fn open<'l>(
+        opening: LedgerInputs<'_>,
+        lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
+    ) -> Self {
+        let LedgerInputs { topology, window, processes, endpoints, flows, stride, .. } = opening;
+        let senders = processes + endpoints / 2 + opening.outside;
+        let mut ledger = Self {
+            on: true,
+            window,
+            lines: Vec::new(),
+            books: Vec::new(),
+            entries: Vec::new(),
+            first: Vec::new(),
+            flows: flows as u32,
+            stride,
+            carried: Vec::new(),
+            runs: Vec::new(),
+            alike: Vec::new(),
+            earlier: Vec::new(),
+            processes,
+            endpoints,
+            senders: (0..senders)
+                .map(
+                    |place| {
+                        if place < processes { SenderStates::of_process() } else { SenderStates::default() }
+                    },
+                )
+                .collect(),
+            before: vec![[0; SenderState::COUNT]; if window.from.is_some() { senders } else { 0 }],
+            stamps: Vec::new(),
+            packet_stamps: SenderSnapshots::default(),
+            cells_since: Vec::new(),
+            first_on_line: Vec::new(),
+            parted: Parted::default(),
+            down: BTreeMap::new(),
+            later: None,
+        };
+        ledger.lines.reserve_exact(topology.links.len() * 2);
+        for port in 0..topology.links.len() * 2 {
+            ledger.lines.push(Line::new(&topology.links[port / 2], port % 2, window));
+        }
+        ledger.first.reserve_exact(flows + endpoints + 1);
+        let mut rare = BTreeSet::new();
+        for lane in lanes {
+            ledger.first.push(ledger.books.len() as u32);
+            for line in lane.iter().flat_map(|lane| &lane.lines) {
+                let lane = lane.as_ref().expect("the line is its own");
+                if lane.rare {
+                    rare.insert(ledger.books.len() as u32);
+                }
+                ledger.add_usage(lane, line);
+            }
+        }
+        let lanes = ledger.first.len();
+        ledger.books.shrink_to_fit();
+        ledger.first.push(ledger.books.len() as u32);
+        ledger.find_users(topology, opening.trees, &rare);
+        let spared = ledger.lines.iter_mut().zip(opening.spared);
+        for (line, _) in spared.filter(|(_, spared)| **spared) {
+            line.user = if line.user == LineSenders::Nobody { LineSenders::Elsewhere } else { line.user };
+        }
+        ledger.list_trails(opening.trails);
+        let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
+        ledger.runs = vec![Run::of(none); lanes];
+        ledger.earlier = vec![Run::of(none); (lanes - flows) / 2];
+        ledger
+    }
+
+    /// Adds the usage record of a flow direction on one line.
+    fn add_usage(&mut self, lane: &FlowDirection<'_>, on: &FlowDirectionLine) {
+        let FlowDirectionLine { number: port, wire, ref changes, held_back } = *on;
+        let before = changes;
+        let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
+        // Most lines have the format of a recent one.
+        let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
+        let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
+        let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
+        if known.is_none() {
+            self.entries.push(Entry { wire, changes: changes().collect() });
+        }
+        let entry = &self.entries[place];
+        let line = &mut self.lines[port];
+        let stream = match lane.traffic {
+            Some(Traffic::UdpStream(config)) => {
+                let layers = entry.layers(UDP_HEADER_BYTES, config.message.bytes());
+                let units = (booked(&layers) / line.unit) as u32;
+                Some(Box::new(Datagrams { layers, units, whole: 0, parted: 0 }))
+            }
+            _ => None,
+        };
+        let freight = lane.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
+        line.books.push(self.books.len() as u32);
+        self.books.push(LineUsage {
+            flow: lane.flow as u32,
+            line: port as u32,
+            entry: place as u32,
+            sender: lane.sender.map_or(NO_SENDER, |sender| sender as u32),
+            against: lane.against,
+            held_back,
+            generates: matches!(lane.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
+            plain: 0,
+            freight,
+            last_shared: false,
+            stamp: NO_STAMP,
+        });
+    }
+
+    /// Finds the users of each line. Usage records in `rare` are no users. The flow directions of a multicast tree belong to one sender.
+    fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
+        for line in &mut self.lines {
+            let common = line.books.iter().filter(|book| !rare.contains(book));
+            let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
+            let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
+            // A flow direction has one usage record for every way in which its packets may be fragmented before the line.
+            let lane = |book: &LineUsage| (book.flow, book.against, book.sender);
+            let silent = |book: &LineUsage| {
+                let cells = topology.flows[book.flow as usize].cells.is_some();
+                book.sender().is_none() && !book.against && !cells
+            };
+            let mut users: Vec<_> =
+                books().filter(|(_, book)| !silent(book)).map(|(_, book)| lane(book)).collect();
+            users.dedup();
+            line.user = match senders.next() {
+                Some(only) if users.len() == 1 => LineSenders::Sole(only),
+                Some(_) => LineSenders::Shared,
+                None if books().any(|(_, book)| !book.against) => LineSenders::Application,
+                None => LineSenders::Nobody,
+            };
+            line.reasons = (line.user == LineSenders::Shared).then(Box::default);
+        }
+        let alone =
+            (0..self.first.len() - 1).filter(|lane| !trees.iter().flatten().any(|of_tree| of_tree == lane));
+        let alone: Vec<usize> = alone.collect();
+        for lane in alone {
+            self.prepare_snapshots(&self.usage_indices_of(lane).collect::<Vec<_>>(), true);
+        }
+        for lanes in trees {
+            // Copies keep the snapshot of the packet.
+            let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.usage_indices_of(lane)).collect();
+            self.prepare_snapshots(&own, false);
+        }
+    }
+
+    /// Returns the indices of the usage records of a flow direction.
+    fn usage_indices_of(&self, lane: usize) -> std::ops::Range<usize> {
+        self.first[lane] as usize..self.first[lane + 1] as usize
+    }
+
+    /// Prepares the snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the last
+    /// shared line on the path takes over the snapshot of the packet.
+    fn prepare_snapshots(&mut self, own: &[usize], takes: bool) {
+        let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
+        if !own.iter().any(shared) {
+            return;
+        }
+        let parts = own.iter().any(|book| self.books[*book].held_back == HeldBack::OtherWay);
+        // With several paths the last line differs from packet to packet.
+        let (mut last, mut doubled) = (takes && !parts, false);
+        for (place, book) in own.iter().copied().enumerate().rev() {
+            let Some(sender) = self.books[book].sender() else { continue };
+            let states = self.place_of(sender).expect("who sends data has states");
+            self.senders[states].stamped = true;
+            let line = self.books[book].line;
+            if self.lines[line as usize].user == LineSenders::Shared {
+                let same = own[place + 1..].iter().find(|other| self.books[**other].line == line);
+                doubled |= same.is_some();
+                self.books[book].stamp = match same {
+                    Some(same) => self.books[*same].stamp,
+                    None => self.packet_stamps.begin(),
+                };
+                self.books[book].last_shared = std::mem::take(&mut last);
+            }
+        }
+        if doubled {
+            // Usage records on one line share a snapshot. Therefore none of them takes over that of a packet.
+            own.iter().for_each(|book| self.books[*book].last_shared = false);
+            if self.first_on_line.is_empty() {
+                self.first_on_line = (0..self.books.len() as u32).collect();
+            }
+            for book in own {
+                let line = self.books[*book].line;
+                let first = own.iter().find(|other| self.books[**other].line == line);
+                self.first_on_line[*book] = first.map_or(*book as u32, |first| *first as u32);
+            }
+        }
+    }
+}
+
+impl Line {
+    /// Returns the empty line of the output port at end `end` of a link.
+    fn new(link: &LinkEnds, end: usize, window: Window) -> Self {
+        let line = link.lines[end];
+        let wire = link.wire(end, Default::default());
+        let byte = 8 * wire.nothing().parts_per_bit();
+        let (slot, grain, physical, header, unit) = match (line.framing, wire.cell()) {
+            (Framing::Cells { slot }, Some(cell)) => {
+                let parts = |layer| cell.parts(layer);
+                let around = (parts(Layer::Physical), parts(Layer::CellHeader));
+                (slot, cell.line(), around.0, around.1, parts(Layer::Payload))
+            }
+            _ => {
+                let physical = wire.packet(0, 0).parts(Layer::Physical);
+                (Pace::of_bits(8, line.rate), byte, physical, 0, byte)
+            }
+        };
+        let (ticks, ticks_per_ps) = slot.ratio();
+        Self {
+            cells: wire.cell().is_some(),
+            rate: wire.capacity(),
+            parts_per_bit: wire.nothing().parts_per_bit(),
+            grain,
+            ticks,
+            ticks_per_ps,
+            physical,
+            header,
+            unit,
+            framed: link.medium.frames_idle_time(),
+            frames: 0,
+            bytes: 0,
+            idle: 0,
+            rounding: 0,
+            edges: [Edge::default(); 2],
+            started: window.from.is_none(),
+            cut: None,
+            user: LineSenders::Nobody,
+            reasons: None,
+            booked: 0,
+            last: None,
+            books: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Frame lines: each transmission is known when it begins, or earlier.
+
+use engpass_cells::{LineStatus, Window};
+use engpass_model::line::{LineTotals, Transmission};
+use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::layers::Change;
+
+use super::sender_states::{StateTimes, parts_of};
+use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, put};
+
+impl Ledger {
+    /// Returns whether the line of `port` must report every transmission: it is shared, or postings are deferred.
+    pub fn needs_every_transmission(&self, port: usize) -> bool {
+        self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
+    }
+
+    /// Posts a packet that a watched line has appended to its transmissions. `slot` is the index of the line's usage record in the flow direction.
+    #[inline]
+    pub fn post_transmission(
+        &mut self,
+        slot: u16,
+        (id, whose): (u32, DatagramOwner),
+        packet: u32,
+        sent: &Transmission,
+        from: &impl FrameLine,
+    ) {
+        if self.later.is_some() {
+            self.defer_transmission(slot, (id, whose), packet, sent, from);
+            return;
+        }
+        let line = &mut self.lines[from.number()];
+        line.idle = from.told().idle;
+        if sent.held > 0 {
+            line.held(sent.held.min(sent.idle));
+        }
+        self.assign_outage(from.number());
+        // Packets that leave after the end show nothing.
+        if whose.counted && sent.end <= self.window.end {
+            let book = self.usage_of(whose, slot);
+            self.attribute_on_packet(from.number(), book, packet, sent.bytes);
+        }
+    }
+
+    /// As [`Self::post_transmission`], for a packet of `ip` bytes on a shared line without deferral whose discipline has held nothing back.
+    #[inline(always)]
+    pub fn attribute_shared_idle(
+        &mut self,
+        slot: u16,
+        whose: DatagramOwner,
+        packet: u32,
+        ip: u32,
+        from: &impl FrameLine,
+    ) {
+        let place = self.usage_of(whose, slot);
+        let line = &mut self.lines[from.number()];
+        line.idle = from.told().idle;
+        if !whose.counted {
+            return;
+        }
+        let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
+        if line.idle > line.booked {
+            line.attribute_idle_of_packet(book, place, (packet, from.line_bytes(ip)), stamps);
+        }
+        line.note_departure(book, place, packet, stamps);
+    }
+
+    /// Returns the usage record with index `slot` in the datagram's flow direction.
+    #[inline]
+    pub(super) fn usage_of(&self, whose: DatagramOwner, slot: u16) -> u32 {
+        self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
+    }
+
+    /// Posts the time for which the discipline held back a transmission. `idle` is the idle time of the line so far.
+    pub fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
+        if !self.on {
+            return;
+        }
+        let line = &mut self.lines[port];
+        line.idle = idle;
+        line.held(sent.held.min(sent.idle));
+    }
+
+    /// Notes a transmission that does not lie completely in the window.
+    #[cold]
+    pub fn clip_to_window(&mut self, port: usize, sent: &Transmission) {
+        if self.on {
+            self.lines[port].clip_to_window(sent, self.window);
+        }
+    }
+
+    /// Adds `bytes` to the per-hop record of a datagram, for the line whose usage record has this slot; or takes them back.
+    pub fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
+        if !self.on {
+            return;
+        }
+        let carried = &mut self.carried[datagram as usize * self.stride + usize::from(slot)];
+        // Bytes that cross a window edge may be taken back before the carried bytes are added; therefore the sum wraps.
+        *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
+    }
+
+    /// Returns the fragments that the sender makes of a datagram with `bytes` behind its IP header.
+    pub fn fragments_of_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
+        let book = &self.books[self.first[self.lane(flow, to)] as usize];
+        match self.entries[book.entry as usize].changes[0] {
+            Change::Cut(mtu) => Fragments::of(bytes, mtu),
+            Change::Wrap(_) => unreachable!("first the sender cuts"),
+        }
+    }
+
+    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried them.
+    pub fn add_arrived_fragments(
+        &mut self,
+        datagram: u32,
+        (flow, to): (u32, Option<u32>),
+        bytes: u64,
+        arrived: u64,
+    ) {
+        if !self.on {
+            return;
+        }
+        // Fragments arrive in the order of sending.
+        let sent = self.fragments_of_sender((flow, to), bytes);
+        let lane = self.lane(flow, to);
+        let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
+            let entry = &self.entries[book.entry as usize];
+            let units: u64 =
+                (0..arrived).map(|place| entry.wire.units(sent.payload(place) + entry.added())).sum();
+            *carried += units as u32;
+        }
+    }
+
+    /// Begins the window on a frame line at `at`. A transmission across the edge is reported separately.
+    pub fn begin_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
+        let line = &mut self.lines[from.number()];
+        line.learn(from.told());
+        let begun = line.edges[0].begun;
+        line.open(LineStatus { begun, ..from.line_status(at) });
+    }
+
+    /// Ends the window on a frame line at `at`.
+    pub fn end_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
+        let port = from.number();
+        let line = &mut self.lines[port];
+        line.learn(from.told());
+        let begun = line.edges[1].begun;
+        self.end_window_on(port, LineStatus { begun, ..from.line_status(at) });
+    }
+
+    /// A frame line goes down or comes up. Idle time while it is down is assigned to that reason.
+    pub fn line_changes(&mut self, from: &impl FrameLine, at: u64, down: bool) {
+        if !self.on {
+            return;
+        }
+        let idle = from.told().idle + from.line_status(at).idle;
+        let port = from.number();
+        if down {
+            self.down.entry(port).or_insert(idle);
+        } else if let Some(since) = self.down.remove(&port) {
+            self.lines[port].assign_to_line_down(since, idle);
+        }
+    }
+
+    /// If the line is down, assigns the idle time before its current transmission to that reason only.
+    #[inline]
+    pub(super) fn assign_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.assign_to_line_down(*since, line.idle);
+            *since = line.idle.max(*since);
+        }
+    }
+
+    /// A packet enters the NIC of a frame line; it is `elastic` if it carries data of the sender. The NIC has sent it at `until`, gap included.
+    #[inline]
+    pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
+        if let Some(place) = self.emit(sender, elastic, now, until) {
+            let waits = &self.senders[place];
+            if waits.is_emitting_after(until) {
+                // Another NIC of the host still sends packets of it.
+                self.packet_stamps.put(packet, parts_of(&waits.sums_at(until)));
+            } else {
+                self.packet_stamps.put(packet, waits.parts());
+            }
+        }
+    }
+
+    /// As [`Self::emitted_packet`], for a connection. Also notes activity of the connection.
+    #[inline(always)]
+    pub fn sends_packet(
+        &mut self,
+        states: Option<usize>,
+        (elastic, packet): (bool, u32),
+        now: u64,
+        until: u64,
+    ) {
+        let Some(place) = states else { return };
+        let waits = &mut self.senders[place];
+        waits.emit_and_note_activity(now, until);
+        if elastic && waits.stamped {
+            self.packet_stamps.put(packet, waits.parts());
+        }
+    }
+
+    /// As [`Self::emitted_packet`], for a process whose application then has nothing more to send.
+    #[inline(always)]
+    pub fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
+        if !self.on {
+            return;
+        }
+        let waits = &mut self.senders[process];
+        waits.emit_then_idle(now, until);
+        if waits.stamped {
+            self.packet_stamps.put(packet, waits.parts());
+        }
+    }
+
+    /// Drops the snapshots of all packets, once none is in flight.
+    pub fn forget_packets(&mut self) {
+        self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
+    }
+
+    /// Returns the snapshot of a packet, for fragments and copies made of it.
+    pub fn snapshot_of(&self, packet: u32) -> Option<StateTimes> {
+        self.packet_stamps.known(packet)
+    }
+
+    /// Copies the snapshot of a packet to the PDU that it becomes.
+    pub fn copy_snapshot_to_pdu(&mut self, frame: u32, packet: u32) {
+        if let Some(stamp) = self.packet_stamps.known(packet) {
+            put(&mut self.stamps, frame, &stamp);
+        }
+    }
+
+    /// Copies the snapshot of a PDU to the packet that it becomes.
+    pub fn copy_snapshot_to_packet(&mut self, packet: u32, frame: u32) {
+        if let Some(stamp) = self.stamps.get(frame as usize) {
+            self.packet_stamps.put(packet, parts_of(stamp));
+        }
+    }
+
+    /// Gives the snapshot of a packet to its fragment or copy.
+    pub fn set_snapshot(&mut self, packet: u32, stamp: Option<&StateTimes>) {
+        if let Some(stamp) = stamp {
+            self.packet_stamps.put(packet, parts_of(stamp));
+        }
+    }
+}
+
+impl Line {
+    /// Takes over the totals that the line reports.
+    fn learn(&mut self, told: LineTotals) {
+        (self.idle, self.rounding) = (told.idle, told.rounding);
+        (self.frames, self.bytes) = (told.frames, told.bytes);
+    }
+
+    /// Notes how much of a transmission lies before each window edge that it crosses.
+    pub(super) fn clip_to_window(&mut self, sent: &Transmission, window: Window) {
+        let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
+        let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);
+        let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);
+        let whole = sent.end <= window.end;
+        if !whole && let Some(begun) = since(window.end) {
+            self.edges[1].begun = begun;
+        }
+        if let Some(from) = window.from
+            && sent.end > from
+            && let Some(begun) = since(from)
+        {
+            self.edges[0].begun = begun;
+            self.cut = whole.then_some(u128::from(sent.bytes) * ticks);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by usage record for the last packet that left a shared line.
+
+use super::sender_states::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
+
+/// Marks a packet or usage record without a snapshot.
+pub(super) const NO_STAMP: u32 = u32::MAX;
+
+/// The common states of a snapshot. Fills one cache line, because hardly any snapshot is still cached when it is read.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct SenderSnapshot(CommonTimes);
+
+/// Snapshots of packets in flight and of usage records. A usage record can take over the snapshot of a packet that needs it no longer, without a copy.
+#[derive(Debug, Default)]
+pub(super) struct SenderSnapshots {
+    /// Common states; and the other states, empty until a sender that has been in any of them emits a packet.
+    usual: Vec<SenderSnapshot>,
+    others: Vec<ColdTimes>,
+    /// By packet: index of its snapshot.
+    places: Vec<u32>,
+}
+
+impl SenderSnapshots {
+    /// Adds an empty snapshot and returns its index.
+    pub(super) fn begin(&mut self) -> u32 {
+        if !self.others.is_empty() {
+            self.others.push(ColdTimes::default());
+        }
+        self.usual.push(SenderSnapshot::default());
+        self.usual.len() as u32 - 1
+    }
+
+    fn at(&self, place: u32) -> Option<StateTimes> {
+        let usual = self.usual.get(place as usize)?;
+        Some(sums_of(&usual.0, self.others.get(place as usize)))
+    }
+
+    /// Returns the snapshot of a usage record, or zeros.
+    pub(super) fn of_book(&self, place: u32) -> StateTimes {
+        self.at(place).unwrap_or_default()
+    }
+
+    /// Returns the snapshot of a packet.
+    pub(super) fn of_packet(&self, packet: u32) -> StateTimes {
+        self.known(packet).expect("the packet was stamped when it was emitted")
+    }
+
+    /// Returns the snapshots of a packet and of a usage record, if no sender has been in a rare state.
+    #[inline(always)]
+    pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&CommonTimes, &CommonTimes)> {
+        if !self.others.is_empty() {
+            return None;
+        }
+        let place = *self.places.get(packet as usize)? as usize;
+        Some((&self.usual.get(place)?.0, &self.usual.get(book as usize)?.0))
+    }
+
+    /// Returns the snapshot of a packet, if it has one.
+    pub(super) fn known(&self, packet: u32) -> Option<StateTimes> {
+        self.at(*self.places.get(packet as usize)?)
+    }
+
+    /// Stores the snapshot of an emitted packet.
+    #[inline(always)]
+    pub(super) fn put(&mut self, packet: u32, (usual, others): (&CommonTimes, Option<&ColdTimes>)) {
+        let place = self.places.get(packet as usize).copied().unwrap_or(NO_STAMP);
+        match self.usual.get_mut(place as usize) {
+            Some(own) => {
+                own.0 = *usual;
+                if others.is_some() || !self.others.is_empty() {
+                    self.put_others(place, others);
+                }
+            }
+            None => self.put_first(packet as usize, usual, others),
+        }
+    }
+
+    #[inline(never)]
+    fn put_others(&mut self, place: u32, others: Option<&ColdTimes>) {
+        if self.others.is_empty() {
+            self.others.resize(self.usual.len(), ColdTimes::default());
+        }
+        self.others[place as usize] = others.copied().unwrap_or_default();
+    }
+
+    /// As [`Self::put`], for the first snapshot of a packet with this number.
+    #[cold]
+    #[inline(never)]
+    fn put_first(&mut self, packet: usize, usual: &CommonTimes, others: Option<&ColdTimes>) {
+        if self.places.len() <= packet {
+            self.places.resize(packet + 1, NO_STAMP);
+        }
+        if self.usual.len() == self.usual.capacity() {
+            // Snapshots are large; therefore the capacity is not doubled.
+            self.usual.reserve_exact((self.usual.len() / 32).max(128));
+        }
+        let place = self.begin();
+        self.places[packet] = place;
+        self.usual[place as usize] = SenderSnapshot(*usual);
+        if others.is_some() {
+            self.put_others(place, others);
+        }
+    }
+
+    /// Stores `sums` as the snapshot of a usage record.
+    pub(super) fn take(&mut self, book: u32, sums: &StateTimes) {
+        if let Some(own) = self.usual.get_mut(book as usize) {
+            let (usual, others) = parts_of(sums);
+            own.0 = *usual;
+            if others.is_some() || !self.others.is_empty() {
+                self.put_others(book, others);
+            }
+        }
+    }
+
+    /// Copies the snapshot of a packet to a usage record.
+    #[inline(always)]
+    pub(super) fn copy(&mut self, book: u32, packet: u32) {
+        let place = self.places[packet as usize] as usize;
+        let stamp = self.usual[place];
+        if let Some(own) = self.usual.get_mut(book as usize) {
+            *own = stamp;
+            if !self.others.is_empty() {
+                self.others[book as usize] = self.others[place];
+            }
+        }
+    }
+
+    /// Exchanges the snapshots of a usage record and of a packet that needs its snapshot no longer.
+    #[inline(always)]
+    pub(super) fn swap(&mut self, book: &mut u32, packet: u32) {
+        std::mem::swap(book, &mut self.places[packet as usize]);
+    }
+
+    /// Drops the snapshots of all packets, once none is in flight, and keeps those of usage records.
+    pub(super) fn forget_packets<'a>(&mut self, books: impl Iterator<Item = &'a mut u32>) {
+        let mut kept = Self::default();
+        for place in books.filter(|place| **place != NO_STAMP) {
+            kept.usual.push(self.usual[*place as usize]);
+            kept.others.extend(self.others.get(*place as usize));
+            *place = kept.usual.len() as u32 - 1;
+        }
+        *self = kept;
+    }
+}

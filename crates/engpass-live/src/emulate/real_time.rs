@@ -1,0 +1,98 @@
+//! Real-time scheduling for a driver that sleeps.
+//!
+//! A write wakes the receiver, which may take the driver's core. Other threads may follow it until the next scheduler tick (4 ms at 250 Hz). Packets that
+//! become due in that time are late, even if the driver has the highest weight. A real-time thread runs at once. But the kernel stops a real-time thread
+//! that never sleeps for 50 ms of every second, because it starves its core. Therefore the driver is real-time only while it leaves enough of a core to
+//! other threads.
+
+use crate::sys::{clock, thread_priority};
+use crate::time::MILLISECOND;
+
+/// Time between two checks of the driver's CPU use, in ns.
+const TERM: u64 = 10 * MILLISECOND;
+/// CPU use, in per cent of a core, from which on the driver gives up real-time scheduling.
+const MOST: u64 = 70;
+/// CPU use, in per cent of a core, below which it asks for real-time scheduling again.
+const AGAIN: u64 = 50;
+
+/// Real-time scheduling of the calling thread. Dropping it restores normal scheduling.
+pub(super) struct RealTimeGuard {
+    /// Whether the kernel allows real-time scheduling.
+    granted: bool,
+    real_time: bool,
+    /// When the CPU use was checked last, in ns.
+    looked: u64,
+    /// The thread's CPU time then, in ns.
+    ran: u64,
+}
+
+impl RealTimeGuard {
+    /// Asks for real-time scheduling if `wanted`. Without the privilege nothing changes.
+    pub(super) fn ask(wanted: bool) -> Self {
+        let granted = wanted && thread_priority::real_time();
+        Self { granted, real_time: granted, looked: clock::now(), ran: clock::ran() }
+    }
+
+    /// Checks the CPU use if it is time to.
+    #[inline]
+    pub(super) fn look(&mut self, now: u64) {
+        if self.granted && now >= self.looked + TERM {
+            self.look_again(now);
+        }
+    }
+
+    #[cold]
+    fn look_again(&mut self, now: u64) {
+        let ran = clock::ran();
+        let real_time = stays(self.real_time, ran - self.ran, now - self.looked);
+        (self.looked, self.ran) = (now, ran);
+        if real_time != self.real_time {
+            self.real_time = real_time;
+            if real_time {
+                self.granted = thread_priority::real_time();
+            } else {
+                thread_priority::not_real_time();
+            }
+        }
+    }
+}
+
+impl Drop for RealTimeGuard {
+    fn drop(&mut self) {
+        if self.granted && self.real_time {
+            thread_priority::not_real_time();
+        }
+    }
+}
+
+/// Returns whether the thread is real-time from now on, if it used `ran` ns of CPU in the last `time` ns.
+fn stays(real_time: bool, ran: u64, time: u64) -> bool {
+    ran * 100 < time * if real_time { MOST } else { AGAIN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leaves_nothing_is_not_real_time() {
+        assert!(stays(true, 69, 100) && !stays(true, 70, 100));
+        assert!(stays(false, 49, 100) && !stays(false, 50, 100) && !stays(false, 69, 100));
+    }
+
+    #[test]
+    fn a_thread_that_spins_gives_it_back() {
+        let spun = std::thread::spawn(|| {
+            let mut urgency = RealTimeGuard::ask(true);
+            let (begin, ran) = (clock::now(), clock::ran());
+            while clock::ran() - ran < TERM {}
+            let took = clock::now() - begin;
+            urgency.look(begin + took);
+            // On a busy machine the thread may have had only part of a core.
+            (urgency.real_time, TERM * 100 < took * MOST)
+        });
+        let (real_time, little) = spun.join().expect("no panic");
+        assert!(!real_time || little, "it took a whole core");
+        assert!(!RealTimeGuard::ask(false).granted);
+    }
+}

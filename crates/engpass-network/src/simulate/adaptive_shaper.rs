@@ -1,0 +1,82 @@
+//! Adaptive shapers: PDUs wait for their turn, and feedback returns.
+
+use std::collections::VecDeque;
+
+use engpass_cells::{PduId, VcId};
+use engpass_model::shape::AdaptiveRate;
+
+use super::Network;
+use super::event_queue::Event;
+
+/// An adaptive shaper. It uses the shaper of its circuit for one PDU at a time.
+#[derive(Debug)]
+pub(super) struct AdaptiveShaper {
+    pub(super) vc: VcId,
+    /// Port of the NIC's line.
+    pub(super) nic: usize,
+    pub(super) rate: AdaptiveRate,
+    /// Delay of the feedback, from the arrival of a PDU, in picoseconds.
+    pub(super) back: u64,
+    /// PDUs that wait for their turn, with their senders. An event is pending for the first of them.
+    pub(super) waiting: VecDeque<(usize, PduId)>,
+}
+
+impl Network {
+    /// Passes a PDU to an adaptive shaper: it starts when those before it are emitted.
+    pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, frame: PduId) {
+        let this = &mut self.adapting[shaper];
+        let vc = this.vc;
+        let next = self.fabric.vcs[vc as usize].shaper.next();
+        this.waiting.push_back((sender, frame));
+        if this.waiting.len() > 1 {
+            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
+        } else if self.now >= next {
+            self.start_next_pdu(shaper as u32);
+        } else {
+            self.schedule_next_pdu(shaper);
+        }
+    }
+
+    /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs are held back by the NIC.
+    fn schedule_next_pdu(&mut self, shaper: usize) {
+        let this = &self.adapting[shaper];
+        if this.waiting.is_empty() {
+            return;
+        }
+        let next = self.fabric.vcs[this.vc as usize].shaper.next();
+        for &(sender, _) in &this.waiting {
+            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
+        }
+        self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
+    }
+
+    /// Starts the first waiting PDU.
+    pub(super) fn start_next_pdu(&mut self, shaper: u32) {
+        let shaper = shaper as usize;
+        let this = &mut self.adapting[shaper];
+        let (sender, frame) = this.waiting.pop_front().expect("a turn is somebody's");
+        let (vc, pace) = (this.vc as usize, this.rate.begin());
+        self.fabric.vcs[vc].shaper.restart(self.now, pace);
+        self.begin_frame(sender, frame);
+        self.schedule_next_pdu(shaper);
+    }
+
+    /// Returns the earliest start of PDUs that wait at this NIC, one instant for every shaper.
+    pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
+        let here = self.adapting.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
+        here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
+    }
+
+    /// Schedules the feedback to the shaper of a PDU whose end has arrived, if the shaper adapts.
+    pub(super) fn schedule_feedback(&mut self, frame: PduId) {
+        let this = &self.fabric.frames[frame];
+        let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
+        let at = self.now + self.adapting[shaper].back;
+        self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
+    }
+
+    /// Passes feedback to a shaper.
+    pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
+        self.adapting[shaper as usize].rate.answer(marked);
+    }
+}

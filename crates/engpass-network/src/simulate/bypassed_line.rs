@@ -1,0 +1,77 @@
+//! Bypassed lines: a line that one generator uses alone, while the next port reads the generator directly.
+
+use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment, Window};
+use engpass_ledger::Ledger;
+
+use super::Network;
+use super::cell_ports::Queue;
+
+/// Posts the cells of one generator on its first line.
+struct BypassedLine<'a> {
+    ledger: &'a mut Ledger,
+    window: Window,
+    port: usize,
+    flow: usize,
+}
+
+impl CellSink for BypassedLine<'_> {
+    fn sent(&mut self, cells: CellTrain) {
+        let count = self.window.count(&cells, 0);
+        let begun = self.ledger.begun(self.port, &cells, count);
+        self.ledger.generated(self.flow, 0, begun);
+    }
+
+    fn lost(&mut self, _: &CellTrain, _: u64, _: CellDropCause) {
+        unreachable!("the queue of a NIC has no bound");
+    }
+
+    fn idle(&mut self, ps: u64, rounding: u64) {
+        self.ledger.idle(self.port, ps, rounding);
+    }
+
+    fn policed(&mut self, _: &CellTrain, _: u64) {
+        unreachable!("a NIC polices nobody");
+    }
+
+    fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
+
+    fn coalesce_until(&self) -> u64 {
+        0
+    }
+}
+
+impl Network {
+    /// Sends, at the end of the run, the cells of bypassed lines in whole trains, for the ledger.
+    pub(super) fn post_bypassed_lines(&mut self) {
+        let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
+        let window = self.fabric.window;
+        for source in &self.sources {
+            let Some((port, _)) = source.passed else { continue };
+            let (next, place) = source.fills;
+            self.fabric.channels[next][place].drain_generator();
+            let line = self
+                .fabric
+                .line_of(source)
+                .map(|line| (line.sent().0, line.idle(), line.line_status(window.end)));
+            let ledger = &mut self.fabric.ledger;
+            if let Some((sent, (idle, rounding), doing)) = line {
+                ledger.generated(source.flow, 0, sent);
+                ledger.idle(port, idle, rounding);
+                ledger.end_window_on(port, doing);
+                continue;
+            }
+            // The bypassed line itself has been idle so far.
+            let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
+            let mut channels = [Channel::generated(source.generator.clone())];
+            for until in [window.from, Some(window.end)].into_iter().flatten() {
+                let mut alone = BypassedLine { ledger, window, port, flow: source.flow };
+                line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
+                if until == window.end {
+                    ledger.end_window_on(port, line.line_status(until));
+                } else {
+                    ledger.begin_window_on(port, line.line_status(until));
+                }
+            }
+        }
+    }
+}

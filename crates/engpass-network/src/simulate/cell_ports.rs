@@ -1,0 +1,253 @@
+//! Cell ports. They process arrivals as late as possible, or as soon as nothing can change the result.
+
+use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
+
+use super::Network;
+use super::event_queue::Event;
+use super::flow_counters::DropLocation;
+use super::shared_state::{Aal5Pdu, PortOutput, SharedState};
+
+/// A cell port: the transmitter of one direction of a link, with its queue. Its number is `2 * link + end`, where `end` is the sending end. Its channels are in
+/// [`SharedState::channels`].
+pub(super) struct Port {
+    pub(super) queue: Queue,
+    /// By circuit direction.
+    pub(super) rules: Vec<VcTreatment>,
+    /// Ports whose cells come here.
+    pub(super) upstream: Vec<usize>,
+    /// Index of its ring, if it is on a cycle of ports.
+    pub(super) ring: Option<usize>,
+    /// Number of the last pull that needed arrivals of this port.
+    pub(super) pulled: u64,
+    /// All its cells come from generators, so any instant can be computed at any time.
+    pub(super) foreseeable: bool,
+    /// The channel whose cells do not come from a generator, if there is exactly one.
+    pub(super) sole: Option<usize>,
+    /// Channel of the generator whose cells overtake those of class 1, if they can be counted in advance.
+    pub(super) overtaking: Option<usize>,
+    /// All arrivals at or before this have been taken.
+    pub(super) horizon: Option<u64>,
+    /// Transmission time of a cell, rounded down to ps.
+    pub(super) slot_at_least: u64,
+    /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in ps.
+    pub(super) lookahead: u64,
+}
+
+/// The queue in front of a line.
+pub(super) enum Queue {
+    Fifo(Fifo),
+    Classes(StrictPriority),
+}
+
+impl Port {
+    /// Processes all arrivals up to and including `until`; they must all be announced.
+    pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut SharedState) {
+        // Cells never return to the port that they leave, so it does not announce to its own channels.
+        let mut channels = std::mem::take(&mut fabric.channels[port]);
+        let inputs = Inputs::new(&mut channels);
+        let mut outlet = PortOutput { fabric, port };
+        match &mut self.queue {
+            Queue::Fifo(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
+            Queue::Classes(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
+        }
+        fabric.channels[port] = channels;
+        self.horizon = Some(until);
+        if fabric.window.from == Some(until) {
+            fabric.write_cells(port, until);
+            fabric.ledger.begin_window_on(port, self.line_status(until));
+        }
+    }
+
+    /// Returns the number of cells in the queue at `at`, including the one being sent. The port must be advanced up to `at`.
+    pub(super) fn length(&self, at: u64) -> u64 {
+        match &self.queue {
+            Queue::Fifo(queue) => queue.length(at),
+            Queue::Classes(queue) => queue.length(at),
+        }
+    }
+
+    /// Returns the status of the line at `at`. The port must be advanced up to `at`.
+    pub(super) fn line_status(&self, at: u64) -> LineStatus {
+        match &self.queue {
+            Queue::Fifo(queue) => queue.line_status(at),
+            Queue::Classes(queue) => queue.line_status(at),
+        }
+    }
+
+    /// Returns when the next waiting cell begins its transmission, [`u64::MAX`] if none waits. In a FIFO none waits: the departure of a cell is known on its
+    /// arrival.
+    pub(super) fn next_waiting(&self) -> u64 {
+        match &self.queue {
+            Queue::Fifo(_) => u64::MAX,
+            Queue::Classes(queue) => queue.next_begin(),
+        }
+    }
+
+    pub(super) fn is_advanced_to(&self, until: u64) -> bool {
+        self.horizon.is_some_and(|horizon| horizon >= until)
+    }
+}
+
+impl Network {
+    /// Advances the port to the end of the warm-up and to the samples that lie before `until`.
+    pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
+        let this = &mut self.ports[port];
+        // A train must not count partly in the warm-up and partly in the window.
+        let from = self.fabric.window.from;
+        loop {
+            let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
+            let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_check(port));
+            match (edge, look.filter(|look| *look <= until)) {
+                (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
+                    this.advance(edge, port, &mut self.fabric);
+                }
+                (_, Some(look)) if look < until || this.is_advanced_to(look) => {
+                    if !this.is_advanced_to(look) {
+                        this.advance(look, port, &mut self.fabric);
+                    }
+                    let length = this.length(look);
+                    self.fabric.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Processes all arrivals at every port up to and including `until`.
+    pub(super) fn advance_all(&mut self, until: u64) {
+        for port in 0..self.ports.len() {
+            self.advance(port, until);
+        }
+        self.collect_nic_departures();
+    }
+
+    /// Ends the measurement on every line at the end of the run.
+    pub(super) fn end_measurement(&mut self) {
+        let cells = |port: &usize| self.frames.port(*port).is_none();
+        for port in (0..self.ports.len()).filter(cells) {
+            self.fabric.ledger.end_window_on(port, self.ports[port].line_status(self.end));
+        }
+        for line in &self.frames.ports {
+            self.fabric.ledger.end_window_on_frame_line(line, self.end);
+        }
+        self.post_bypassed_lines();
+    }
+
+    /// Begins the measurement on every line, after everything at the last instant of the warm-up has happened.
+    pub(super) fn begin_measurement(&mut self, from: u64) {
+        self.fabric.ledger.end_warmup(from);
+        for line in &mut self.frames.ports {
+            // Lines that lookahead has taken beyond this instant have begun already.
+            if line.open() == Some(from) {
+                self.fabric.ledger.begin_window_on_frame_line(line, from);
+            }
+        }
+    }
+
+    /// Carries announced cells of `vc` through all ports where nothing that is still unannounced can come between them.
+    pub(super) fn advance_downstream(&mut self, vc: u32) {
+        if self.fabric.fates.is_some() {
+            // A measurement window may begin and end at any time, so no port works ahead of virtual time.
+            return;
+        }
+        for hop in 0..self.fabric.vcs[vc as usize].hops.len() {
+            let port = self.fabric.vcs[vc as usize].hops[hop];
+            let Some(sole) = self.ports[port].sole else { break };
+            let last = self.fabric.channels[port][sole].last();
+            self.advance_with_upstream(port, last, |upstream| upstream.foreseeable);
+        }
+        self.collect_nic_departures();
+    }
+
+    /// Returns a lower bound of the arrival of a PDU's last cell at its host.
+    pub(super) fn earliest_arrival(&self, frame: PduId) -> u64 {
+        let this = &self.fabric.frames[frame];
+        let vc = &self.fabric.vcs[this.vc as usize];
+        let hop = usize::from(this.hop);
+        let Some(&port) = vc.hops.get(hop) else { return this.eta };
+        let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
+        let Queue::Classes(queue) = &self.ports[port].queue else {
+            unreachable!("cells wait only where classes are");
+        };
+        let channels = &self.fabric.channels[port];
+        let overtaking = self.ports[port].overtaking.filter(|_| class > 0).map(|channel| &channels[channel]);
+        queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
+    }
+
+    /// Handles the instant at which the last cell of a PDU may have arrived where its circuit ends.
+    pub(super) fn on_pdu_may_arrive(&mut self, frame: PduId) {
+        let vc = self.fabric.frames[frame].vc as usize;
+        let adapts = self.fabric.vcs[vc].adapting.is_some();
+        loop {
+            let this = &self.fabric.frames[frame];
+            let hop = usize::from(this.hop);
+            if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
+                break;
+            }
+            // Only cells that have left here by then can have arrived at the host by now.
+            let until = self.now - self.fabric.vcs[vc].delays[hop];
+            self.advance(self.fabric.vcs[vc].hops[hop], until);
+            if usize::from(self.fabric.frames[frame].hop) == hop {
+                break;
+            }
+        }
+        self.collect_nic_departures();
+        let this = &self.fabric.frames[frame];
+        let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
+        if this.is_over(adapts) {
+            self.fabric.release_cells(frame, 1);
+        } else if arrived && this.eta <= self.now {
+            self.frame_arrived(frame);
+        } else {
+            self.schedule_pdu_check(frame);
+        }
+    }
+
+    /// Schedules the wake at which `frame` arrives or may have arrived.
+    pub(super) fn schedule_pdu_check(&mut self, frame: PduId) {
+        let at = self.earliest_arrival(frame);
+        debug_assert!(at > self.now, "a wake acts or moves on");
+        let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
+        let vc = &self.fabric.vcs[vc as usize];
+        match vc.ends_at_router() {
+            Some(_) => {
+                let last = *vc.hops.last().expect("a circuit has a line");
+                self.events.push(at, last, Event::Land(frame));
+            }
+            None => {
+                let flow = self.fabric.datagrams[datagram].flow as usize;
+                self.events.push(at, flow, Event::Frame(frame));
+            }
+        }
+    }
+
+    fn frame_arrived(&mut self, frame: PduId) {
+        let Some(pdu) = self.fabric.frames[frame].pdu else {
+            unreachable!("a frame whose last cell arrived is a PDU");
+        };
+        self.schedule_feedback(frame);
+        match pdu {
+            Pdu::Bad => {
+                let router = self.fabric.vcs[self.fabric.frames[frame].vc as usize].ends_at_router();
+                self.fabric.lose_frame(frame, DropLocation::Reassembly(router), self.now);
+            }
+            Pdu::Good => {
+                let datagram = self.fabric.frames[frame].datagram;
+                let this = &mut self.fabric.datagrams[datagram];
+                if self.fabric.frames[frame].efci && self.fabric.window.holds(self.now) {
+                    self.fabric.flows[this.flow as usize].rare().marked += 1;
+                }
+                if self.fabric.frames[frame].packet != Aal5Pdu::NO_PACKET {
+                    self.leave_circuit(frame);
+                    self.fabric.release_cells(frame, 1);
+                    return;
+                }
+                this.arrived += 1;
+                if this.arrived == this.fragments && !this.lost {
+                    self.receive(datagram);
+                }
+            }
+        }
+        self.fabric.release_cells(frame, 1);
+    }
+}

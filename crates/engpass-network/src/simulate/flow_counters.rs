@@ -1,0 +1,232 @@
+//! Counters of flows and circuits in the measurement window.
+
+use engpass_cells::{CellDropCause, VcId};
+use engpass_model::queue::Cause;
+
+use super::histogram::Histogram;
+
+/// Counters of a flow, or of one receiver of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FlowCounters {
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) received: u64,
+    pub(super) received_bytes: u64,
+    /// Sent and neither received nor lost; for generators computed at the end.
+    pub(super) in_flight: u64,
+    /// See [`Receptions`]: one more than the time of the last reception, and the two sums.
+    last: u64,
+    times: u64,
+    weighted: u64,
+    /// Delays: from the start of sending a datagram to its reception.
+    pub(super) delays: Histogram,
+    /// Round-trip times that TCP measured at the writing ends.
+    pub(super) round_trips: Histogram,
+    rare: Option<Box<ColdCounters>>,
+}
+
+/// Cold state: properties of few flows, and counters needed only after losses or marks, or for generators.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ColdCounters {
+    /// Its datagrams differ in length.
+    varied: bool,
+    pub(super) lost: u64,
+    /// Good PDUs with EFCI in their last cell; marked cells of a generator.
+    pub(super) marked: u64,
+    /// Cells of a generator lost and received so far, warm-up included.
+    pub(super) lost_ever: u64,
+    pub(super) received_ever: u64,
+    /// Bytes of datagrams received in the warm-up.
+    pub(super) bytes_before: u64,
+    pub(super) places: Vec<Losses>,
+    /// Gaps between receptions; kept only if events may take lines down.
+    gaps: Option<Gaps>,
+}
+
+/// Times between the receptions of a flow, in picoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    /// Start of the current gap: the last reception, or the start of counting.
+    since: u64,
+    longest: u64,
+}
+
+impl Gaps {
+    fn receive(&mut self, at: u64) {
+        if at > self.since {
+            (self.since, self.longest) = (at, self.longest.max(at - self.since));
+        }
+    }
+}
+
+/// Losses of a flow at one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    pub(super) place: DropLocation,
+    /// Cells, or frames.
+    pub(super) cells: u64,
+    /// Datagrams whose first loss was here.
+    pub(super) datagrams: u64,
+}
+
+/// Fingerprint of all receptions, warm-up included: equal runs have equal values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Receptions {
+    /// Time of the last reception, in ps.
+    pub last: Option<u64>,
+    /// Sum of the reception times, modulo 2^64; zero for generators.
+    pub times: u64,
+    /// Sum of reception time * (datagram index + 1), modulo 2^64; zero for generators.
+    pub weighted: u64,
+}
+
+/// Location and cause of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DropLocation {
+    /// The cell queue of this port.
+    Port(usize, CellDropCause),
+    /// The policer in front of this port.
+    Policer(usize),
+    /// The queue of this frame port.
+    Queue(usize, Cause),
+    /// The line of this frame port: corrupted.
+    Line(usize),
+    /// The line of this frame port, or the queue in front of it, during an outage.
+    Down(usize),
+    /// The host at the far end of this frame port's line, because another member of its bond is active.
+    Inactive(usize),
+    /// This router: the TTL has expired.
+    Ttl(usize),
+    /// This router: the packet has the DF bit and exceeds the MTU of the next hop.
+    TooBig(usize),
+    /// This router: the next node has not answered its ARP requests.
+    NoReply(usize),
+    /// This router: its hold queue for a neighbour without a known address is full.
+    HoldFull(usize),
+    /// This router: the input queue of its engine is full.
+    InputFull(usize),
+    /// AAL5 reassembly at the receiving host, or at this router.
+    Reassembly(Option<u32>),
+    /// This router at the end of a tunnel: reassembly of an outer packet has timed out.
+    Timeout(usize),
+    /// This router at the end of a tunnel: no reassembly memory for a fragment.
+    Memory(usize),
+    ReceiveBuffer,
+}
+
+impl DropLocation {
+    /// Returns true if the loss is at the receiving host.
+    pub(super) fn is_at_receiver(self) -> bool {
+        matches!(self, Self::Reassembly(None) | Self::ReceiveBuffer)
+    }
+}
+
+impl ColdCounters {
+    pub(super) fn losses(&mut self, place: DropLocation) -> &mut Losses {
+        let places = &mut self.places;
+        let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
+            places.push(Losses { place, cells: 0, datagrams: 0 });
+            places.len() - 1
+        });
+        &mut places[index]
+    }
+}
+
+impl FlowCounters {
+    /// Creates the counters of a flow; `varied` if its datagrams differ in length.
+    pub(super) fn new(varied: bool) -> Self {
+        let rare = varied.then(|| Box::new(ColdCounters { varied, ..ColdCounters::default() }));
+        Self { rare, ..Self::default() }
+    }
+
+    /// Returns true if its datagrams differ in length.
+    pub(super) fn is_varied(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.varied)
+    }
+
+    #[inline]
+    pub(super) fn rare(&mut self) -> &mut ColdCounters {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Returns the bytes of datagrams received, warm-up included. Not valid after [`Self::reset_counters`].
+    pub(super) fn ever_bytes(&self) -> u64 {
+        self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
+    }
+
+    /// Counts `count` datagrams sent, of `bytes` each; `counts` if in the measurement window.
+    pub(super) fn count_sent(&mut self, count: u64, bytes: u64, counts: bool) {
+        self.in_flight += count;
+        if counts {
+            self.sent += count;
+            self.sent_bytes += count * bytes;
+        }
+    }
+
+    /// Starts to record gaps between receptions at `begin`.
+    pub(super) fn note_gaps(&mut self, begin: u64) {
+        self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
+    }
+
+    /// Returns the longest gap between receptions, for a flow that sends until `until`; `None` if gaps are not recorded.
+    pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
+        let gaps = self.rare.as_ref()?.gaps?;
+        Some(gaps.longest.max(until.saturating_sub(gaps.since)))
+    }
+
+    /// Returns the cold counters, or zeros.
+    pub(super) fn cold_counters(&self) -> ColdCounters {
+        self.rare.as_deref().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn losses(&mut self, place: DropLocation) -> &mut Losses {
+        self.rare().losses(place)
+    }
+
+    /// Counts a datagram received at `at`.
+    #[inline]
+    pub(super) fn receive(&mut self, index: u64, at: u64) {
+        self.note_last_reception(at);
+        if let Some(ColdCounters { gaps: Some(gaps), .. }) = self.rare.as_deref_mut() {
+            gaps.receive(at);
+        }
+        self.times = self.times.wrapping_add(at);
+        self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
+    }
+
+    /// Notes the time of the last reception.
+    #[inline]
+    pub(super) fn note_last_reception(&mut self, at: u64) {
+        self.last = at + 1;
+    }
+
+    /// Returns the fingerprint of all receptions.
+    pub(super) fn receptions(&self) -> Receptions {
+        Receptions { last: self.last.checked_sub(1), times: self.times, weighted: self.weighted }
+    }
+
+    /// Restarts counting, except for values that include the warm-up.
+    pub(super) fn reset_counters(&mut self) {
+        let before = std::mem::take(self);
+        let Self { in_flight, last, times, weighted, .. } = before;
+        *self = Self { in_flight, last, times, weighted, ..Self::default() };
+        if let Some(ColdCounters { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
+            let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
+            *self.rare() = ColdCounters { varied, lost_ever, received_ever, ..ColdCounters::default() };
+        }
+    }
+}
+
+/// Counters of one circuit direction at one port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VcCounters {
+    pub(super) vc: VcId,
+    pub(super) sent: u64,
+    /// Cells sent with CLP = 1.
+    pub(super) sent_clp: u64,
+    /// Cells sent with EFCI.
+    pub(super) sent_efci: u64,
+    pub(super) last_sent: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) policed: u64,
+}

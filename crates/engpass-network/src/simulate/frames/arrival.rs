@@ -1,0 +1,234 @@
+//! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
+
+use engpass_model::queue::Ecn;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+
+use super::impairments::InFlightFrame;
+use super::{END, LookaheadRule, Packet, Step};
+use crate::simulate::Network;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+
+impl Network {
+    /// Handles the frame that arrives at the far end of this port's line, and the frames that follow it up to `limit` as long as no other event comes first.
+    #[inline(always)]
+    pub(in crate::simulate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
+        loop {
+            let this = &mut self.frames.ports[port as usize];
+            let (landed, next) = this.pop_arrival(self.now);
+            let number = this.port as usize;
+            if let Some(landed) = landed {
+                self.process_arrival(port, landed);
+            }
+            if next == u64::MAX {
+                return;
+            }
+            // Frames that were sent while this one was handled arrive later than those on the line.
+            let event = Event::Arrive(port);
+            if next > limit || !self.events.would_be_next(next, number, event) {
+                self.events.push(next, number, event);
+                return;
+            }
+            self.now = next;
+            self.handled += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
+        if landed.damaged {
+            self.drop_on_arrival(port, landed.packet, DropLocation::Line);
+            return;
+        }
+        if landed.sent.1 > 0 {
+            let line = &self.frames.ports[port as usize];
+            if line.has_cut(&landed) {
+                self.drop_by_outage(port, landed.packet, self.now);
+                return;
+            }
+            if self.frames.bonds.drops_on_inactive_member(line.port) {
+                self.drop_on_arrival(port, landed.packet, DropLocation::Inactive);
+                return;
+            }
+        }
+        if !self.groups.is_idle() {
+            self.receive_or_forward_copies(landed.packet);
+            return;
+        }
+        self.receive_or_forward(landed.packet);
+    }
+
+    /// Drops a packet at the far end of a line. `place` makes drop location and cause from the number of the transmitter.
+    #[inline(never)]
+    fn drop_on_arrival(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
+        let line = &mut self.frames.ports[port as usize];
+        let number = line.port as usize;
+        if let Some(later) = &mut self.fabric.ledger.later {
+            later.lost(number, 1);
+        }
+        if self.fabric.window.holds(self.now) {
+            line.count_lost();
+        }
+        self.drop_packet(packet, place(number), self.now);
+    }
+
+    /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
+    #[inline(never)]
+    fn receive_or_forward_copies(&mut self, packet: u32) {
+        let place = self.fabric.datagrams.packet(packet).place;
+        let is_inside = self.frames.steps[place as usize].is_unwrap();
+        let copies = if is_inside { Vec::new() } else { self.copy(packet) };
+        for id in std::iter::once(packet).chain(copies) {
+            self.receive_or_forward(id);
+        }
+    }
+
+    /// Delivers a packet to its host, or forwards it from a switch or router.
+    #[inline(always)]
+    pub(super) fn receive_or_forward(&mut self, packet: u32) {
+        let place = self.fabric.datagrams.packet(packet).place;
+        let step = self.frames.steps[place as usize];
+        if step.port == END {
+            self.on_packet_at_host(packet);
+        } else if !step.takes_time {
+            self.hop(packet, place, self.now, true);
+        } else if !step.is_line()
+            && self.frames.routers.get(step.router as usize).is_none_or(|engine| engine.per_packet == 0)
+        {
+            self.leave_engine(packet, place);
+        } else if let Some(at) = self.process(step, packet) {
+            self.forward(packet, place, at, true);
+        }
+    }
+
+    /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
+    #[cold]
+    pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
+        let whole = *self.fabric.datagrams.packet(id);
+        let hop = self.frames.lines_before(whole.place);
+        let stamp = self.fabric.ledger.snapshot_of(id);
+        let mut copies = Vec::new();
+        for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
+            let place = self.frames.first_place(route, hop);
+            let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
+            let copy = Packet { datagram, sender, place, since: hop, ..whole };
+            let copy = self.fabric.datagrams.insert_packet(copy);
+            self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.fabric.trace {
+                trace.copied(id, copy);
+            }
+            copies.push(copy);
+        }
+        copies
+    }
+
+    #[inline]
+    fn on_packet_at_host(&mut self, packet: u32) {
+        let Packet { datagram, ecn, .. } = *self.fabric.datagrams.packet(packet);
+        if !self.receive_fast_path(packet, datagram, ecn) {
+            self.receive_slow_path(packet);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn receive_slow_path(&mut self, packet: u32) {
+        let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
+        if self.fabric.parts(datagram) {
+            self.on_branch_point(packet);
+            return;
+        }
+        let this = &mut self.fabric.datagrams[datagram];
+        this.trail = self.frames.trail(place);
+        this.arrived += 1;
+        let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
+        let (to, lost) = (this.to.get(), this.lost);
+        if ecn == Ecn::Marked && to.is_some() {
+            let segment = self.fabric.datagrams.segment_mut(datagram);
+            segment.ce |= segment.ect;
+        } else if let Some(fates) = &mut self.fabric.fates {
+            fates.arrives(datagram, ttl, ecn == Ecn::Marked);
+        }
+        if train && !complete {
+            self.on_train_packet_arrival(datagram);
+            return;
+        }
+        if written {
+            self.record_hops_carried(packet);
+        } else {
+            debug_assert!(
+                self.has_expected_length(packet),
+                "order is kept, or what is carried is written down"
+            );
+        }
+        self.fabric.datagrams.release_packet(packet);
+        if complete && !lost {
+            match to {
+                Some(_) if self.fabric.is_of_tree(datagram) => self.receive_message(datagram),
+                Some(lane) if lane as usize >= self.endpoints.len() => self.take_control(datagram, lane),
+                Some(endpoint) => self.receive_segment(datagram, endpoint),
+                None => self.receive(datagram),
+            }
+        }
+        self.fabric.release_datagram(datagram);
+    }
+
+    /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
+    fn has_expected_length(&self, packet: u32) -> bool {
+        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
+        let this = &self.fabric.datagrams[datagram];
+        let (lane, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
+        let place = u64::from(this.arrived) - 1;
+        self.fabric.ledger.fragments_of_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES
+            == u64::from(ip)
+    }
+
+    /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may continue ahead of virtual time; otherwise an event
+    /// follows.
+    #[inline(never)]
+    pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+        let ip = self.fabric.datagrams.packet(packet).ip;
+        let engine = &mut self.frames.routers[step.router as usize];
+        if !engine.has_room(ip) {
+            let node = engine.node;
+            self.drop_packet(packet, DropLocation::InputFull(node), self.now);
+            return None;
+        }
+        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
+        // Everything that leaves by the port comes from this engine, in order.
+        let decides =
+            |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
+        let ahead = !engine.asks || self.frames.disobeyed == Some(LookaheadRule::AskingEngine);
+        if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
+            return Some(engine.free);
+        }
+        engine.bytes += u64::from(ip);
+        engine.busy.push_back((engine.free, packet));
+        if engine.busy.len() == 1 {
+            self.events.push(engine.free, engine.node, Event::Forward(step.router));
+        }
+        None
+    }
+
+    /// Forwards a packet that the engine of a router has finished.
+    pub(in crate::simulate) fn router_done(&mut self, router: u32) {
+        let engine = &mut self.frames.routers[router as usize];
+        let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
+        engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
+        if let Some(&(at, _)) = engine.busy.front() {
+            self.events.push(at, engine.node, Event::Forward(router));
+        }
+        let place = self.fabric.datagrams.packet(packet).place;
+        self.leave_engine(packet, place);
+    }
+
+    /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
+    pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
+        let now = std::mem::replace(&mut self.now, at);
+        let datagram = self.fabric.datagrams.packet(id).datagram;
+        if let Some(to) = self.fabric.datagrams[datagram].to.get() {
+            self.endpoints[to as usize].ahead = at;
+        }
+        self.on_packet_at_host(id);
+        self.now = now;
+    }
+}

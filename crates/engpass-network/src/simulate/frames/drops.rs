@@ -1,0 +1,86 @@
+//! Packets that a port, a line or a router drops.
+
+use engpass_model::queue::Cause;
+
+use super::Packet;
+use crate::simulate::Network;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+
+impl Network {
+    /// Drops a packet at a port.
+    #[inline(never)]
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+        let number = self.frames.ports[port as usize].port as usize;
+        if self.try_defer_drop(id, DropLocation::Queue(number, cause), at) {
+            return;
+        }
+        if let Some(later) = &mut self.fabric.ledger.later {
+            later.lost(number, 1);
+        }
+        if self.fabric.window.holds(at) {
+            self.frames.ports[port as usize].count_lost();
+        }
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.dropped(number, at);
+        }
+        self.drop_packet(id, DropLocation::Queue(number, cause), at);
+    }
+
+    /// With packet injection, no loss is reported before its time: schedules a loss that lies ahead of virtual time. Returns true if it did.
+    #[inline]
+    pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
+        let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
+        // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
+        let order = fates.defer_loss(packet, place);
+        self.events.push(at, order, Event::Lose(packet));
+        true
+    }
+
+    /// Carries out a loss that was found ahead of time.
+    pub(in crate::simulate) fn on_deferred_drop(&mut self, packet: u32) {
+        let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
+        match fates.place_of(packet) {
+            DropLocation::Queue(number, cause) => {
+                self.drop_at_port(self.frames.places[number], packet, cause, self.now);
+            }
+            place => {
+                let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
+                self.drop_at_router(packet, step, place, self.now);
+            }
+        }
+    }
+
+    pub(super) fn drop_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
+        let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
+        let trail = self.frames.trail(came_to);
+        if packet != datagram || !self.fabric.try_drop_unfragmented(datagram, trail, place, at) {
+            self.drop_packet_slow_path(packet, place, at);
+        }
+    }
+
+    /// Slow path of a loss: the packet is one of several of its datagram, or the datagram is tracked.
+    #[inline(never)]
+    pub(super) fn drop_packet_slow_path(&mut self, packet: u32, place: DropLocation, at: u64) {
+        let datagram = self.fabric.datagrams.packet(packet).datagram;
+        self.fabric.track_fragments_per_hop(datagram);
+        self.record_hops_carried(packet);
+        self.fabric.lose_datagram(datagram, place, at);
+        if !self.groups.is_idle() {
+            self.lose_copies(datagram, place, at);
+        }
+        if self.fabric.window.holds(at) {
+            let flow = self.fabric.datagrams[datagram].flow as usize;
+            self.fabric.flows[flow].losses(place).cells += 1;
+        }
+        self.fabric.datagrams.release_packet(packet);
+        self.fabric.release_datagram(datagram);
+    }
+
+    /// Drops the packets that the discipline of a port has dropped in this call.
+    pub(super) fn drop_discarded(&mut self, port: u32) {
+        while let Some((packet, cause)) = self.frames.lost.pop() {
+            self.drop_at_port(port, packet.id, cause, self.now);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Fast path of sending: unfragmented datagrams enter the NIC at once, without cost for the host, captures or waiting.
+
+use engpass_ledger::Trail;
+use engpass_model::queue::Ecn;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use super::port::FastPathResult;
+use super::{FramePort, Frames, Packet, Route, Step};
+use crate::simulate::Network;
+use crate::simulate::event_queue::{Event, EventQueue};
+use crate::simulate::nic::Nic;
+use crate::simulate::packet_store::{Datagram, Destination};
+use crate::simulate::ready_packet::EgressPath;
+use crate::simulate::shared_state::SharedState;
+
+/// The NIC and first line of a route, looked up once for several datagrams.
+pub(super) struct Egress<'a> {
+    nic: &'a Nic,
+    pub(super) route: Route,
+    /// The port of the first line, and its index in `Frames::ports`.
+    line: &'a mut FramePort,
+    port: u32,
+    slot: u16,
+    /// Latest arrival that is handed to the next port ahead of time; 0 if none is.
+    pub(super) last: u64,
+    pub(super) now: u64,
+}
+
+/// An unfragmented datagram that is about to be sent.
+#[derive(Clone, Copy)]
+pub(super) struct UnfragmentedDatagram {
+    pub(super) flow: u32,
+    pub(super) index: u64,
+    /// The receiving endpoint, if it carries a segment.
+    pub(super) to: Destination,
+    pub(super) sender: u32,
+    /// Bytes of the transport header, and of the payload.
+    pub(super) header: u32,
+    pub(super) bytes: u32,
+    /// It carries data of the sender, so it counts in the results of its flow.
+    pub(super) counted: bool,
+    pub(super) ecn: Ecn,
+}
+
+/// The sender of a datagram.
+#[derive(Clone, Copy)]
+pub(super) enum SenderRef {
+    /// An endpoint, with the index of its sender states in the ledger, if they are kept.
+    Endpoint(Option<usize>),
+    Process(usize),
+}
+
+impl UnfragmentedDatagram {
+    /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
+    #[inline(always)]
+    pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
+        let Self { flow, index, to, header, bytes, counted, .. } = self;
+        Datagram {
+            flow,
+            index,
+            bytes,
+            fragments: 1,
+            train: false,
+            arrived: 0,
+            sent,
+            to,
+            counted,
+            header,
+            begun,
+            lost: false,
+            holds: 1,
+            refused: 0,
+            trail: Trail::default(),
+            written: false,
+        }
+    }
+}
+
+impl<'a> Egress<'a> {
+    #[inline(always)]
+    pub(super) fn of(
+        nic: &'a Nic,
+        route: Route,
+        (ports, steps): (&'a mut [FramePort], &[Step]),
+        (now, end): (u64, u64),
+    ) -> Self {
+        let step = steps[route.first as usize];
+        let last = if step.delivers_ahead() { end } else { 0 };
+        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
+    }
+
+    /// Sends the datagram that takes the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        id: u32,
+        whole: UnfragmentedDatagram,
+        fabric: &mut SharedState,
+        events: &mut EventQueue,
+        whose: SenderRef,
+    ) -> FastPathResult {
+        let Self { nic, route, now, .. } = *self;
+        let line = &mut *self.line;
+        let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
+        if nic.has_waiters() || !line.has_memory(now, ip, nic.capacity) {
+            return FastPathResult::NeedsSlowPath;
+        }
+        let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
+            return FastPathResult::NeedsSlowPath;
+        };
+        let packet = Packet {
+            datagram: id,
+            ip,
+            sender: whole.sender,
+            place: route.first + 1,
+            since: 0,
+            offset: 0,
+            ttl: route.ttl,
+            priority: route.priority,
+            ecn: whole.ecn,
+        };
+        fabric.datagrams.insert_next(id, whole.datagram(now, true), packet);
+        let until = line.free_at();
+        match whose {
+            SenderRef::Endpoint(states) => {
+                fabric.ledger.sends_packet(states, (whole.counted, id), now, until);
+            }
+            SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
+        }
+        if line.watched {
+            fabric.ledger.attribute_shared_idle(self.slot, fabric.datagrams[id].whose(), id, ip, line);
+        }
+        if whole.counted {
+            let tally = &mut fabric.flows[whole.flow as usize];
+            tally.in_flight += 1;
+            if fabric.window.holds(now) {
+                tally.sent += 1;
+                tally.sent_bytes += u64::from(whole.bytes);
+            }
+        }
+        if at > self.last && line.expect_arrival_at(at) {
+            events.push(at, line.port as usize, Event::Arrive(self.port));
+        }
+        FastPathResult::ArrivesAt(at)
+    }
+}
+
+impl Network {
+    /// Sends the message that a process has ready as one packet, and schedules the next one. The message must cost its host nothing.
+    /// Returns false, without effect, if the slow path must take it.
+    #[inline(always)]
+    pub(in crate::simulate) fn try_send_message(&mut self, process: usize) -> bool {
+        if !self.fast_path_allowed() || self.fabric.fates.is_some() {
+            return false;
+        }
+        let (now, end) = (self.now, self.end);
+        let Self { processes, frames, fabric, events, nics, .. } = self;
+        let this = &mut processes[process];
+        let EgressPath::Frames { route } = this.way else { return false };
+        if this.fragments.count > 1 {
+            return false;
+        }
+        let Frames { ports, steps, routes, .. } = frames;
+        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let whole = UnfragmentedDatagram {
+            flow: this.flow as u32,
+            index: this.messages,
+            to: Destination::SOCKET,
+            sender: process as u32,
+            header: UDP_HEADER_BYTES as u32,
+            bytes: this.message as u32,
+            counted: true,
+            ecn: Ecn::NotCapable,
+        };
+        let id = fabric.datagrams.next();
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, fabric, events, SenderRef::Process(process))
+        else {
+            return false;
+        };
+        let (next, told) = (exit.route.first + 1, at <= exit.last);
+        this.messages += 1;
+        let due = this.next_message();
+        events.push(due.max(now), this.flow, Event::Ready(process as u32));
+        if told {
+            self.forward(id, next, at, false);
+        }
+        true
+    }
+}

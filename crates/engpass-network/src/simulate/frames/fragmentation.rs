@@ -1,0 +1,83 @@
+//! Routers: packets that are too large are fragmented (RFC 791 section 3.2) or dropped, and packets whose TTL expires are dropped.
+
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+
+use super::{Packet, Step};
+use crate::simulate::Network;
+use crate::simulate::flow_counters::DropLocation;
+
+impl Network {
+    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a packet that is too large, or whose TTL expires,
+    /// is handled here.
+    pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
+        let packet = self.fabric.datagrams.packet_mut(id);
+        // Hosts may send packets with a TTL of 0.
+        packet.ttl = packet.ttl.saturating_sub(1);
+        let stops = packet.ttl == 0 || packet.ip > step.mtu;
+        if stops {
+            self.stop(id, step, at);
+        }
+        !stops
+    }
+
+    /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
+    #[cold]
+    pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
+        let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
+        let in_tunnel = !self.frames.tunnels.at(place).is_empty();
+        let node = self.frames.routers[step.router as usize].node;
+        if ttl == 0 {
+            self.drop_at_router(id, step, DropLocation::Ttl(node), at);
+        } else if !in_tunnel && self.has_df_bit(datagram) || self.frames.refuses(step) {
+            self.drop_at_router(id, step, DropLocation::TooBig(node), at);
+        } else if in_tunnel {
+            // The headers of a tunnel let routers fragment them.
+            self.cut_outer(id, step, at);
+        } else {
+            self.cut(id, step, at);
+        }
+    }
+
+    /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
+    pub(super) fn drop_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
+        if self.try_defer_drop(id, place, at) {
+            return;
+        }
+        let message = self.message_about(id, step, place);
+        self.drop_packet(id, place, at);
+        if let Some(message) = message {
+            self.begin_message(message, at);
+        }
+    }
+
+    /// Fragments a packet for the MTU of the next hop, and forwards the fragments.
+    pub(super) fn cut(&mut self, id: u32, step: Step, at: u64) {
+        let whole = *self.fabric.datagrams.packet(id);
+        let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
+        // The first fragment may reuse its index.
+        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        // The first fragment may arrive, and its sender snapshot be used, before the second one is created.
+        let stamp = self.fabric.ledger.snapshot_of(id);
+        self.fabric.track_per_hop(whole.datagram);
+        self.record_hops_carried(id);
+        self.fabric.datagrams.release_packet(id);
+        let more = cut.count - 1;
+        let datagram = &mut self.fabric.datagrams[whole.datagram];
+        datagram.fragments += more as u16;
+        datagram.holds += more as u32;
+        let since = self.frames.lines_before(whole.place);
+        for index in 0..cut.count {
+            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let offset = whole.offset + (index * cut.full / 8) as u16;
+            // The TTL was decremented here for the whole packet, and is again when the fragment continues.
+            let ttl = whole.ttl + 1;
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
+            if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
+                let offset = (index * cut.full) as u32;
+                trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
+            }
+            self.forward(fragment, whole.place, at, false);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Packet trains: identical packets that are injected at one instant.
+//!
+//! The NIC of a host takes packets one after the other. If every line on their path uses lookahead, nothing else shares these lines, there are no impairments
+//! and all queues have room, then only departures and arrivals remain to be computed. The packets of a train therefore share a datagram, a packet and, on their
+//! first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
+
+use engpass_model::queue;
+
+use super::port::AdmitResult;
+use super::{Packet, Route};
+use crate::simulate::Network;
+use crate::simulate::event_queue::Event;
+
+/// Maximum length of a train: the ledger counts in 32 bits what a train has sent.
+const LONGEST: u32 = 1 << 12;
+
+impl Network {
+    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as fit into the NIC buffer, for which nothing else
+    /// waits, and surely into all queues. Returns 0 if each packet must be sent by itself.
+    pub(in crate::simulate) fn max_train_len(
+        &mut self,
+        route: u32,
+        (ip, mut ttl): (u32, u8),
+        count: u32,
+    ) -> u32 {
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        let step = self.frames.steps[first as usize];
+        let line = &mut self.frames.ports[step.port as usize];
+        let port = line.port as usize;
+        // A capture needs every packet. A route with decision steps or circuits has `hops` 0.
+        if hops == 0
+            || self.fabric.trace.is_some()
+            || step.is_routed()
+            || !line.is_unlimited_in_order()
+            || self.fabric.ledger.is_shared(port)
+        {
+            return 0;
+        }
+        let (occupied, _) = line.memory(self.now);
+        let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
+        // The first packet fits, and `room / ip` more after it.
+        let fit = |room: u64| room / u64::from(ip) + 1;
+        let mut most = room.map_or(0, fit).min(LONGEST.into());
+        for place in first + 1..first + u32::from(hops) {
+            let (before, step) = (self.frames.steps[place as usize - 1], self.frames.steps[place as usize]);
+            let line = &mut self.frames.ports[step.port as usize];
+            if step.is_routed() {
+                ttl = ttl.saturating_sub(1);
+            }
+            if !before.delivers_ahead()
+                || self.fabric.ledger.is_shared(line.port as usize)
+                || step.is_routed() && (ttl == 0 || ip > step.mtu)
+            {
+                return 0;
+            }
+            most = most.min(line.has_room_for(self.now, ip));
+        }
+        most.min(count.into()) as u32
+    }
+
+    /// Sends a train: the packets of this datagram, each of `ip` bytes.
+    pub(in crate::simulate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        let Self { frames, fabric, events, .. } = self;
+        let this = &mut fabric.datagrams[datagram];
+        this.holds += 1;
+        let (elastic, count) = (this.counted, this.fragments);
+        let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
+        let steps = &frames.steps[first as usize..][..hops as usize];
+        // Packets whose TTL would expire form no train.
+        let routers = steps.iter().filter(|step| step.is_routed()).count();
+        let id = fabric.datagrams.insert_packet(Packet {
+            datagram,
+            ip,
+            sender: head.flow,
+            place: first + u32::from(hops),
+            since: 0,
+            offset: 0,
+            ttl: head.ttl - routers as u8,
+            priority: head.priority,
+            ecn: head.ecn,
+        });
+        let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
+        let (mut until, mut begins) = (self.now, None);
+        for _ in 0..count {
+            let mut at = self.now;
+            for (hop, step) in steps.iter().enumerate() {
+                let line = &mut frames.ports[step.port as usize];
+                if hop > 0 {
+                    fabric.catch_up_before(line, at);
+                }
+                let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window)
+                else {
+                    unreachable!("there is room for a whole train");
+                };
+                // A NIC buffer counts IP packets, a queue counts frames.
+                let bytes = if hop == 0 { ip } else { view.bytes };
+                if hop == 0 {
+                    until = sent.transmission.end;
+                    begins.get_or_insert(sent.transmission);
+                } else if line.watched {
+                    let datagram = (datagram, fabric.datagrams[datagram].whose());
+                    fabric.ledger.post_transmission(step.slot, datagram, id, &{ sent.transmission }, line);
+                }
+                if hop + 1 < steps.len() {
+                    line.push_delivered_ahead(sent.left, bytes);
+                    at = sent.left + line.delay;
+                } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
+                    events.push(at, line.port as usize, Event::Arrive(step.port));
+                }
+            }
+        }
+        let line = &frames.ports[steps[0].port as usize];
+        if let Some(begins) = begins.filter(|_| line.watched) {
+            fabric.ledger.defer_train(datagram, count.into(), &begins, (until, line));
+        }
+        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
+    }
+
+    /// Handles a packet of a train that is not the last one; the index and token of the datagram advance to the next packet.
+    #[inline]
+    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
+        self.delivered(datagram);
+        self.fabric.datagrams[datagram].index += 1;
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.next_token(datagram);
+        }
+    }
+}

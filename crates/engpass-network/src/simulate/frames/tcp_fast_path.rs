@@ -1,0 +1,283 @@
+//! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, at no cost for its host and without captures.
+
+use engpass_ledger::SenderState;
+use engpass_model::queue::Ecn;
+use engpass_model::tcp::{LimitedBy, Segment};
+use engpass_model::time::Time;
+
+use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
+use super::port::FastPathResult;
+use super::{Frames, Packet};
+use crate::simulate::Network;
+use crate::simulate::event_queue::EventQueue;
+use crate::simulate::packet_store::Destination;
+use crate::simulate::shared_state::SharedState;
+use crate::simulate::tcp::Endpoint;
+
+/// State of an act: what an endpoint with an application does at one instant.
+struct SendLoop {
+    this: SendContext,
+    /// Why it sends no more.
+    limited: Option<LimitedBy>,
+    /// The application's next write has begun; the part of it that fits is still to be copied.
+    asked: bool,
+}
+
+impl SendLoop {
+    /// Returns true if a window holds back unsent data. Further writes then cannot send anything.
+    #[inline(always)]
+    fn is_shut(&self) -> bool {
+        matches!(self.limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow))
+    }
+}
+
+/// The endpoint that acts.
+#[derive(Clone, Copy)]
+struct SendContext {
+    endpoint: usize,
+    sender: usize,
+    /// Index of its sender states in the ledger, if they are kept.
+    states: Option<usize>,
+    route: u32,
+}
+
+impl SendContext {
+    /// Returns the datagram of a segment, without its index.
+    #[inline(always)]
+    fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> UnfragmentedDatagram {
+        let ecn = match (segment.ect, segment.ce) {
+            (_, true) => Ecn::Marked,
+            (true, _) => Ecn::Capable,
+            _ => Ecn::NotCapable,
+        };
+        UnfragmentedDatagram {
+            flow,
+            index: 0,
+            to: Destination::endpoint(self.endpoint ^ 1),
+            sender: self.sender as u32,
+            header: segment.header_len() as u32,
+            bytes: segment.len,
+            counted: segment.len > 0 && is_writer,
+            ecn,
+        }
+    }
+}
+
+/// Why the inner loop of an act pauses.
+enum LoopBreak {
+    /// A packet was handed ahead: its number, the step that it reaches, and when.
+    Told(u32, u32, u64),
+    /// The formed segment must take the slow path into the NIC, or wait for it.
+    Formed,
+    /// A segment outside a burst is formed, and may be sent.
+    Other,
+    /// The application's next write begins.
+    Write,
+    /// The endpoint can neither send nor write any more.
+    Ends,
+}
+
+impl Egress<'_> {
+    /// Sends the datagram with the next free index `id`, whose segment is formed there. If it needs the slow path, the endpoint keeps it as `formed`.
+    #[inline(always)]
+    fn try_send_segment(
+        &mut self,
+        id: u32,
+        whole: UnfragmentedDatagram,
+        states: Option<usize>,
+        formed: &mut u32,
+        fabric: &mut SharedState,
+        events: &mut EventQueue,
+    ) -> Option<LoopBreak> {
+        match self.send(id, whole, fabric, events, SenderRef::Endpoint(states)) {
+            FastPathResult::ArrivesAt(at) if at <= self.last => {
+                Some(LoopBreak::Told(id, self.route.first + 1, at))
+            }
+            FastPathResult::NeedsSlowPath => {
+                fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
+                *formed = id;
+                Some(LoopBreak::Formed)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Network {
+    /// Sends and writes until neither is possible any more.
+    #[inline(never)]
+    pub(in crate::simulate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
+        let sender = self.processes.len() + endpoint;
+        let states = self.fabric.ledger.states_of_writer(endpoint);
+        let this = SendContext { endpoint, sender, states, route };
+        let mut act = SendLoop { this, limited: None, asked: false };
+        loop {
+            let pause = match self.run_send_loop(&mut act) {
+                LoopBreak::Write => {
+                    self.next_write(endpoint);
+                    act.asked = true;
+                    continue;
+                }
+                LoopBreak::Ends => break,
+                LoopBreak::Other => self.try_send_formed_segment(this),
+                other => Some(other),
+            };
+            if let Some(pause) = pause
+                && !self.complete_send(this, pause)
+            {
+                return;
+            }
+        }
+        if states.is_some() {
+            let wait = match act.limited {
+                None => SenderState::Cpu,
+                // Shortcut for the most common reason, without the checks of `wait_of`.
+                Some(LimitedBy::CongestionWindow)
+                    if self.endpoints[endpoint].connection.has_room_for_segment() =>
+                {
+                    SenderState::CongestionWindow
+                }
+                Some(limited) => self.wait_of(endpoint, limited),
+            };
+            self.fabric.ledger.set_state_at(states, self.now, wait);
+        }
+    }
+
+    /// Sends what a receive-only endpoint has to send: acknowledgments.
+    #[inline(never)]
+    pub(in crate::simulate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
+        // The ledger keeps no states of receive-only endpoints.
+        let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
+        loop {
+            let (now, end) = (self.now, self.end);
+            let Self { endpoints, frames, fabric, events, nics, .. } = self;
+            let this = &mut endpoints[endpoint];
+            let id = fabric.datagrams.next();
+            let segment = fabric.datagrams.segment_mut(id);
+            if this.connection.next_segment(Time(now), segment).is_err() {
+                return;
+            }
+            let whole = acting.whole(this.flow, segment, false);
+            let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
+            let Frames { ports, steps, routes, .. } = frames;
+            let nic = &nics[this.nic as usize];
+            let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
+            if let Some(pause) = exit.try_send_segment(id, whole, None, &mut this.formed, fabric, events)
+                && !self.complete_send(acting, pause)
+            {
+                return;
+            }
+            if self.endpoints[endpoint].is_quiescent() {
+                return;
+            }
+        }
+    }
+
+    /// Sends the segment that an endpoint has formed at the next free datagram index.
+    #[inline(never)]
+    fn try_send_formed_segment(&mut self, acting: SendContext) -> Option<LoopBreak> {
+        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
+        let this = &mut endpoints[acting.endpoint];
+        let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
+        let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
+        let id = fabric.datagrams.next();
+        let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
+        let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
+        exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
+    }
+
+    /// Continues after a pause: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
+    /// Returns false if the segment has to wait.
+    #[inline(always)]
+    fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
+        if let LoopBreak::Told(id, place, at) = pause {
+            self.forward(id, place, at, false);
+            return true;
+        }
+        self.enqueue_formed_segment(this)
+    }
+
+    /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
+    #[inline(never)]
+    fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
+        let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
+        let enters = self.enter_nic_or_wait_with(this.sender, sending);
+        if enters {
+            self.entered(this.endpoint);
+        } else {
+            self.endpoints[this.endpoint].busy = true;
+        }
+        enters
+    }
+
+    /// Sends and writes until something outside these structures is needed.
+    #[inline(always)]
+    fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
+        let (now, end) = (self.now, self.end);
+        let Self { endpoints, frames, fabric, events, nics, .. } = self;
+        let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
+        let connection = connection.whole();
+        let application = application.as_mut().expect("who acts writes");
+        loop {
+            if !act.asked && !act.is_shut() {
+                let ended = match connection.start_burst(Time(now)) {
+                    Ok(mut flight) => {
+                        let Frames { ports, steps, routes, .. } = &mut *frames;
+                        let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
+                        let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
+                        let whole = act.this.whole(*flow, flight.pattern(), true);
+                        while flight.goes_on() {
+                            let id = fabric.datagrams.next();
+                            connection.next_in_burst(
+                                &mut flight,
+                                Time(now),
+                                fabric.datagrams.segment_mut(id),
+                            );
+                            let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
+                            let states = act.this.states;
+                            if let Some(pause) =
+                                exit.try_send_segment(id, whole, states, formed, fabric, events)
+                            {
+                                return pause;
+                            }
+                        }
+                        connection.limited_by_after(&flight)
+                    }
+                    Err(limited) => limited,
+                };
+                act.limited = match ended {
+                    None => {
+                        let next = fabric.datagrams.next();
+                        match connection.next_segment(Time(now), fabric.datagrams.segment_mut(next)) {
+                            Ok(()) => return LoopBreak::Other,
+                            Err(reason) => Some(reason),
+                        }
+                    }
+                    limited => limited,
+                };
+            }
+            if application.copying > 0 {
+                return LoopBreak::Ends;
+            }
+            if application.left == 0 && !act.asked {
+                return LoopBreak::Write;
+            }
+            act.asked = false;
+            let left = application.left.into();
+            if act.is_shut() {
+                let bytes = connection.copy(Time(now), left);
+                application.left -= bytes as u32;
+                if bytes == 0 || bytes < left {
+                    return LoopBreak::Ends;
+                }
+                continue;
+            }
+            let bytes = connection.next_copy(left);
+            if bytes == 0 {
+                return LoopBreak::Ends;
+            }
+            application.left -= bytes as u32;
+            connection.put(Time(now), bytes, application.left == 0);
+        }
+    }
+}

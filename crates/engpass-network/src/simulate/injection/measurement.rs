@@ -1,0 +1,171 @@
+//! Measurement windows of a network that runs on: their outcomes, and snapshots of lines.
+
+use serde::Serialize;
+
+use engpass_cells::Window;
+
+use super::{FOREVER, InjectedNetwork, Output};
+use crate::simulate::flow_counters::{FlowCounters, VcCounters};
+use crate::simulate::frames::FramePort;
+use crate::simulate::{Flow, Network, SimError, SimOutcome};
+
+/// Traffic kind of injected flows in an outcome.
+const KIND: &str = "outside";
+
+/// No measurement window.
+pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
+
+/// Counters of one direction of a link while the network runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LineStats {
+    /// Name of the link.
+    pub link: String,
+    /// Node of the transmitter.
+    pub from: String,
+    /// Node at the other end.
+    pub to: String,
+    /// Bits carried since the beginning: of frames with all framing, of cells 424 each.
+    pub bits: u64,
+    /// Cells or frames carried since the beginning.
+    pub sent: u64,
+    /// Cells or frames lost since the beginning: in its queue, in the policer before it, corrupted on it, or by outages.
+    pub lost: u64,
+    /// An event has taken the line down.
+    pub down: bool,
+    /// Length of its queue, in `unit`.
+    pub queue: u64,
+    /// Unit of `queue`: `cells`, including the one being sent, or `bytes` that wait, in a FIFO including those being sent.
+    pub unit: &'static str,
+}
+
+impl InjectedNetwork {
+    /// Returns the start of the open measurement window, in picoseconds, if there is one.
+    pub fn window(&self) -> Option<u64> {
+        self.network.fabric.window.from.filter(|from| *from < FOREVER)
+    }
+
+    /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. A window that is open is discarded.
+    pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+        self.run_until(at, each);
+        self.network.open_window(self.reached);
+        self.handled = self.network.handled;
+    }
+
+    /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
+    /// injections come after it. Paths without any traffic are left out.
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
+    ///
+    /// # Panics
+    /// If no window is open.
+    pub fn end_window(&mut self, at: u64, each: &mut impl FnMut(Output)) -> Result<SimOutcome, SimError> {
+        let from = self.window().expect("a window that ends has begun");
+        self.run_until(at.max(from + 1), each);
+        self.network.close_window(self.reached);
+        // Everything at this instant has been processed.
+        self.earliest = self.reached + 1;
+        let outcome = self.network.outcome(&self.testbed, &self.topology);
+        self.network.set_window(CLOSED);
+        let mut outcome = outcome?;
+        outcome.events -= self.handled;
+        let mut place = 0;
+        let first = self.topology.flows.len() - self.ways.len();
+        outcome.flows.retain_mut(|(name, flow)| {
+            place += 1;
+            if place > first {
+                flow.kind = KIND;
+            }
+            place <= first || has_happened(flow) || outcome.drops.iter().any(|drop| drop.flow == *name)
+        });
+        Ok(outcome)
+    }
+
+    /// Returns the counters of all lines up to now. Later injections come after that.
+    pub fn seen(&mut self) -> Vec<LineStats> {
+        if self.inputs.front().is_none_or(|input| input.at > self.reached) {
+            self.network.advance_all(self.reached);
+            self.earliest = self.earliest.max(self.reached + 1);
+        } else if let Some(before) = self.reached.checked_sub(1) {
+            // Packets injected for this instant have not entered yet.
+            self.network.advance_all(before);
+        }
+        self.network.fabric.post_until(self.reached);
+        let network = &self.network;
+        let line = |port: usize| {
+            let link = &self.topology.links[port / 2];
+            let (queue, unit, down) = match network.frames.port(port) {
+                Some(line) => (line.backlog(self.reached), "bytes", line.is_down()),
+                None => {
+                    let line = &network.ports[port];
+                    (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
+                }
+            };
+            let later = network.fabric.ledger.later.as_ref();
+            let totals = later.map(|later| later.totals(port)).unwrap_or_default();
+            LineStats {
+                link: link.name.clone(),
+                from: self.topology.nodes[link.ends[port % 2]].clone(),
+                to: self.topology.nodes[link.ends[1 - port % 2]].clone(),
+                bits: totals.bits,
+                sent: totals.sent,
+                lost: totals.lost,
+                down,
+                queue,
+                unit,
+            }
+        };
+        (0..network.nics.len()).map(line).collect()
+    }
+}
+
+/// Returns true if a flow had any traffic.
+fn has_happened(flow: &Flow) -> bool {
+    let counts =
+        [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
+    counts.iter().any(|count| *count > 0)
+}
+
+impl Network {
+    fn set_window(&mut self, window: Window) {
+        self.fabric.window = window;
+        self.fabric.ledger.set_window(window);
+    }
+
+    /// Begins a measurement window at `from`, up to which everything has happened.
+    fn open_window(&mut self, from: u64) {
+        self.fabric.post_until(from);
+        self.set_window(Window { from: Some(from), end: FOREVER });
+        self.fabric.ledger.begin_window(from);
+        for (port, line) in self.ports.iter().enumerate() {
+            // Other ports begin when they are advanced to `from`.
+            if line.is_advanced_to(from) {
+                self.fabric.ledger.begin_window_on(port, line.line_status(from));
+            }
+        }
+        for counter in self.fabric.counters.iter_mut().flatten() {
+            *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
+        }
+        self.fabric.flows.iter_mut().for_each(FlowCounters::reset_counters);
+        self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
+        self.sources.iter_mut().for_each(|source| source.forget_before(from));
+    }
+
+    /// Ends the measurement window at `end`, up to which everything has happened.
+    fn close_window(&mut self, end: u64) {
+        self.advance_all(end);
+        self.fabric.post_until(end);
+        self.set_window(Window { end, ..self.fabric.window });
+        self.fabric.count_open_losses();
+        let ledger = &mut self.fabric.ledger;
+        for port in 0..self.nics.len() {
+            match self.frames.port_mut(port) {
+                Some(line) => {
+                    ledger.close_deferred_line(port, end);
+                    line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
+                }
+                None => ledger.end_window_on(port, self.ports[port].line_status(end)),
+            }
+        }
+    }
+}

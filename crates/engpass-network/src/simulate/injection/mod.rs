@@ -1,0 +1,471 @@
+//! Packet injection: a network whose packets come from real hosts instead of modelled ones. Contract: `docs/model.md`, "Packets from outside".
+//!
+//! An [`InjectedNetwork`] has a [`Sender`] for every path from one host to another, and cell generators, but no processes and no TCP. Packets are injected at
+//! given instants, and are reported as delivered or lost at the instants that the model computes. Nothing here reads a clock: a caller that waits for
+//! [`InjectedNetwork::next_wake`] emulates, a caller that jumps to it simulates.
+
+mod capture;
+mod measurement;
+mod multicast;
+mod nic_queues;
+mod reports;
+
+use std::collections::VecDeque;
+
+use engpass_model::queue::Ecn;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::source::{Live, Poisson, Traffic};
+use engpass_model::unit::{Rate, Size};
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Testbed, Topology, heads};
+
+pub use engpass_model::forward::Transport;
+pub use engpass_model::time::FOREVER;
+pub use engpass_model::wire::icmp::{Error, Errors, Said};
+pub use measurement::LineStats;
+use multicast::Group;
+pub(in crate::simulate) use multicast::Groups;
+pub(in crate::simulate) use nic_queues::{InjectedSenders, Sender};
+pub(in crate::simulate) use reports::DeliveryReports;
+
+use super::flow_counters::DropLocation;
+use super::frames::Asking;
+use super::{Network, SWEEP, SimError};
+
+/// A packet to be injected. Its contents stay with the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Length of the IP packet in bytes, header included.
+    pub bytes: u32,
+    /// Bytes after the first 20 bytes of IP header that are no payload: transport header, IP options, the rest of an IPv6 header. For the ledger, a packet
+    /// without payload is control traffic.
+    pub header: u32,
+    /// ECN field of its IP header (RFC 3168 section 5).
+    pub ecn: Ecn,
+    /// Its priority, 7 highest, for disciplines with priorities: the class selector of its DSCP (RFC 2474 section 4.2.2).
+    pub priority: u8,
+    /// Time to live: it passes one router fewer than this.
+    pub ttl: u8,
+    /// Visible part of its transport header. Disciplines with a queue per flow use it to distinguish the flows of one path.
+    pub transport: Transport,
+    /// Routers must not fragment it ("don't fragment", and all of IPv6).
+    pub whole: bool,
+    /// ICMP error messages that routers send about it.
+    pub errors: Errors,
+    /// Returned in its delivery report.
+    pub token: u64,
+}
+
+impl Default for Packet {
+    /// A bare IP header with a TTL of 64, as hosts use.
+    fn default() -> Self {
+        Self {
+            bytes: 20,
+            header: 0,
+            ecn: Ecn::NotCapable,
+            priority: 0,
+            ttl: 64,
+            transport: Transport::default(),
+            whole: false,
+            errors: Errors::None,
+            token: 0,
+        }
+    }
+}
+
+/// Delivery report of a packet, or of a router's ICMP message about one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The packet has arrived completely at its host.
+    Delivered {
+        /// Instant of arrival, in picoseconds.
+        at: u64,
+        /// Index of its path.
+        way: u32,
+        /// Its token.
+        token: u64,
+        /// It arrives with a congestion mark (CE).
+        ce: bool,
+        /// Number of routers passed; of a fragmented packet, by the fragment that arrived last.
+        routers: u8,
+    },
+    /// A part of the packet was lost.
+    Lost {
+        /// Instant of the report, in picoseconds: the loss itself for frames, at most 10 ms later for cells.
+        at: u64,
+        /// Instant of the first loss of a cell or frame, in picoseconds.
+        lost_at: u64,
+        /// Index of its path.
+        way: u32,
+        /// Its token.
+        token: u64,
+        /// Place and cause of the loss: see [`InjectedNetwork::place`].
+        place: ReportedDrop,
+        /// A router sends a message about it, which gets a report as well.
+        message: bool,
+    },
+    /// A router's message about a lost packet has arrived at the sender of that packet.
+    Message {
+        /// Instant of arrival, in picoseconds.
+        at: u64,
+        /// Index of the packet's path.
+        way: u32,
+        /// The packet's token.
+        token: u64,
+        /// Content of the message.
+        said: Said,
+        /// Number of routers that the message has passed.
+        routers: u8,
+    },
+    /// A router's message about a lost packet was lost.
+    MessageLost {
+        /// Instant of the report, in picoseconds.
+        at: u64,
+        /// Index of the packet's path.
+        way: u32,
+        /// The packet's token.
+        token: u64,
+    },
+}
+
+impl Output {
+    /// Returns the instant of the report, in picoseconds.
+    pub fn at(&self) -> u64 {
+        match *self {
+            Self::Delivered { at, .. }
+            | Self::Lost { at, .. }
+            | Self::Message { at, .. }
+            | Self::MessageLost { at, .. } => at,
+        }
+    }
+
+    /// Returns the token of its packet.
+    pub fn token(&self) -> u64 {
+        match *self {
+            Self::Delivered { token, .. }
+            | Self::Lost { token, .. }
+            | Self::Message { token, .. }
+            | Self::MessageLost { token, .. } => token,
+        }
+    }
+}
+
+/// Place and cause of a loss. [`InjectedNetwork::place`] returns them in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedDrop {
+    place: DropLocation,
+    way: u32,
+}
+
+/// A path from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathInfo {
+    /// Index of the sending host in the testbed.
+    pub from: usize,
+    /// Index of the receiving host.
+    pub to: usize,
+    /// `FROM to TO`.
+    pub name: String,
+    /// Path MTU: the largest IP packet that reaches the receiver unfragmented, in bytes.
+    pub mtu: u64,
+    /// The largest IP packet that leaves the sending host unfragmented, in bytes.
+    pub first_mtu: u64,
+}
+
+/// Identical packets that were injected for an instant that has not come.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    at: u64,
+    way: u32,
+    packet: Packet,
+    count: u32,
+    /// Key of its copies in [`Groups`]; 0 for none.
+    copies: u64,
+}
+
+/// A network in virtual time with packet injection.
+pub struct InjectedNetwork {
+    network: Network,
+    /// The testbed that it is built from: generators, followed by a flow for every path.
+    testbed: Testbed,
+    topology: Topology,
+    ways: Vec<PathInfo>,
+    inputs: VecDeque<Input>,
+    /// Number of packets that have entered.
+    came: u64,
+    /// Everything up to this instant has happened.
+    reached: u64,
+    /// Earliest instant for an injection.
+    earliest: u64,
+    /// Number of events handled before the measurement window.
+    handled: u64,
+    /// The events of the file have been started.
+    has_events: bool,
+}
+
+impl InjectedNetwork {
+    /// Builds the network of this testbed at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. Its other traffic
+    /// is to be injected.
+    ///
+    /// # Errors
+    /// [`SimError::Unsupported`] if paths part and meet too often.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
+        let mut flows = Vec::new();
+        for ((name, traffic), flow) in testbed.traffic.iter().zip(&topology.flows) {
+            if traffic.cells().is_some() {
+                all.traffic.insert(name.clone(), traffic.clone());
+                flows.push(flow.clone());
+            }
+        }
+        let mut ways = Vec::new();
+        for mut flow in topology.between_hosts(testbed) {
+            while all.traffic.contains_key(&flow.name) {
+                flow.name.push('\'');
+            }
+            let (from, to, mtu, first_mtu) = (flow.from, flow.to, flow.path_mtu, flow.mtu);
+            ways.push(PathInfo { from, to, name: flow.name.clone(), mtu, first_mtu });
+            all.traffic.insert(flow.name.clone(), stand_in(&flow, topology));
+            flows.push(flow);
+        }
+        let declared = topology;
+        let topology = Topology { flows, ..declared.clone() };
+        // Nothing is counted before the first measurement window.
+        let mut network =
+            Network::build(&all, &topology, seed, measurement::CLOSED, (true, Asking::Choices, None))?;
+        network.fabric.ledger.enable_deferral();
+        let has_cells = !network.fabric.vcs.is_empty();
+        if let Some(fates) = &mut network.fabric.fates {
+            fates.has_cells = has_cells;
+        }
+        network.frames.watch(&network.fabric.ledger);
+        // Disciplines number flows in the order of the traffic tables; other flows follow.
+        for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
+            if traffic.cells().is_none()
+                && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
+            {
+                let transport = heads(testbed, declared, place, 0).transport();
+                network.outsiders.number_of(way as u32, transport);
+            }
+        }
+        network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
+        Ok(Self {
+            network,
+            testbed: all,
+            topology,
+            ways,
+            inputs: VecDeque::new(),
+            came: 0,
+            reached: 0,
+            earliest: 0,
+            handled: 0,
+            has_events: false,
+        })
+    }
+
+    /// Starts the events of the file at `at`, in picoseconds, unless they have been started. If the network has run beyond `at`, they start as soon as
+    /// possible. Their times count from there, for as long as the network runs. Returns the instant.
+    pub fn begin_events(&mut self, at: u64) -> u64 {
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        if !std::mem::replace(&mut self.has_events, true) {
+            self.network.begin_events(at);
+        }
+        at
+    }
+
+    /// Returns the paths between hosts, by sender, then by receiver.
+    pub fn ways(&self) -> &[PathInfo] {
+        &self.ways
+    }
+
+    /// Injects a packet: its host hands it to the NIC at `at`, in picoseconds, or as soon as possible if the network has run beyond that.
+    /// Packets of one instant keep the order of injection. Returns the instant.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
+        self.inject_identical(at, way, packet, 1)
+    }
+
+    /// Injects `count` identical packets one after the other, with consecutive tokens. Their reports equal those of single injections, but if nothing shares
+    /// their line the work is less.
+    ///
+    /// # Panics
+    /// If there is no such path.
+    pub fn inject_identical(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
+        assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        self.put_in(Input { at, way, packet, count, copies: 0 });
+        at
+    }
+
+    fn put_in(&mut self, input: Input) {
+        let place = self.inputs.iter().rev().take_while(|other| other.at > input.at).count();
+        if place == 0 {
+            self.inputs.push_back(input);
+        } else {
+            self.inputs.insert(self.inputs.len() - place, input);
+        }
+    }
+
+    /// Defines a group of hosts, like a multicast or broadcast group: those of `members` to which there is a path from `from`. Call it before any injection.
+    /// [`Self::members`] returns the paths. Returns the number of the group.
+    pub fn group(&mut self, from: usize, members: &[usize]) -> u32 {
+        let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
+        let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
+        let network = &mut self.network;
+        let group = Group::new(ways, |way| network.outsiders.sender(way).way, &network.frames);
+        if group.parts() {
+            // Copies arrive at a port only when they are made, so lookahead is disabled.
+            network.disable_lookahead();
+        }
+        network.groups.add(group)
+    }
+
+    /// Returns the paths to the members of a group.
+    pub fn members(&self, group: u32) -> &[u32] {
+        &self.network.groups.get(group).ways
+    }
+
+    /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries it once, and it is copied where paths
+    /// part; every circuit carries a packet of its own. `tokens` are those of the members, in the order of [`Self::members`]; that of `packet` is not used.
+    /// Each member gets a report.
+    ///
+    /// # Panics
+    /// If there is no such group, if the number of tokens is wrong, or if the packet exceeds the MTU of a path to a member.
+    pub fn inject_group(&mut self, at: u64, group: u32, packet: Packet, tokens: &[u64]) -> u64 {
+        let members = self.members(group);
+        assert_eq!(members.len(), tokens.len(), "every member has a token");
+        let fits = |way: &u32| u64::from(packet.bytes) <= self.ways[*way as usize].mtu;
+        assert!(members.iter().all(fits), "what goes to a group is cut for none of its members");
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        for (way, token, copies) in self.network.groups.send(group, tokens) {
+            self.put_in(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });
+        }
+        at
+    }
+
+    /// Returns the number of injected packets and routers' messages that have not been reported.
+    pub fn inside(&self) -> u64 {
+        let fates = self.network.fabric.fates.as_ref();
+        let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
+        waiting + fates.map_or(0, |fates| fates.inside())
+    }
+
+    /// Returns the number of packets of a host that wait for room in its NICs. While there are any, a real host would be held back.
+    pub fn backlog(&self, host: usize) -> usize {
+        self.network.outsiders.backlog(host)
+    }
+
+    /// Runs up to and including `at`, in picoseconds, and passes delivery reports to `each`, in order of time.
+    pub fn run_until(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+        let at = at.min(FOREVER);
+        while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
+            self.inputs.pop_front();
+            self.enter(input);
+        }
+        self.network.reach(at);
+        self.tell(each);
+        self.reached = self.reached.max(at);
+    }
+
+    /// Injects packets whose instant has come.
+    fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
+        while count > 0 {
+            self.network.reach(at);
+            let mut come = self.network.try_inject_train(way as usize, packet, count, self.came);
+            if come == 0 {
+                self.network.on_packet_injected(way as usize, packet, self.came, copies);
+                come = 1;
+            }
+            self.network.sweep_from_now();
+            self.came += u64::from(come);
+            packet.token = packet.token.wrapping_add(come.into());
+            count -= come;
+        }
+    }
+
+    fn tell(&mut self, each: &mut impl FnMut(Output)) {
+        if let Some(fates) = &mut self.network.fabric.fates {
+            fates.drain_reports(each);
+        }
+    }
+
+    /// Returns the instant of the next activity if nothing is injected before, in picoseconds; `None` if there is none.
+    pub fn next_wake(&mut self) -> Option<u64> {
+        // The caller has time now, and the reports so far are on their way.
+        self.network.fabric.post_batch_until(self.reached);
+        let input = self.inputs.front().map(|input| input.at);
+        let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
+        let wakes = [input, self.network.events.next(), sweep];
+        wakes.into_iter().flatten().min()
+    }
+
+    /// Returns the place of a loss, a transmitter (`switch -> host`) or a node, and its cause.
+    pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
+        let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
+        let (place, cause, _) =
+            self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);
+        (place, cause)
+    }
+}
+
+/// Returns a traffic that represents a path in the testbed: datagrams of any length. No process is built from it.
+fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
+    Traffic::Poisson(Poisson {
+        from: topology.nodes[flow.from].clone(),
+        to: topology.nodes[flow.to].clone(),
+        message: Size(1),
+        rate: Rate(1),
+        sizes: Sizes::Fixed,
+        circuit: None,
+        send_path: None,
+        receive_path: None,
+        receive_buffer: None,
+        live: Live::default(),
+        priority: 0,
+        ttl: u8::MAX,
+        start: None,
+        stop: None,
+    })
+}
+
+impl Network {
+    /// Handles everything that happens at or before `until`, with packet injection.
+    fn reach(&mut self, until: u64) {
+        self.until = until;
+        loop {
+            let limit = self.next_sweep.min(until);
+            if let Some((at, event)) = self.events.pop_until(limit) {
+                self.now = at;
+                self.handled += 1;
+                self.handle(event);
+            } else if self.next_sweep <= until {
+                self.sweep_and_report();
+            } else {
+                break;
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    /// Advances all cell ports to the next multiple of [`SWEEP`], and ends the sweeps when nothing is left in the network.
+    fn sweep_and_report(&mut self) {
+        let at = self.next_sweep;
+        self.now = at;
+        self.sweep();
+        self.fabric.post_until(at - 1);
+        let Some(fates) = &mut self.fabric.fates else { return };
+        fates.confirm_losses_before(at);
+        if self.sources.is_empty() && fates.inside() == 0 {
+            self.next_sweep = u64::MAX;
+        }
+    }
+
+    /// Resumes the sweeps, because there may be cells from now on.
+    fn sweep_from_now(&mut self) {
+        if self.next_sweep == u64::MAX {
+            self.next_sweep = (self.now / SWEEP + 1) * SWEEP;
+        }
+    }
+}

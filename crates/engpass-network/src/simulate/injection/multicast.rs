@@ -1,0 +1,209 @@
+//! Groups: one injected packet for several hosts crosses each line once, and is copied where paths part.
+//!
+//! Every member of a group has a datagram on its own path. That of one member, the *root*, is sent. The others are *pending*: each is a copy of another
+//! member's packet, made when that reaches the node where their paths part; if it is lost before, so is the copy. The path of a member is the first of the
+//! equal-cost paths, whatever routers choose for packets to it alone.
+
+use std::collections::BTreeMap;
+
+use super::Packet;
+use crate::simulate::Network;
+use crate::simulate::frames::Frames;
+use crate::simulate::packet_store::Datagram;
+use crate::simulate::ready_packet::EgressPath;
+
+/// A member whose path begins with that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TreeBranch {
+    /// Index of the member in its group.
+    member: usize,
+    /// Index of the member whose packet is copied.
+    from: usize,
+    /// Number of hops that both share.
+    hop: u32,
+}
+
+/// A group of hosts to which one host sends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// Paths to its members.
+    pub(super) ways: Vec<u32>,
+    /// The roots, each with the copies made on the path; every copy follows the member that it is copied from.
+    roots: Vec<(usize, Vec<TreeBranch>)>,
+}
+
+/// The copies to be made from the packet to a root.
+#[derive(Clone, Debug)]
+struct PacketCopies {
+    group: u32,
+    root: usize,
+    /// Tokens by member of the group.
+    tokens: std::rc::Rc<[u64]>,
+}
+
+/// A copy that has not been made yet.
+#[derive(Clone, Copy, Debug)]
+struct PendingCopy {
+    datagram: u32,
+    /// Number of hops after which the packet is copied.
+    hop: u32,
+    route: u32,
+}
+
+/// All groups, and the copies that have not been made yet.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Groups {
+    all: Vec<Group>,
+    /// Copies to be made of injected packets, by key; and the last key.
+    brought: BTreeMap<u64, PacketCopies>,
+    last: u64,
+    /// Pending copies by the datagram that they are made from.
+    due: BTreeMap<u32, Vec<PendingCopy>>,
+    /// Copies by the datagram of the root, until its host has handed that over.
+    unsent: BTreeMap<u32, Vec<u32>>,
+}
+
+impl Group {
+    /// Builds the tree of these paths.
+    pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> EgressPath, frames: &Frames) -> Self {
+        let ports = |way: &u32| match way_of(*way) {
+            EgressPath::Circuit { .. } => Vec::new(),
+            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_path_ports(route),
+        };
+        let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
+        // Number of lines that both cross. A path parts from another where it enters a tunnel that the other does not.
+        let shared = |a: usize, b: usize| {
+            let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
+            alike.filter(|((_, is_line), _)| *is_line).count() as u32
+        };
+        let mut roots: Vec<(usize, Vec<TreeBranch>)> = Vec::new();
+        for member in 0..ways.len() {
+            // The first of those that share most, because it exists before the paths part.
+            let nearest = (0..member).rev().max_by_key(|&other| shared(member, other));
+            match nearest.map(|from| (from, shared(member, from))) {
+                Some((from, hop)) if hop > 0 => {
+                    let holds = |(root, branches): &&mut (usize, Vec<TreeBranch>)| {
+                        *root == from || branches.iter().any(|branch| branch.member == from)
+                    };
+                    let tree = roots.iter_mut().find(holds).expect("every earlier member is in a tree");
+                    tree.1.push(TreeBranch { member, from, hop });
+                }
+                _ => roots.push((member, Vec::new())),
+            }
+        }
+        Self { ways, roots }
+    }
+
+    /// Returns true if any packet is copied on its path.
+    pub(super) fn parts(&self) -> bool {
+        self.roots.iter().any(|(_, branches)| !branches.is_empty())
+    }
+}
+
+impl Groups {
+    pub(super) fn add(&mut self, group: Group) -> u32 {
+        self.all.push(group);
+        self.all.len() as u32 - 1
+    }
+
+    pub(super) fn get(&self, group: u32) -> &Group {
+        &self.all[group as usize]
+    }
+
+    /// Returns what a host sends to reach a group: for each root its path, its token, and the key of its copies.
+    pub(super) fn send(&mut self, group: u32, tokens: &[u64]) -> Vec<(u32, u64, u64)> {
+        let this = &self.all[group as usize];
+        let tokens: std::rc::Rc<[u64]> = tokens.into();
+        let mut sent = Vec::new();
+        for (root, (member, _)) in this.roots.iter().enumerate() {
+            self.last += 1;
+            self.brought.insert(self.last, PacketCopies { group, root, tokens: std::rc::Rc::clone(&tokens) });
+            sent.push((this.ways[*member], tokens[*member], self.last));
+        }
+        sent
+    }
+
+    /// Returns true if no copy is pending.
+    #[inline]
+    pub(in crate::simulate) fn is_idle(&self) -> bool {
+        self.due.is_empty()
+    }
+}
+
+impl Network {
+    /// Counts the copies of an injected packet as being in the network.
+    pub(super) fn count_copies_in(&mut self, number: u64) {
+        let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
+        let copies = self.groups.all[*group as usize].roots[*root].1.len();
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.count_in(copies as u32);
+        }
+    }
+
+    /// Creates the datagrams of the other members when the packet of a root becomes `datagram`. If a bond has chosen a member, their routes are those of the
+    /// same bond member: `member` places after the routes with the decision step.
+    pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
+        let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
+        let Group { ways, roots } = self.groups.all[group as usize].clone();
+        let (own, branches) = &roots[root];
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.take_first(datagram);
+        }
+        let mut datagrams = BTreeMap::from([(*own, datagram)]);
+        let whole = self.fabric.datagrams[datagram].clone();
+        for branch in branches {
+            let way = ways[branch.member];
+            let sender = self.outsiders.sender(way);
+            let route = match sender.way {
+                EgressPath::Frames { route } => route,
+                EgressPath::Bond { route } => route + member,
+                _ => unreachable!("only ways of frames are shared"),
+            };
+            // Two references: until it is handed over, and until the copy is made.
+            let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
+            let copy = self.fabric.begin_datagram(copy.written, copy);
+            let flow = self.outsiders.number_of(way, packet.transport);
+            if let Some(fates) = &mut self.fabric.fates {
+                let packet = Packet { token: tokens[branch.member], ..*packet };
+                fates.enters(copy, way, &packet, flow);
+                fates.take_first(copy);
+            }
+            datagrams.insert(branch.member, copy);
+            let due = PendingCopy { datagram: copy, hop: branch.hop, route };
+            self.groups.due.entry(datagrams[&branch.from]).or_default().push(due);
+            self.groups.unsent.entry(datagram).or_default().push(copy);
+        }
+    }
+
+    /// Counts the copies as sent when the datagram of their root has been handed over.
+    pub(super) fn copies_sent(&mut self, datagram: u32) {
+        for copy in self.groups.unsent.remove(&datagram).unwrap_or_default() {
+            self.datagram_sent(copy);
+        }
+    }
+
+    /// Returns the copies that are made of a packet at a node, with their routes.
+    pub(in crate::simulate) fn copies_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
+        let Some(due) = self.groups.due.get_mut(&datagram) else { return Vec::new() };
+        let here = due.extract_if(.., |due| due.hop == hop).map(|due| (due.datagram, due.route)).collect();
+        if due.is_empty() {
+            self.groups.due.remove(&datagram);
+        }
+        here
+    }
+
+    /// Loses the pending copies of a packet that is lost.
+    #[cold]
+    pub(in crate::simulate) fn lose_copies(
+        &mut self,
+        datagram: u32,
+        place: crate::simulate::flow_counters::DropLocation,
+        at: u64,
+    ) {
+        for due in self.groups.due.remove(&datagram).unwrap_or_default() {
+            self.fabric.lose_datagram(due.datagram, place, at);
+            self.lose_copies(due.datagram, place, at);
+            self.fabric.release_datagram(due.datagram);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Injected senders: their packets wait for room in the host's NIC, in the order of arrival.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use engpass_ledger::{SenderState, Trail};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+
+use super::{Packet, Transport};
+use crate::simulate::Network;
+use crate::simulate::packet_store::{Datagram, Destination};
+use crate::simulate::ready_packet::{EgressPath, ReadyPacket};
+
+/// Maximum number of flows that disciplines distinguish; further ones share numbers.
+const MOST_FLOWS: u32 = 4096;
+
+/// The sender of all packets from one host to another.
+#[derive(Clone, Debug)]
+pub(in crate::simulate) struct Sender {
+    pub(in crate::simulate) flow: usize,
+    pub(in crate::simulate) host: usize,
+    pub(in crate::simulate) nic: usize,
+    pub(in crate::simulate) way: EgressPath,
+    /// The host fragments packets that are longer.
+    pub(in crate::simulate) mtu: u64,
+    /// Number of packets that wait, including the one that is being handed over.
+    pub(in crate::simulate) queued: u32,
+}
+
+/// The injected senders. Their numbers follow those of processes and endpoints.
+#[derive(Debug)]
+pub(in crate::simulate) struct InjectedSenders {
+    senders: Vec<Sender>,
+    /// Queue in front of each NIC.
+    gates: Vec<NicQueue>,
+    /// Number of waiting packets by host.
+    backlogs: Vec<usize>,
+    /// Flow numbers by sender and transport; and the last one looked up.
+    flows: BTreeMap<(u32, Transport), u32>,
+    last: Option<((u32, Transport), u32)>,
+}
+
+/// Packets that wait for a NIC; the first is being handed over.
+#[derive(Clone, Debug, Default)]
+struct NicQueue {
+    waiting: VecDeque<QueuedPacket>,
+    /// The first packet: its fragments, the number of the next one, and its datagram.
+    at_hand: Option<(Fragments, u64, u32)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct QueuedPacket {
+    sender: usize,
+    /// Egress path; of a bond, that of the member chosen for the packet.
+    way: EgressPath,
+    packet: Packet,
+    /// When it arrived, and the number of packets before it.
+    since: u64,
+    number: u64,
+    /// Key of its copies in `Groups`; 0 for none.
+    copies: u64,
+}
+
+impl InjectedSenders {
+    pub(in crate::simulate) fn new(senders: Vec<Sender>, ports: usize) -> Self {
+        let gates = if senders.is_empty() { 0 } else { ports };
+        let hosts = senders.iter().map(|sender| sender.host + 1).max().unwrap_or(0);
+        Self {
+            senders,
+            gates: vec![NicQueue::default(); gates],
+            backlogs: vec![0; hosts],
+            flows: BTreeMap::new(),
+            last: None,
+        }
+    }
+
+    /// Returns the fragment that is being handed over to a NIC.
+    pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
+        let gate = &self.gates[nic];
+        let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
+        let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
+        ReadyPacket {
+            flow: self.senders[sender].flow,
+            nic,
+            way,
+            ip: cut.payload(fragment) + IP_HEADER_BYTES,
+            datagram,
+            offset: (fragment * cut.full / 8) as u16,
+        }
+    }
+
+    /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more follow.
+    pub(in crate::simulate) fn cut(&self, nic: usize) -> (u64, bool) {
+        let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
+        at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
+    }
+
+    /// Returns the sender of a path.
+    pub(super) fn sender(&self, way: u32) -> Sender {
+        self.senders[way as usize].clone()
+    }
+
+    /// Returns the number of packets of a host that wait for its NICs.
+    pub(super) fn backlog(&self, host: usize) -> usize {
+        self.backlogs.get(host).copied().unwrap_or(0)
+    }
+
+    /// Returns the flow number for queue disciplines.
+    #[inline]
+    pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
+        match self.last {
+            Some((last, number)) if last == (sender, transport) => number,
+            _ => {
+                let number = self.find_number(sender, transport);
+                self.last = Some(((sender, transport), number));
+                number
+            }
+        }
+    }
+
+    /// Returns the flow number of a router's messages about a path, or of ARP packets. Routers are numbered after the senders, ARP after all routers.
+    pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
+        self.find_number((self.senders.len() + number) as u32, Transport::default())
+    }
+
+    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
+        let next = self.flows.len() as u32;
+        if next < MOST_FLOWS {
+            return *self.flows.entry((sender, transport)).or_insert(next);
+        }
+        let Transport { protocol, ports: [from, to] } = transport;
+        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
+        let spread =
+            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
+        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
+    }
+}
+
+impl Network {
+    /// Takes an injected packet, number `number`, whose instant is now.
+    pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.count_in(1);
+        }
+        let (nic, way) = self.way_of_packet(sender, &packet);
+        let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
+        if copies > 0 {
+            self.count_copies_in(copies);
+        } else if self.try_enter_nic_directly(&queued, nic) {
+            return;
+        }
+        let this = &mut self.outsiders.senders[sender];
+        this.queued += 1;
+        self.outsiders.backlogs[this.host] += 1;
+        let gate = &mut self.outsiders.gates[nic];
+        gate.waiting.push_back(queued);
+        if gate.waiting.len() == 1 {
+            self.drain_nic_queue(nic);
+        } else {
+            let place = self.processes.len() + self.endpoints.len() + sender;
+            self.fabric.ledger.set_sender_state(place, self.now, SenderState::Nic);
+        }
+    }
+
+    /// Returns the NIC and egress path of a packet; of a bond, those of the member that carries it.
+    #[inline(always)]
+    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
+        let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
+        let EgressPath::Bond { route } = way else { return (nic, way) };
+        let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, packet.transport);
+        let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
+        (self.frames.first_port(route), EgressPath::Frames { route })
+    }
+
+    /// Shortcut: hands over an unfragmented packet if nothing waits for its NIC and there is room. The queue would give the same result.
+    fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
+        let QueuedPacket { sender, way, packet, .. } = *first;
+        let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
+        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
+        if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
+            return false;
+        }
+        let mut sending = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
+        if self.nics[nic].has_waiters() || !self.nic_has_room(&sending) {
+            return false;
+        }
+        sending.datagram = self.create_datagram(first, 1, false);
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.emit(place, &sending);
+        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
+        self.datagram_sent(sending.datagram);
+        true
+    }
+
+    /// Hands over waiting packets until the NIC has no room.
+    fn drain_nic_queue(&mut self, nic: usize) {
+        while let Some(&first) = self.outsiders.gates[nic].waiting.front() {
+            if self.outsiders.gates[nic].at_hand.is_none() {
+                self.begin_head_packet(nic, &first);
+            }
+            let place = self.processes.len() + self.endpoints.len() + first.sender;
+            if !self.enter_nic_or_wait_with(place, self.outsiders.sending(nic)) {
+                return;
+            }
+            self.finish_head_fragment(nic);
+        }
+    }
+
+    /// Starts to hand over the first packet that waits for a NIC.
+    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
+        let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
+        let datagram = self.create_datagram(first, cut.count as u16, false);
+        if first.copies > 0 {
+            let member = match (self.outsiders.senders[first.sender].way, first.way) {
+                (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
+                _ => 0,
+            };
+            self.begin_copies(first.copies, datagram, &first.packet, member);
+        }
+        self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
+    }
+
+    /// Creates the datagram of a packet or of a packet train.
+    fn create_datagram(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
+        let QueuedPacket { sender, packet, since, number, .. } = *first;
+        let this = &self.outsiders.senders[sender];
+        let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let header = u64::from(packet.header).min(payload);
+        let datagram = Datagram {
+            flow: this.flow as u32,
+            index: number,
+            bytes: (payload - header) as u32,
+            fragments,
+            train,
+            arrived: 0,
+            sent: false,
+            to: Destination::SOCKET,
+            counted: payload > header,
+            header: header as u32,
+            begun: since,
+            lost: false,
+            holds: 1,
+            refused: 0,
+            trail: Trail::default(),
+            written: true,
+        };
+        let datagram = self.fabric.begin_datagram(datagram.written, datagram);
+        let flow = self.outsiders.number_of(sender as u32, packet.transport);
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.enters(datagram, sender as u32, &packet, flow);
+        }
+        datagram
+    }
+
+    /// Takes `count` identical packets whose instant is now, the first with this number, as far as they form a train. Returns the number of packets taken.
+    pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
+        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.outsiders.senders[sender]
+        else {
+            return 0;
+        };
+        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
+        let waits = !self.outsiders.gates[nic].waiting.is_empty() || self.nics[nic].has_waiters();
+        if count < 2 || ip > mtu || waits {
+            return 0;
+        }
+        let count = self.max_train_len(route, (ip as u32, packet.ttl), count);
+        if count < 2 {
+            return 0;
+        }
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.count_in(count);
+        }
+        let datagram = self.create_datagram(
+            &QueuedPacket {
+                sender,
+                way: EgressPath::Frames { route },
+                packet,
+                since: self.now,
+                number,
+                copies: 0,
+            },
+            count as u16,
+            true,
+        );
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.emit_train(place, datagram, route, ip as u32);
+        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
+        self.datagram_sent(datagram);
+        count
+    }
+
+    /// Continues in the queue after a NIC has taken a fragment.
+    fn finish_head_fragment(&mut self, nic: usize) {
+        let gate = &mut self.outsiders.gates[nic];
+        let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
+        if fragment + 1 < cut.count {
+            gate.at_hand = Some((cut, fragment + 1, datagram));
+            return;
+        }
+        gate.at_hand = None;
+        let QueuedPacket { sender, .. } =
+            gate.waiting.pop_front().expect("what was at hand was the first that waited");
+        let this = &mut self.outsiders.senders[sender];
+        this.queued -= 1;
+        self.outsiders.backlogs[this.host] -= 1;
+        let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
+        let place = self.processes.len() + self.endpoints.len() + sender;
+        self.fabric.ledger.set_sender_state(place, self.now, wait);
+        self.datagram_sent(datagram);
+        self.copies_sent(datagram);
+    }
+
+    /// Continues after a NIC has taken a fragment that had to wait.
+    pub(in crate::simulate) fn on_packet_sent(&mut self, nic: usize) {
+        self.finish_head_fragment(nic);
+        self.drain_nic_queue(nic);
+    }
+}

@@ -1,0 +1,290 @@
+//! Delivery reports of injected packets: each packet is reported once, as delivered or lost.
+
+use std::collections::BTreeMap;
+
+use engpass_model::queue::Ecn;
+use engpass_model::wire::icmp::{self, Errors};
+
+use super::{Output, Packet, ReportedDrop, Said, Transport};
+use crate::simulate::Network;
+use crate::simulate::flow_counters::DropLocation;
+use crate::simulate::packet_store::Datagram;
+
+/// Delivery reports not yet fetched, and the headers of packets.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct DeliveryReports {
+    /// Headers by datagram.
+    heads: Vec<Head>,
+    /// Locations of losses found ahead of time, by packet.
+    later: BTreeMap<u32, DropLocation>,
+    /// Losses of cells, by instant and packet number. They are reported when all ports have processed the cells before them.
+    lost: BTreeMap<(u64, u64), CellDropCause>,
+    /// Reports not yet fetched, in order of time.
+    told: Vec<Output>,
+    /// Number of packets and messages in the network.
+    inside: u64,
+    /// Number of losses found ahead of time.
+    known: usize,
+    /// Some circuits carry packets. A loss of their cells may be found later than it happens.
+    pub(super) has_cells: bool,
+}
+
+/// The header of a packet, and its state in the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::simulate) struct Head {
+    way: u32,
+    pub(in crate::simulate) token: u64,
+    pub(in crate::simulate) ecn: Ecn,
+    pub(in crate::simulate) priority: u8,
+    pub(in crate::simulate) ttl: u8,
+    /// Its flow number for queue disciplines.
+    pub(in crate::simulate) flow: u32,
+    pub(in crate::simulate) transport: Transport,
+    /// Routers choose the first of equal-cost paths for it, whatever their policy.
+    takes_first: bool,
+    /// Number of routers that the packet, or its last fragment to arrive, has passed.
+    routers: u8,
+    /// The packet, or a fragment of it, has arrived with a congestion mark.
+    marked: bool,
+    /// The loss was counted when a window ended.
+    counted: bool,
+    /// The loss has been reported, although an earlier one may be found later.
+    told: bool,
+    /// Routers must not fragment the packet.
+    pub(in crate::simulate) whole: bool,
+    /// The error messages that routers send about the packet.
+    errors: Errors,
+    /// The relation of the datagram to such messages.
+    message: Message,
+}
+
+/// Relation of a datagram to routers' messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Message {
+    #[default]
+    None,
+    /// The datagram is a message with this content, about the packet with its token.
+    Itself(Said),
+    /// A router sends a message about the datagram.
+    About,
+    /// The datagram is an ARP packet, which gets no report.
+    Arp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CellDropCause {
+    way: u32,
+    token: u64,
+    place: DropLocation,
+    message: Message,
+}
+
+impl DeliveryReports {
+    /// Registers a packet that enters the network as this datagram.
+    pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
+        let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
+        let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
+        self.put(datagram, head);
+    }
+
+    fn put(&mut self, datagram: u32, head: Head) {
+        let index = datagram as usize;
+        if self.heads.len() <= index {
+            self.heads.resize(index + 1, Head::default());
+        }
+        self.heads[index] = head;
+    }
+
+    /// Returns the length of the message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none. Both in
+    /// bytes.
+    pub(in crate::simulate) fn message_bytes(&self, datagram: u32, ip: u32) -> Option<u64> {
+        self.heads[datagram as usize].errors.bytes(ip.into())
+    }
+
+    /// Notes that a router is about to drop a packet of the datagram and will send a message about it.
+    pub(in crate::simulate) fn awaits_message(&mut self, datagram: u32) {
+        self.heads[datagram as usize].message = Message::About;
+    }
+
+    /// Registers a router's message that enters the network as this datagram. `lost` is the path and token of the dropped packet, `flow` the flow number of the
+    /// message.
+    pub(in crate::simulate) fn register_message(
+        &mut self,
+        datagram: u32,
+        lost: (u32, u64),
+        said: Said,
+        flow: u32,
+    ) {
+        let (way, token) = lost;
+        let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself(said));
+        self.put(datagram, Head { way, token, priority, ttl, flow, message, ..Head::default() });
+        self.inside += 1;
+    }
+
+    /// Registers an ARP packet as this datagram, in the flow with this number.
+    pub(in crate::simulate) fn register_arp_packet(&mut self, datagram: u32, flow: u32) {
+        self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Arp, ..Head::default() });
+    }
+
+    /// Reports a message that has arrived at the sender of the packet that it is about.
+    pub(in crate::simulate) fn on_message_delivered(&mut self, datagram: u32, at: u64) {
+        let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
+            unreachable!("a message says something")
+        };
+        self.told.push(Output::Message { at, way, token, said, routers });
+        self.inside -= 1;
+    }
+
+    /// Returns the content of a router's message, if the datagram is one.
+    pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<Said> {
+        match self.head(datagram).message {
+            Message::Itself(said) => Some(said),
+            Message::None | Message::About | Message::Arp => None,
+        }
+    }
+
+    /// Returns the path and the token of a datagram.
+    pub(in crate::simulate) fn packet(&self, datagram: u32) -> (u32, u64) {
+        let Head { way, token, .. } = *self.head(datagram);
+        (way, token)
+    }
+
+    /// Makes routers choose the first of equal-cost paths for the datagram, whatever their policy.
+    pub(super) fn take_first(&mut self, datagram: u32) {
+        self.heads[datagram as usize].takes_first = true;
+    }
+
+    /// Returns true if routers choose the first of equal-cost paths for the datagram.
+    pub(in crate::simulate) fn takes_first(&self, datagram: u32) -> bool {
+        self.heads[datagram as usize].takes_first
+    }
+
+    /// Counts packets that enter the network.
+    pub(super) fn count_in(&mut self, packets: u32) {
+        self.inside += u64::from(packets);
+    }
+
+    /// Advances the token of a train to its next packet.
+    #[inline]
+    pub(in crate::simulate) fn next_token(&mut self, datagram: u32) {
+        self.heads[datagram as usize].token += 1;
+    }
+
+    pub(super) fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    #[inline]
+    pub(in crate::simulate) fn head(&self, datagram: u32) -> &Head {
+        &self.heads[datagram as usize]
+    }
+
+    /// Notes that a packet of the datagram has arrived with this TTL, and whether it is marked.
+    #[inline]
+    pub(in crate::simulate) fn arrives(&mut self, datagram: u32, ttl: u8, marked: bool) {
+        let head = &mut self.heads[datagram as usize];
+        head.routers = head.ttl - ttl;
+        head.marked |= marked;
+    }
+
+    /// Marks the loss of the datagram as counted. Returns whether it was counted before.
+    pub(in crate::simulate) fn mark_loss_counted(&mut self, datagram: u32) -> bool {
+        std::mem::replace(&mut self.heads[datagram as usize].counted, true)
+    }
+
+    /// Registers a loss found ahead of time, which an event will carry out. Returns the number of such losses before it.
+    pub(in crate::simulate) fn defer_loss(&mut self, packet: u32, place: DropLocation) -> usize {
+        self.later.insert(packet, place);
+        self.known += 1;
+        self.known - 1
+    }
+
+    /// Removes and returns the location of a loss whose time has come.
+    pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> DropLocation {
+        self.later.remove(&packet).expect("a loss that was put off has a place")
+    }
+
+    fn deliver(&mut self, datagram: u32, at: u64) {
+        let Head { way, token, routers, marked: ce, .. } = *self.head(datagram);
+        self.told.push(Output::Delivered { at, way, token, ce, routers });
+        self.inside -= 1;
+    }
+
+    /// Takes a loss of a datagram, earlier than all losses known so far; `before` is the earliest of those.
+    pub(in crate::simulate) fn loses(
+        &mut self,
+        datagram: u32,
+        this: &Datagram,
+        (at, place): (u64, DropLocation),
+        before: Option<(u64, DropLocation)>,
+    ) {
+        let Head { way, token, told, message, .. } = *self.head(datagram);
+        match place {
+            _ if told || message == Message::Arp => {}
+            // The report of the message follows that of the packet.
+            _ if message == Message::About => {
+                self.heads[datagram as usize].told = true;
+                self.report_loss(at, at, CellDropCause { way, token, place, message });
+            }
+            // Ports process cells in no common order: an earlier loss may be found later.
+            _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
+                if let Some((later, _)) = before {
+                    self.lost.remove(&(later, this.index));
+                }
+                self.lost.insert((at, this.index), CellDropCause { way, token, place, message });
+            }
+            // Losses of packets are found in order of time.
+            _ if before.is_some() => {}
+            _ => {
+                self.heads[datagram as usize].told = true;
+                self.report_loss(at, at, CellDropCause { way, token, place, message });
+            }
+        }
+    }
+
+    /// Reports the losses before `at`. All ports must have processed all cells before `at`.
+    pub(super) fn confirm_losses_before(&mut self, at: u64) {
+        while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
+            let ((lost_at, _), loss) = first.remove_entry();
+            self.report_loss(at, lost_at, loss);
+        }
+    }
+
+    fn report_loss(
+        &mut self,
+        at: u64,
+        lost_at: u64,
+        CellDropCause { way, token, place, message }: CellDropCause,
+    ) {
+        self.told.push(match message {
+            Message::Itself(_) => Output::MessageLost { at, way, token },
+            _ => {
+                let (place, message) = (ReportedDrop { place, way }, message == Message::About);
+                Output::Lost { at, lost_at, way, token, place, message }
+            }
+        });
+        self.inside -= 1;
+    }
+
+    /// Passes all reports to `each`.
+    pub(super) fn drain_reports(&mut self, each: &mut impl FnMut(Output)) {
+        self.told.drain(..).for_each(each);
+    }
+}
+
+/// Returns true if cells are lost at this location.
+fn is_of_cells(place: DropLocation) -> bool {
+    matches!(place, DropLocation::Port(..) | DropLocation::Policer(_) | DropLocation::Reassembly(_))
+}
+
+impl Network {
+    /// Counts and reports an injected packet that has arrived completely at its host.
+    pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
+        if self.fabric.datagrams[datagram].counted {
+            self.received(datagram);
+        }
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.deliver(datagram, self.now);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Datagrams in the network. A datagram, its packet and its TCP segment are stored at one index.
+
+use std::mem::offset_of;
+use std::ops::{Index, IndexMut};
+
+use engpass_ledger::{DatagramClass, DatagramOwner, Load, Trail};
+use engpass_model::queue::Ecn;
+use engpass_model::tcp::Segment;
+
+use super::frames::Packet;
+use super::slab::Slab;
+
+/// A datagram in the network.
+#[derive(Clone, Debug, Default)]
+#[repr(C)]
+pub(super) struct Datagram {
+    pub(super) flow: u32,
+    pub(super) to: Destination,
+    pub(super) bytes: u32,
+    /// Bytes of the transport header.
+    pub(super) header: u32,
+    /// Number of its packets, and of those that have arrived.
+    pub(super) fragments: u16,
+    pub(super) arrived: u16,
+    /// Reference count: packets or PDUs in the network, plus one while its sender or its receiver uses it.
+    pub(super) holds: u32,
+    /// Payload bytes that the receiver had already, or did not accept.
+    pub(super) refused: u32,
+    /// Lines that carried all of it, valid once it has arrived or is lost, unless `written` is set.
+    pub(super) trail: Trail,
+    /// The ledger tracks it per hop.
+    pub(super) written: bool,
+    /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::fabric::SharedState::losses).
+    pub(super) lost: bool,
+    /// It carries data of the sender, so it counts in the results of its flow.
+    pub(super) counted: bool,
+    pub(super) sent: bool,
+    /// A packet train: the `fragments` are identical datagrams of `bytes` each, and `index` is that of the next one to arrive.
+    pub(super) train: bool,
+    pub(super) index: u64,
+    /// When its sender began to work on it.
+    pub(super) begun: u64,
+}
+
+/// Destination of a datagram: an endpoint if it carries a TCP segment, or the number of another flow direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Destination(u32);
+
+impl Destination {
+    /// The socket of its flow.
+    pub(super) const SOCKET: Self = Self(u32::MAX);
+
+    #[inline(always)]
+    pub(super) fn endpoint(endpoint: usize) -> Self {
+        Self(endpoint as u32)
+    }
+
+    #[inline(always)]
+    pub(super) fn get(self) -> Option<u32> {
+        (self.0 != Self::SOCKET.0).then_some(self.0)
+    }
+}
+
+impl Default for Destination {
+    fn default() -> Self {
+        Self::SOCKET
+    }
+}
+
+impl Datagram {
+    /// Returns true if it is unfragmented, has a single reference, and has no loss and no tracking per hop.
+    #[inline(always)]
+    pub(super) fn is_one(&self) -> bool {
+        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
+    }
+
+    /// Returns true if [`Self::is_one`] holds and the packet carries no congestion mark to be noted.
+    #[inline(always)]
+    pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
+        self.is_one() && ecn != Ecn::Marked
+    }
+
+    /// Returns the owner for the ledger.
+    #[inline(always)]
+    pub(super) fn whose(&self) -> DatagramOwner {
+        DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }
+    }
+
+    /// Returns its load for the ledger, if it is a segment.
+    #[inline(always)]
+    pub(super) fn load(&self) -> Load {
+        let cargo = if self.counted { DatagramClass::AnyLength } else { DatagramClass::Control };
+        Load { cargo, header: self.header, bytes: self.bytes }
+    }
+}
+
+/// The content of one index.
+///
+/// Large numbers of packets do not fit into the CPU caches. Therefore what lines need of a packet is in one cache line, what its host needs in the next, and
+/// only the blocks of a SACK option are in a third.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct PacketSlot {
+    packet: Packet,
+    datagram: Datagram,
+    segment: Segment,
+}
+
+const _: () = assert!(offset_of!(PacketSlot, datagram) + offset_of!(Datagram, index) == 64);
+const _: () = assert!(offset_of!(PacketSlot, segment) + offset_of!(Segment, blocks) == 128);
+
+/// All datagrams and packets in the network.
+///
+/// A packet has the index of its datagram, fragment or not, if no other packet has that index. Otherwise it has an index without a datagram.
+#[derive(Debug, Default)]
+pub(super) struct PacketStore(Slab<PacketSlot>);
+
+impl PacketStore {
+    /// Returns the index that the next datagram will get.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> u32 {
+        self.0.next()
+    }
+
+    /// Adds a datagram.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, datagram: Datagram) -> u32 {
+        let next = self.next();
+        self.insert_next(next, datagram, Packet::NONE);
+        next
+    }
+
+    /// Adds a datagram at the index that `next` returned, with its packet if there is one. Its segment is there already.
+    #[inline(always)]
+    pub(super) fn insert_next(&mut self, next: u32, datagram: Datagram, packet: Packet) {
+        let kept = self.0.take(next);
+        (kept.datagram, kept.packet) = (datagram, packet);
+    }
+
+    /// Adds a packet of a datagram.
+    #[inline(always)]
+    pub(super) fn insert_packet(&mut self, packet: Packet) -> u32 {
+        let own = &mut self.0[packet.datagram].packet;
+        if own.is_none() {
+            *own = packet;
+            return packet.datagram;
+        }
+        let next = self.next();
+        self.insert_next(next, Datagram::default(), packet);
+        next
+    }
+
+    /// Frees a datagram without references and packets.
+    pub(super) fn release(&mut self, datagram: u32) {
+        self.0.release(datagram);
+    }
+
+    #[inline(always)]
+    pub(super) fn release_packet(&mut self, packet: u32) {
+        let gone = std::mem::replace(&mut self.0[packet].packet, Packet::NONE);
+        if gone.datagram != packet {
+            self.0.release(packet);
+        }
+    }
+
+    /// Returns true if this index exists and has a packet.
+    pub(super) fn has_packet(&self, packet: u32) -> bool {
+        packet < self.0.len() && !self.packet(packet).is_none()
+    }
+
+    #[inline(always)]
+    pub(super) fn packet(&self, packet: u32) -> &Packet {
+        &self.0[packet].packet
+    }
+
+    #[inline(always)]
+    pub(super) fn packet_mut(&mut self, packet: u32) -> &mut Packet {
+        &mut self.0[packet].packet
+    }
+
+    /// Returns a packet and its datagram.
+    #[inline(always)]
+    pub(super) fn packet_of(&mut self, packet: u32) -> (&mut Packet, &Datagram) {
+        let datagram = self.0[packet].packet.datagram;
+        if datagram == packet {
+            let PacketSlot { packet, datagram, .. } = &mut self.0[packet];
+            return (packet, datagram);
+        }
+        // A fragment.
+        let [own, whole] = self.0.both(packet, datagram);
+        (&mut own.packet, &whole.datagram)
+    }
+
+    #[inline(always)]
+    pub(super) fn segment(&self, datagram: u32) -> &Segment {
+        &self.0[datagram].segment
+    }
+
+    #[inline(always)]
+    pub(super) fn segment_mut(&mut self, datagram: u32) -> &mut Segment {
+        &mut self.0[datagram].segment
+    }
+
+    /// Returns a datagram and its segment.
+    #[inline(always)]
+    pub(super) fn with_segment(&mut self, datagram: u32) -> (&mut Datagram, &Segment) {
+        let PacketSlot { datagram, segment, .. } = &mut self.0[datagram];
+        (datagram, segment)
+    }
+
+    /// Returns one more than the largest index in use so far.
+    pub(super) fn len(&self) -> u32 {
+        self.0.len()
+    }
+
+    /// Clears the free entries.
+    pub(super) fn forget_free(&mut self) {
+        self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
+    }
+
+    /// See [`Slab::release_unused_memory`].
+    pub(super) fn release_unused_memory(&mut self) -> bool {
+        self.0.release_unused_memory()
+    }
+}
+
+impl Index<u32> for PacketStore {
+    type Output = Datagram;
+    #[inline]
+    fn index(&self, index: u32) -> &Datagram {
+        &self.0[index].datagram
+    }
+}
+
+impl IndexMut<u32> for PacketStore {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Datagram {
+        &mut self.0[index].datagram
+    }
+}

@@ -1,0 +1,587 @@
+//! State shared by all ports: PDUs, circuits, channels, counters. Trains go here when they leave a port.
+
+use engpass_cells::Window;
+use engpass_cells::{
+    CellDropCause, CellSink, CellTrain, Channel, DedicatedLine, Pdu, PduId, Reassembly, Shaper, TrainPiece,
+    VcId, generator_of, one_by_one,
+};
+use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
+
+use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
+use super::injection::DeliveryReports;
+use super::packet_store::{Datagram, PacketStore};
+use super::slab::Slab;
+use super::source::Source;
+use super::timeline::Trace;
+use super::trees::Trees;
+
+/// An AAL5 PDU in the network.
+#[derive(Clone, Debug)]
+pub(super) struct Aal5Pdu {
+    pub(super) vc: VcId,
+    pub(super) datagram: u32,
+    /// The packet that continues after the circuit; [`Aal5Pdu::NO_PACKET`] if the circuit leads from host to host.
+    pub(super) packet: u32,
+    /// Line index of the circuit's first line.
+    pub(super) slot: u16,
+    /// Bytes of its SDU, which it occupies in the NIC buffer.
+    pub(super) sdu: u32,
+    /// Number of transmitters that its last cell has left.
+    pub(super) hop: u16,
+    /// When its last cell arrives after them (at hop 0: its emission time).
+    pub(super) eta: u64,
+    /// Class and number of its last cell in the queue at `hop`, if it waits there.
+    pub(super) waiting: Option<(usize, u64)>,
+    /// A cell was lost, so it will not be a good PDU.
+    pub(super) dead: bool,
+    /// Its last cell was lost, so its arrival will not be noticed.
+    pub(super) end_lost: bool,
+    pub(super) pdu: Option<Pdu>,
+    /// Its last cell arrived with EFCI.
+    pub(super) efci: bool,
+    /// Reference count: cells in the network, plus one while an event refers to it.
+    pub(super) live: u32,
+}
+
+impl Aal5Pdu {
+    /// In place of `packet`: nothing continues after the circuit.
+    pub(super) const NO_PACKET: u32 = u32::MAX;
+
+    /// Creates the PDU of a datagram, with `sdu` bytes and `live` references.
+    pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, live: u32) -> Self {
+        Self {
+            vc,
+            datagram,
+            packet: Self::NO_PACKET,
+            slot: 0,
+            sdu,
+            hop: 0,
+            eta: 0,
+            waiting: None,
+            dead: false,
+            end_lost: false,
+            pdu: None,
+            efci: false,
+            live,
+        }
+    }
+
+    /// Returns true if its wake events can end. An adaptive shaper gets feedback even for a dead PDU, if its end arrives.
+    pub(super) fn is_over(&self, adapts: bool) -> bool {
+        self.dead && (self.end_lost || !adapts)
+    }
+}
+
+/// A circuit direction.
+#[derive(Debug)]
+pub(super) struct Vc {
+    pub(super) circuit: usize,
+    pub(super) forward: bool,
+    /// Ports of the circuit; the first is that of the NIC's line.
+    pub(super) hops: Vec<usize>,
+    /// Minimum time from the arrival at port `hop` to the arrival at the host, in ps.
+    pub(super) transit: Vec<u64>,
+    /// Sum of propagation delays from the line of `hop` to the host, in ps.
+    pub(super) delays: Vec<u64>,
+    pub(super) shaper: Shaper,
+    /// Index of its adaptive shaper, if it has one.
+    pub(super) adapting: Option<usize>,
+    /// The router where it ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].
+    pub(super) router: u32,
+    /// Index of the shaper's channel among those of the line.
+    pub(super) entry: usize,
+    pub(super) reassembly: Reassembly,
+}
+
+impl Vc {
+    pub(super) const NO_ROUTER: u32 = u32::MAX;
+
+    /// Returns the router where it ends, if it ends at one.
+    pub(super) fn ends_at_router(&self) -> Option<u32> {
+        (self.router != Self::NO_ROUTER).then_some(self.router)
+    }
+}
+
+/// Where cells of a circuit direction go after a port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NextHop {
+    pub(super) vc: VcId,
+    pub(super) delay: u64,
+    /// The next port, and the index of the channel there; `None`: the host.
+    pub(super) channel: Option<(usize, usize)>,
+    /// As [`CellSink::way`].
+    pub(super) way: usize,
+    /// Index in the port's counters.
+    pub(super) counter: usize,
+    /// Hop number of the port on the circuit.
+    pub(super) hop: u16,
+}
+
+/// Everything except the state inside ports.
+#[derive(Debug)]
+pub(super) struct SharedState {
+    pub(super) window: Window,
+    /// For every port, the channels that lead to it, in the order that breaks ties.
+    pub(super) channels: Vec<Vec<Channel>>,
+    pub(super) vcs: Vec<Vc>,
+    pub(super) frames: Slab<Aal5Pdu>,
+    pub(super) datagrams: PacketStore,
+    /// By datagram, time and place of its earliest loss known so far. Ports process cells in no common order, so an earlier loss may be found later.
+    pub(super) losses: Vec<(u64, DropLocation)>,
+    /// By port, the circuit directions that use it, in order.
+    pub(super) onward: Vec<Vec<NextHop>>,
+    /// By port: it leads only to hosts, and none of them needs the arrival time of cells inside a PDU.
+    pub(super) only_ends_count: Vec<bool>,
+    pub(super) counters: Vec<Vec<VcCounters>>,
+    pub(super) flows: Vec<FlowCounters>,
+    /// PDUs whose last cell has left a NIC, until the NIC has noted that.
+    pub(super) left_nic: Vec<NicDeparture>,
+    /// By port: it is the port of a host's NIC.
+    pub(super) from_hosts: Vec<bool>,
+    pub(super) ledger: Ledger,
+    /// Present if the run has a timeline or a capture.
+    pub(super) trace: Option<Box<Trace>>,
+    /// Delivery reports, with packet injection.
+    pub(super) fates: Option<Box<DeliveryReports>>,
+    /// Multicast trees, if traffic has several receivers.
+    pub(super) trees: Option<Box<Trees>>,
+}
+
+/// A PDU whose last cell has left a NIC's line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NicDeparture {
+    pub(super) nic: usize,
+    pub(super) frame: PduId,
+    /// When it was emitted.
+    pub(super) emitted: u64,
+    /// When it left.
+    pub(super) at: u64,
+    /// Bytes that become free in the NIC buffer.
+    pub(super) bytes: u32,
+}
+
+impl SharedState {
+    fn onward(&self, port: usize, vc: VcId) -> NextHop {
+        let list = &self.onward[port];
+        // Most ports serve few circuits, or all of them in order: try that index first.
+        match list.get(vc as usize) {
+            Some(onward) if onward.vc == vc => *onward,
+            _ => {
+                let place = list.binary_search_by_key(&vc, |onward| onward.vc);
+                list[place.expect("cells are only routed over ports of their circuit")]
+            }
+        }
+    }
+
+    /// Returns the line that a generator uses alone, if its channel keeps that line's ledger.
+    pub(super) fn line_of(&self, source: &Source) -> Option<&DedicatedLine> {
+        let (port, channel) = source.fills;
+        self.channels[port][channel].generator()?.line()
+    }
+
+    /// Counts cells that a port has sent, as far as they lie in the measurement window, and returns their number.
+    #[inline]
+    pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &CellTrain) -> u64 {
+        let counted = self.window.count(cells, 0);
+        let counter = &mut self.counters[port][counter];
+        counter.sent += counted;
+        counter.sent_clp += if cells.clp { counted } else { 0 };
+        counter.sent_efci += if cells.efci { counted } else { 0 };
+        counted
+    }
+
+    /// Returns true if there is neither a trace nor deferred posting.
+    #[inline(always)]
+    pub(super) fn fast_path_allowed(&self) -> bool {
+        self.trace.is_none() && self.ledger.later.is_none()
+    }
+
+    /// Adds a datagram. If `written`, the ledger tracks it per hop.
+    #[inline(always)]
+    pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
+        let id = self.datagrams.insert(datagram);
+        if written {
+            self.ledger.track_per_hop(id, self.datagrams.len());
+        }
+        id
+    }
+
+    /// Starts to track a datagram per hop.
+    pub(super) fn track_per_hop(&mut self, datagram: u32) {
+        let this = &mut self.datagrams[datagram];
+        if std::mem::replace(&mut this.written, true) {
+            return;
+        }
+        let lane = (this.flow, this.to.get());
+        let (bytes, arrived) = (this.header + this.bytes, this.arrived);
+        self.ledger.track_per_hop(datagram, self.datagrams.len());
+        if arrived > 0 {
+            self.ledger.add_arrived_fragments(datagram, lane, bytes.into(), arrived.into());
+        }
+    }
+
+    /// Tracks the fragments of a datagram per hop, because something happens to one of them that may not happen to the others. Does nothing for an unfragmented
+    /// datagram.
+    #[inline]
+    pub(super) fn track_fragments_per_hop(&mut self, datagram: u32) {
+        if self.datagrams[datagram].fragments > 1 {
+            self.track_per_hop(datagram);
+        }
+    }
+
+    /// Posts a finished datagram, or with `open` one that is in the network at the end of the run.
+    #[inline(never)]
+    pub(super) fn post_finished_datagram(&mut self, datagram: u32, open: bool) {
+        let this = &self.datagrams[datagram];
+        if this.train {
+            self.post_train(datagram, open);
+            return;
+        }
+        // All of it may have arrived while the gap after its last frame still keeps a reference.
+        let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
+        let fate = match (this.lost, open && !arrived) {
+            (true, _) => DeliveryStatus::Lost,
+            (false, true) => DeliveryStatus::InFlight,
+            (false, false) => DeliveryStatus::Delivered,
+        };
+        let load = self.load_of(this);
+        let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
+        self.ledger.post_datagram((this.flow, this.to.get()), fate, load, carried, this.refused);
+    }
+
+    /// [`Self::post_finished_datagram`] for each datagram of a train.
+    fn post_train(&mut self, datagram: u32, open: bool) {
+        let this = &self.datagrams[datagram];
+        let arrived = if open { this.arrived } else { this.fragments };
+        self.ledger.post_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
+    }
+
+    /// Returns the load of a datagram for the ledger.
+    #[inline(always)]
+    pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
+        let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
+        let load = datagram.load();
+        if message { Load { cargo: DatagramClass::FixedLength, ..load } } else { load }
+    }
+
+    /// Releases `count` cells of a PDU that were delivered or lost.
+    pub(super) fn release_cells(&mut self, frame: PduId, count: u32) {
+        let this = &mut self.frames[frame];
+        this.live -= count;
+        if this.live == 0 {
+            let (datagram, packet) = (this.datagram, this.packet);
+            self.frames.release(frame);
+            if packet != Aal5Pdu::NO_PACKET {
+                // The packet is lost with its cells.
+                self.datagrams.release_packet(packet);
+                self.release_datagram(datagram);
+            }
+            self.release_datagram(datagram);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn release_datagram(&mut self, datagram: u32) {
+        let this = &mut self.datagrams[datagram];
+        this.holds -= 1;
+        if this.holds == 0 && !self.ledger.later.as_ref().is_some_and(|later| later.holds(datagram)) {
+            self.finish_datagram(datagram);
+        }
+    }
+
+    /// Finishes a datagram: none of it is in the network, and all of it is posted.
+    #[inline(never)]
+    pub(super) fn finish_datagram(&mut self, datagram: u32) {
+        if self.is_of_tree(datagram) {
+            return self.branch_ends(datagram);
+        }
+        self.post_finished_datagram(datagram, false);
+        self.ledger.forget_pieces(datagram);
+        self.count_loss(datagram);
+        self.datagrams.release(datagram);
+    }
+
+    fn deliver(&mut self, cells: CellTrain, delay: u64) {
+        let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
+        let pending = reassembly.pending();
+        let pdu = reassembly.take(&cells);
+        // A PDU stays while cells of it wait for reassembly.
+        let mut own = cells.count as u32;
+        let mut cut = None;
+        match pending {
+            Some((frame, count)) if frame != cells.frame => {
+                let at = cells.nth(0) + delay;
+                if cells.are_generated() && self.ledger.later.is_some() {
+                    cut = Some((frame, count));
+                } else if cells.are_generated() && at <= self.window.end {
+                    // A generator's cell ends the PDU in the middle of the frame's cells.
+                    self.lose_frame(frame, DropLocation::Reassembly(None), at);
+                }
+                if cut.is_none() {
+                    self.release_cells(frame, count);
+                }
+            }
+            Some((_, count)) => own += count,
+            None => {}
+        }
+        if let Some(flow) = generator_of(cells.frame) {
+            let bad = pdu == Some(Pdu::Bad);
+            if let Some(later) = &mut self.ledger.later {
+                let port = self.vcs[cells.vc as usize].hops.last().expect("a circuit has a line");
+                later.arrive(*port, Arrivals { cells: cells.shifted(delay), flow, bad, cut });
+            } else {
+                self.receive_generated(flow, cells, delay, bad);
+            }
+        } else if let Some(pdu) = pdu {
+            let frame = &mut self.frames[cells.frame];
+            (frame.pdu, frame.efci) = (Some(pdu), cells.efci);
+            self.release_cells(cells.frame, own);
+        }
+    }
+
+    pub(super) fn receive_generated(
+        &mut self,
+        flow: usize,
+        mut cells: CellTrain,
+        delay: u64,
+        first_is_bad: bool,
+    ) {
+        if first_is_bad {
+            let at = cells.nth(0) + delay;
+            if at <= self.window.end {
+                self.lose_generated(
+                    flow,
+                    &CellTrain { count: 1, ..cells },
+                    DropLocation::Reassembly(None),
+                    at,
+                );
+            }
+            cells.n += 1;
+            cells.count -= 1;
+            if cells.count == 0 {
+                return;
+            }
+        }
+        let count = self.window.count(&cells, delay);
+        let ever = self.window.with_warmup().count(&cells, delay);
+        let tally = &mut self.flows[flow];
+        tally.received += count;
+        if ever > 0 {
+            tally.note_last_reception(delay + cells.nth(ever - 1));
+        }
+        let rare = tally.rare();
+        rare.marked += if cells.efci { count } else { 0 };
+        rare.received_ever += ever;
+    }
+}
+
+/// The shared state as the sink of one port.
+pub(super) struct PortOutput<'a> {
+    pub(super) fabric: &'a mut SharedState,
+    pub(super) port: usize,
+}
+
+impl CellSink for PortOutput<'_> {
+    fn sent(&mut self, cells: CellTrain) {
+        if self.fabric.trace.is_some() {
+            self.fabric.tap_cells(self.port, &cells);
+        }
+        let onward = self.post(&cells);
+        match onward.channel {
+            Some((port, channel)) => {
+                self.fabric.channels[port][channel].push(cells.shifted(onward.delay));
+            }
+            None => self.fabric.deliver(cells, onward.delay),
+        }
+    }
+
+    fn way(&self, vc: VcId) -> usize {
+        // The first transmission of a measurement window must be found.
+        if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
+            self.fabric.onward(self.port, vc).way
+        } else {
+            MIXED
+        }
+    }
+
+    fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
+        let inside = |train: &CellTrain| self.is_within_window(train);
+        if way == MIXED || !trains.iter().all(inside) {
+            // One by one: the order of PDUs matters, or a window edge lies within the trains.
+            one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
+            return;
+        }
+        if self.fabric.trace.is_some() {
+            self.fabric.tap_pieces(self.port, trains, pieces);
+        }
+        let mut behind = None;
+        for train in trains.iter().filter(|train| train.count > 0) {
+            let onward = self.post(train);
+            match onward.channel {
+                None => self.fabric.deliver(*train, onward.delay),
+                Some(channel) => behind = Some((channel, onward.delay)),
+            }
+        }
+        if let Some(((port, channel), delay)) = behind {
+            self.fabric.channels[port][channel].push_pieces(trains, pieces, delay);
+        }
+    }
+
+    fn count_only_until(&self) -> u64 {
+        let Window { from, end } = self.fabric.window;
+        // A window edge needs every instant, and so does a capture.
+        if from.is_some() || self.is_tapped() {
+            return 0;
+        }
+        end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
+    }
+
+    fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause) {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        if let Some(trace) = &mut fabric.trace {
+            trace.dropped(self.port, at);
+        }
+        if fabric.window.holds(at) {
+            fabric.counters[self.port][onward.counter].lost += cells.count;
+        }
+        if let Some(later) = &mut fabric.ledger.later {
+            later.lost(self.port, cells.count);
+        }
+        self.gone(cells, DropLocation::Port(self.port, cause), at);
+    }
+
+    #[inline]
+    fn needs_loss_times(&self) -> bool {
+        // Ports stop at the window edges anyway.
+        self.fabric.trace.is_some()
+    }
+
+    fn policed(&mut self, cells: &CellTrain, at: u64) {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        if fabric.window.holds(at) {
+            fabric.counters[self.port][onward.counter].policed += cells.count;
+        }
+        if let Some(later) = &mut fabric.ledger.later {
+            later.lost(self.port, cells.count);
+        }
+        self.gone(cells, DropLocation::Policer(self.port), at);
+    }
+
+    #[inline]
+    fn idle(&mut self, ps: u64, rounding: u64) {
+        if self.fabric.ledger.later.is_some() {
+            // Everything sent so far has left before this idle time.
+            self.fabric.write_cells(self.port, u64::MAX);
+        }
+        self.fabric.ledger.idle(self.port, ps, rounding);
+    }
+
+    fn waiting(&mut self, frame: PduId, class: usize, sequence: u64) {
+        self.fabric.frames[frame].waiting = Some((class, sequence));
+    }
+
+    fn coalesce_until(&self) -> u64 {
+        // A host only counts; the next queue needs every instant.
+        if self.fabric.only_ends_count[self.port] { self.count_only_until() } else { 0 }
+    }
+}
+
+/// The path number of all cells of a port whose line carries PDUs of several circuits. They keep their order, which decides to which sender idle time is
+/// attributed.
+pub(super) const MIXED: usize = 1;
+
+impl PortOutput<'_> {
+    fn is_tapped(&self) -> bool {
+        self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
+    }
+
+    /// Returns true if the whole of `train` leaves the line and arrives at its far end within the measurement window, and is not the first in it.
+    fn is_within_window(&self, train: &CellTrain) -> bool {
+        let Window { from, end } = self.fabric.window;
+        let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
+        let delay = self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay);
+        train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
+    }
+
+    /// Counts and posts the cells of one train that are sent.
+    fn post(&mut self, cells: &CellTrain) -> NextHop {
+        let fabric = &mut *self.fabric;
+        let onward = fabric.onward(self.port, cells.vc);
+        let last = cells.last;
+        if fabric.ledger.later.is_some() {
+            let mut slot = onward.hop;
+            let datagram = (!cells.are_generated()).then(|| {
+                let Aal5Pdu { datagram, slot: first, .. } = fabric.frames[cells.frame];
+                slot += first;
+                (datagram, fabric.datagrams[datagram].whose())
+            });
+            fabric.ledger.defer_cells(self.port, (onward.counter, slot), *cells, datagram);
+            self.on_last_cell_sent(cells, onward.delay);
+            return onward;
+        }
+        let counted = fabric.count_sent(self.port, onward.counter, cells);
+        let counter = &mut fabric.counters[self.port][onward.counter];
+        if fabric.ledger.on {
+            let begun = fabric.ledger.begun(self.port, cells, counted);
+            match generator_of(cells.frame) {
+                Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
+                None => {
+                    let Aal5Pdu { datagram: id, slot, .. } = fabric.frames[cells.frame];
+                    let datagram = (id, fabric.datagrams[id].whose());
+                    fabric.ledger.carried(self.port, slot + onward.hop, datagram, cells, begun);
+                }
+            }
+        }
+        if last <= fabric.window.end {
+            // Interleaved trains of one circuit are not in order of time.
+            counter.last_sent = counter.last_sent.max(Some(last));
+        } else {
+            let ever = fabric.window.with_warmup().count(cells, 0);
+            if ever > 0 {
+                counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
+            }
+        }
+        self.on_last_cell_sent(cells, onward.delay);
+        onward
+    }
+
+    /// Notes that the last cell of a PDU is on the line.
+    #[inline]
+    fn on_last_cell_sent(&mut self, cells: &CellTrain, delay: u64) {
+        let fabric = &mut *self.fabric;
+        if !cells.are_generated() && cells.ends_frame() {
+            let frame = &mut fabric.frames[cells.frame];
+            if frame.hop == 0 {
+                let nic = self.port;
+                fabric.left_nic.push(NicDeparture {
+                    nic,
+                    frame: cells.frame,
+                    emitted: frame.eta,
+                    at: cells.last,
+                    bytes: frame.sdu,
+                });
+            }
+            frame.hop += 1;
+            frame.eta = cells.last + delay;
+            frame.waiting = None;
+        }
+    }
+
+    fn gone(&mut self, cells: &CellTrain, place: DropLocation, at: u64) {
+        match generator_of(cells.frame) {
+            Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
+            None => {
+                self.fabric.lose_frame(cells.frame, place, at);
+                self.fabric.frames[cells.frame].end_lost |= cells.ends_frame();
+                if self.fabric.window.holds(at) {
+                    let datagram = self.fabric.frames[cells.frame].datagram;
+                    let flow = self.fabric.datagrams[datagram].flow as usize;
+                    self.fabric.flows[flow].losses(place).cells += cells.count;
+                }
+                self.fabric.release_cells(cells.frame, cells.count as u32);
+            }
+        }
+    }
+}

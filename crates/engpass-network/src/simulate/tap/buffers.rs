@@ -1,0 +1,291 @@
+//! Buffers of a capture: records, and the state needed to describe packets.
+
+mod passing;
+
+use std::collections::BTreeMap;
+
+use engpass_cells::{CellTrain, Generator, PduId};
+use engpass_model::queue::Ecn;
+use engpass_model::tcp::{Flags, Segment};
+use engpass_model::time::Time;
+use engpass_model::wire::icmp;
+
+use super::{Arp, Content, Head, Hidden, Packet};
+use crate::simulate::injection::DeliveryReports;
+use crate::simulate::packet_store::{Datagram, PacketStore};
+use crate::simulate::ready_packet::ReadyPacket;
+use crate::simulate::timeline::Trace;
+
+/// Records of a capture, and the state needed to describe packets.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct TapBuffers {
+    /// Records by port; `None` for a port that is not captured.
+    pub(super) ports: Vec<Option<Vec<Record>>>,
+    /// Captured lines that are bypassed: port, generator, and the rest of its last train.
+    pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
+    /// Header of packets, by PDU and by packet number.
+    pub(super) frames: Vec<Head>,
+    pub(super) packets: Vec<Head>,
+    /// Headers of these packets that outer headers hide.
+    pub(super) hidden_of_frames: BTreeMap<PduId, Hidden>,
+    pub(super) hidden: BTreeMap<u32, Hidden>,
+    /// By packet, the last transmitter of a host or router that it left; and by transmitter, whether it is a switch's.
+    pub(super) framed_at: Vec<usize>,
+    pub(super) of_switches: Vec<bool>,
+    /// Identification by datagram, and the next one by host.
+    pub(super) ids: Vec<u16>,
+    pub(super) next_id: Vec<u16>,
+    /// Next identification by router; and by message datagram the router and the segment that it quotes.
+    pub(super) next_of_routers: Vec<u16>,
+    pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
+    /// By traffic table, followed by multicast receivers.
+    pub(super) flows: Vec<FlowInfo>,
+    /// First destination numbers of ARP packets (after endpoints and messages of routers) and of multicast copies (after those).
+    pub(super) first_arp: u32,
+    pub(super) first_copy: u32,
+    /// Content of ARP packets, by datagram.
+    pub(super) arp: BTreeMap<u32, Arp>,
+    /// By TCP endpoint: the window scale in its SYN, and the tick of its timestamp clock.
+    pub(super) scales: Vec<Option<u8>>,
+    pub(super) ticks: Vec<Time>,
+}
+
+/// Properties of a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowInfo {
+    /// Index of its traffic table.
+    pub(super) table: usize,
+    pub(super) ends: [usize; 2],
+    /// Number of its first source or connection, and of its first endpoint.
+    pub(super) source: u32,
+    pub(super) endpoint: u32,
+    pub(super) ttl: u8,
+    pub(super) priority: u8,
+}
+
+/// Header fields of a packet that enters its NIC: ECN, and for an injected packet `own` TTL and priority.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) ecn: Ecn,
+    pub(super) own: Option<(u8, u8)>,
+}
+
+/// A packet, ARP packet or cell train that has left a transmitter; with the instant for packets.
+#[derive(Debug)]
+pub(super) enum Record {
+    Packet(u64, Packet),
+    Arp(u64, Arp),
+    /// Cells of one PDU, or of a generator.
+    Cells(CellTrain, Option<Packet>),
+}
+
+/// The packet that an ICMP message is about.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) struct Quoted {
+    pub(in crate::simulate) mtu: u32,
+    pub(in crate::simulate) head: Head,
+    /// Its sending endpoint.
+    pub(in crate::simulate) endpoint: u32,
+}
+
+impl TapBuffers {
+    fn wants(&self, port: usize) -> bool {
+        self.ports[port].is_some()
+    }
+
+    /// Sets the header of a new packet that is in no tunnel.
+    fn begins(&mut self, packet: u32, head: Head) {
+        put(&mut self.packets, packet, head);
+        self.hidden.remove(&packet);
+    }
+
+    /// Records that a packet has left this port.
+    fn leaves(&mut self, packet: u32, port: usize) {
+        if !self.of_switches[port] {
+            put(&mut self.framed_at, packet, port);
+        }
+    }
+
+    /// Returns the content of a datagram, if it is an ARP packet.
+    pub(super) fn arp_in(&self, id: u32, datagram: &Datagram) -> Option<Arp> {
+        let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_copy).contains(&to));
+        is_arp.then(|| self.arp[&id])
+    }
+
+    /// Returns the window scale of an endpoint; 0 unless both ends of its connection have offered one.
+    fn scale_of(&self, endpoint: usize) -> u8 {
+        self.scales[endpoint].filter(|_| self.scales[endpoint ^ 1].is_some()).unwrap_or(0)
+    }
+
+    fn packet(
+        &self,
+        id: u32,
+        fabric: (&PacketStore, Option<&DeliveryReports>),
+        (head, framed_at): (Head, usize),
+        hidden: Option<&Hidden>,
+    ) -> Packet {
+        let (datagrams, fates) = fabric;
+        let datagram = &datagrams[id];
+        let seen = &self.flows[datagram.flow as usize];
+        let flow = seen.table;
+        let (back, number, content) = match (datagram.to.get(), fates) {
+            (to, Some(fates)) => {
+                (to.is_some(), 0, Content::Outside { token: fates.head(id).token, said: fates.said(id) })
+            }
+            (to, None) if to.is_none_or(|to| to >= self.first_copy) => {
+                (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
+            }
+            (Some(to), None) if to as usize >= self.scales.len() => {
+                let (router, Quoted { mtu, head, endpoint }) = self.quoted[&id];
+                let content = Content::TooBig {
+                    router,
+                    mtu,
+                    head,
+                    segment: *datagrams.segment(id),
+                    scale: self.scale_of(endpoint as usize),
+                    tick: self.ticks[endpoint as usize],
+                };
+                (true, (endpoint - seen.endpoint) / 2, content)
+            }
+            (to, None) => {
+                let to = to.expect("a segment goes to an endpoint");
+                // Endpoint `2k` writes to `2k + 1`.
+                let from = (to ^ 1) as usize;
+                let content = Content::Segment {
+                    segment: *datagrams.segment(id),
+                    scale: self.scale_of(from),
+                    tick: self.ticks[from],
+                };
+                (to % 2 == 0, (to - seen.endpoint) / 2, content)
+            }
+        };
+        let (head, outer) = hidden.map_or((head, Vec::new()), |hidden| hidden.around(head));
+        Packet { flow, back, source: seen.source + number, head, outer, framed_at, content }
+    }
+}
+
+impl Trace {
+    /// Returns true if a port is captured.
+    #[inline]
+    pub(in crate::simulate) fn taps(&self, port: usize) -> bool {
+        self.taps.as_ref().is_some_and(|taps| taps.wants(port))
+    }
+
+    /// Records a packet that enters its NIC: the first of its datagram, or a fragment that begins at byte `offset`.
+    pub(super) fn emitted(
+        &mut self,
+        carrier: Carrier,
+        sending: &ReadyPacket,
+        datagram: &Datagram,
+        (offset, more): (u64, bool),
+        marks: Marks,
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let flow = taps.flows[datagram.flow as usize];
+        let (ids, id) = (&mut taps.ids, sending.datagram as usize);
+        ids.resize(ids.len().max(id + 1), 0);
+        if offset == 0 {
+            let back = datagram.to.get().is_some_and(|to| to % 2 == 0);
+            let next = &mut taps.next_id[flow.ends[usize::from(back)]];
+            ids[id] = *next;
+            *next = next.wrapping_add(1);
+        }
+        let (bytes, offset) = (sending.ip as u32, offset as u32);
+        let (ttl, priority) = marks.own.unwrap_or((flow.ttl, flow.priority));
+        let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: marks.ecn };
+        match carrier {
+            Carrier::Frame(frame) => {
+                put(&mut taps.frames, frame, head);
+                taps.hidden_of_frames.remove(&frame);
+            }
+            Carrier::Packet(packet) => taps.begins(packet, head),
+        }
+    }
+
+    /// Records the window scale of a SYN that an endpoint has formed.
+    pub(in crate::simulate) fn formed(&mut self, endpoint: usize, segment: &Segment) {
+        if let Some(taps) = &mut self.taps
+            && segment.flags.has(Flags::SYN)
+        {
+            taps.scales[endpoint] = segment.window_scale;
+        }
+    }
+
+    /// Records that a PDU carries a packet, with its present TTL.
+    pub(in crate::simulate) fn carries(&mut self, frame: PduId, packet: u32, ttl: u8) {
+        if let Some(taps) = &mut self.taps {
+            let head = taps.packets[packet as usize];
+            put(&mut taps.frames, frame, Head { ttl, ..head });
+            match taps.hidden.get(&packet) {
+                Some(hidden) => taps.hidden_of_frames.insert(frame, hidden.clone()),
+                None => taps.hidden_of_frames.remove(&frame),
+            };
+        }
+    }
+
+    /// Returns the header of a packet, during a capture.
+    pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
+        self.taps.as_ref().map(|taps| taps.packets[packet as usize])
+    }
+
+    /// Records a copy of a packet.
+    pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
+        let Some(taps) = &mut self.taps else { return };
+        let head = taps.packets[packet as usize];
+        taps.begins(copy, head);
+        if let Some(port) = taps.framed_at.get(packet as usize).copied() {
+            put(&mut taps.framed_at, copy, port);
+        }
+    }
+
+    /// Records the packet of an ICMP message, and the segment that it quotes.
+    pub(in crate::simulate) fn made(
+        &mut self,
+        message: u32,
+        bytes: u32,
+        router: usize,
+        quoted: Option<Quoted>,
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let next = &mut taps.next_of_routers[router];
+        let id = std::mem::replace(next, next.wrapping_add(1));
+        let head = Head { id, bytes, ttl: icmp::TTL, priority: icmp::PRIORITY, ..Head::default() };
+        taps.begins(message, head);
+        if let Some(quoted) = quoted {
+            taps.quoted.insert(message, (router, quoted));
+        }
+    }
+
+    /// Records the content of a new ARP packet.
+    pub(in crate::simulate) fn asks(&mut self, datagram: u32, arp: Arp) {
+        if let Some(taps) = &mut self.taps {
+            taps.arp.insert(datagram, arp);
+        }
+    }
+
+    /// Records a fragment `part` of a packet with header `head`: its length, and its offset in that packet in bytes.
+    pub(in crate::simulate) fn cut(
+        &mut self,
+        head: Head,
+        part: u32,
+        (bytes, offset): (u32, u32),
+        last: bool,
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let (offset, more) = (head.offset + offset, head.more || !last);
+        taps.begins(part, Head { bytes, offset, more, ..head });
+    }
+}
+
+fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
+    let place = place as usize;
+    all.resize(all.len().max(place + 1), T::default());
+    all[place] = this;
+}
+
+/// The carrier of a packet: a PDU, or a packet number on frame links.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) enum Carrier {
+    Frame(PduId),
+    Packet(u32),
+}

@@ -1,0 +1,66 @@
+//! Recording of packets and cells at captured ports.
+
+use engpass_cells::{CellTrain, TrainPiece, one_by_one};
+use engpass_model::queue::Ecn;
+
+use super::{Head, Record};
+use crate::simulate::shared_state::SharedState;
+
+impl SharedState {
+    /// Records a packet that leaves a port now or at a later instant.
+    #[cold]
+    pub(in crate::simulate) fn tap_packet(
+        &mut self,
+        port: usize,
+        left: u64,
+        id: u32,
+        datagram: u32,
+        (ttl, ecn): (u8, Ecn),
+    ) {
+        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
+        taps.leaves(id, port);
+        if !taps.wants(port) {
+            return;
+        }
+        if let Some(arp) = taps.arp_in(datagram, &self.datagrams[datagram]) {
+            taps.ports[port].as_mut().expect("somebody captures there").push(Record::Arp(left, arp));
+            return;
+        }
+        let head = Head { ttl, ecn, ..taps.packets[id as usize] };
+        let this = (&self.datagrams, self.fates.as_deref());
+        let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
+        if let Some(records) = &mut taps.ports[port] {
+            records.push(Record::Packet(left, packet));
+        }
+    }
+
+    /// Records cells that leave a port now or at later instants.
+    #[cold]
+    pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &CellTrain) {
+        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
+        if !taps.wants(port) || cells.count == 0 {
+            return;
+        }
+        let packet = (!cells.are_generated()).then(|| {
+            let datagram = self.frames[cells.frame].datagram;
+            let this = (&self.datagrams, self.fates.as_deref());
+            let hidden = taps.hidden_of_frames.get(&cells.frame);
+            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0), hidden)
+        });
+        if let Some(records) = &mut taps.ports[port] {
+            records.push(Record::Cells(*cells, packet));
+        }
+    }
+
+    /// Records interleaved trains that leave a port.
+    #[cold]
+    pub(in crate::simulate) fn tap_pieces(
+        &mut self,
+        port: usize,
+        trains: &[CellTrain],
+        pieces: &[TrainPiece],
+    ) {
+        let mut trains: Vec<CellTrain> = trains.to_vec();
+        one_by_one(&mut trains, pieces).for_each(|cells| self.tap_cells(port, &cells));
+    }
+}
