@@ -1,5 +1,5 @@
 //! Takes many cells of class 1 that surely do not wait for each other. Counts only the slots of every busy period, in binary fractions of a picosecond.
-//! Where rounding could change the result, it stops and leaves the cell to the exact code in `spaced.rs`.
+//! Where rounding could change the result, it stops and leaves the cell to the exact code in `uncontended.rs`.
 
 use engpass_model::time::Pace;
 

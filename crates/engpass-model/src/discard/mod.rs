@@ -46,7 +46,7 @@ pub struct QueueView {
     pub capacity: u64,
     /// The arriving cell fits if `queued` is below this: the capacity, or less for a low-priority cell.
     pub limit: u64,
-    /// Cells of the arriving cell's circuit in the queue; 0 unless the policy [counts circuits](DiscardPolicy::counts_circuits).
+    /// Cells of the arriving cell's circuit in the queue; 0 unless the policy [counts circuits](DiscardPolicy::needs_per_vc_count).
     pub own: u64,
     /// Number of circuits with cells in the queue; 0 unless the policy counts circuits.
     pub active: u64,

@@ -306,7 +306,7 @@ impl Sender {
         ends_write && piece.len > 0
     }
 
-    /// Like [`sent`](Self::sent), for a full piece; requires [`sends_only_full`](Self::cuts_full).
+    /// Like [`sent`](Self::sent), for a full piece; requires [`sends_only_full`](Self::sends_only_full).
     #[inline]
     pub(super) fn sent_full(&mut self, mss: u64) -> bool {
         self.next += mss;
