@@ -83,7 +83,7 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-as", "frames"),
-            "link `wire` has no `frames` to capture",
+            "link `wire` cannot be captured as `frames`",
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-limit", "few"),

@@ -212,7 +212,7 @@ def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ..
     said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip")
     (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said.stderr)
     written = packets(cli.directory / "out.pcapng")
-    # The datagrams of the measured second, those before and after it, and traffic between the agents.
+    # Datagrams of the measured second, of the time around it, and traffic between the agents.
     (point,) = (outcomes.read(line) for line in said.stdout.splitlines())
     assert written == int(told.replace(",", "")) > received(point.flows["stream"]) > 0
 

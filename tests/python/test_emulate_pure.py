@@ -1,4 +1,4 @@
-"""What of emulation is arithmetic: slow motion, paces that hold senders, ways, words for lateness."""
+"""The arithmetic of emulation: time dilation, pacing of senders, paths, texts about lateness."""
 
 from __future__ import annotations
 
@@ -119,11 +119,11 @@ def test_the_ways_are_those_of_circuits_in_both_directions() -> None:
     ways = {(way.from_, way.to): way for way in numbers().ways}
     assert set(ways) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")}
     assert {way.mtu_bytes for way in ways.values()} == {9180}
-    # 149.76 Mbit/s of cells on an OC-3c; 16 % of the line, and of its cells; the shaper has one direction.
+    # 149.76 Mbit/s of cells on an OC-3c. The shaper allows 16 % of its cells, in one direction only.
     rates = {ends: known(way.circuit).rate_bit_per_s for ends, way in ways.items()}
     assert rates["a", "b"] == rates["b", "a"] == rates["c", "a"] == 149_760_000
     assert rates["a", "c"] == pytest.approx(0.16 * 149_760_000, abs=1)
-    # LLC/SNAP and the AAL5 trailer.
+    # LLC/SNAP header and AAL5 trailer.
     assert known(ways["a", "b"].circuit).overhead_bytes == 16
 
 
@@ -158,7 +158,7 @@ def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
     found = point_plan(loads(text).campaign, "base", [])
     plan = stations(found)
     (line,) = held(found, plan["a"], plan, 1500, 1, whole=False)
-    # 14 B of header, 24 B of preamble, FCS and gap; room for two super-packets.
+    # 14 B of header, 24 B of preamble, FCS and gap; the burst holds two GSO packets.
     assert "mpu 84 overhead 38 linklayer ethernet tbf rate 1000000000bit burst 132000" in line
 
 
@@ -216,7 +216,7 @@ def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
     found = point_plan(loads(LAN).campaign, "base", [])
     plan = stations(found)
     (line,) = held(found, plan["a"], plan, 1500, 1, whole=False, tap=True)
-    # As on a TUN device, less the 14 B that the kernel counts.
+    # As on a TUN device, minus the 14 B that the kernel counts.
     assert "dev tap0" in line
     assert "mpu 84 overhead 24 linklayer ethernet tbf rate 1000000000bit" in line
     with pytest.raises(LabError, match="host `b` has no Ethernet device: its link `far`"):
@@ -257,7 +257,7 @@ def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> Non
 
 
 def filled(kind: msgspec.inspect.Type) -> Any:
-    """A value of a type in which each number is 1 and nothing is left out."""
+    """A value of a type with all fields set and every number 1."""
     match kind:
         case msgspec.inspect.StructType(fields=fields):
             return {field.encode_name: filled(field.type) for field in fields}
@@ -279,7 +279,7 @@ def filled(kind: msgspec.inspect.Type) -> Any:
 
 
 def by_factor(before: Any, after: Any, path: tuple[str, ...] = ()) -> dict[str, float]:
-    """By what each number of a value has changed."""
+    """The factor by which each number of a value has changed, by its path."""
     if isinstance(before, dict):
         parts = [by_factor(before[key], after[key], (*path, key)) for key in before]
     elif isinstance(before, list):
@@ -293,9 +293,9 @@ def by_factor(before: Any, after: Any, path: tuple[str, ...] = ()) -> dict[str, 
 
 
 def test_no_time_and_no_rate_of_a_flow_is_left_in_slow_motion() -> None:
-    """As their names tell them: also those that a later version of the type may add."""
+    """Names show which fields are times and rates, so fields of later versions are checked, too."""
     whole = msgspec.convert(filled(msgspec.inspect.type_info(FlowOutcome)), FlowOutcome)
-    # What `limit` says is of no real host.
+    # Figures of `limit` do not come from real hosts and are therefore not scaled.
     receivers = {host: replace(one, limit=None) for host, one in whole.receivers.items()}
     whole = replace(whole, limit=None, receivers=receivers)
     factors = by_factor(msgspec.to_builtins(whole), msgspec.to_builtins(scaled_back(whole, 10)))
@@ -339,7 +339,7 @@ def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytes
 
 
 def test_datagrams_of_a_host_that_discovers_the_path_mtu_may_be_cut() -> None:
-    """The flag is not that of Linux, since those of the model have none; what a file says stays."""
+    """By default the DF flag is off, as in the model and unlike in Linux; a setting of the file is kept."""
 
     def flags(change: list[tuple[str, str]]) -> list[bool | None]:
         point = point_plan(loads(TWO_MTUS, change).campaign, "base", [])
@@ -378,7 +378,7 @@ def test_a_driver_of_another_version_is_told() -> None:
 
 
 def noted(engine: Engine, *notes: str) -> Outcome:
-    """A point with notes, and nothing else."""
+    """A point that has only notes."""
     measured = MeasuredPoint(at="", took_s=1.0, carrier="model", notes=list(notes))
     return Outcome(
         version=VERSION,

@@ -1,7 +1,7 @@
-"""Emulated testbeds of somebody who is not root: all verbs, in a user namespace, with the real driver.
+"""Emulated testbeds of a user without root: all commands, in a user namespace, with the real driver.
 
-Run by root they are made as `nobody`, with an interpreter that others may run; skipped without,
-or where the machine refuses user namespaces or `/dev/net/tun` to its users.
+If root runs the tests, they act as `nobody`, with an interpreter that other users may run. They are skipped
+without such an interpreter, or if the machine denies users user namespaces or `/dev/net/tun`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Path(_HOME.name).chmod(0o755)
 
 
 def _way_down() -> list[str]:
-    """The words before a command that make it another user's; the shell drops what root would keep."""
+    """The prefix that runs a command as another user; the shell drops the privileges that root would keep."""
     if os.geteuid() != 0:
         return []
     ids = ["--reuid", str(_NOBODY), "--regid", str(_NOBODY), "--clear-groups", "--inh-caps", "-all"]
@@ -45,7 +45,7 @@ def _way_down() -> list[str]:
 
 @functools.cache
 def _python() -> str | None:
-    """An interpreter for this user, in a virtual environment that has our packages."""
+    """An interpreter that this user may run, in a virtual environment with our packages."""
     if os.geteuid() == 0 and shutil.which("setpriv") is None:
         return None
     for number, python in enumerate((sys.executable, "/usr/bin/python3")):
@@ -77,7 +77,7 @@ pytestmark = pytest.mark.skipif(_why is not None, reason=str(_why))
 
 
 class User:
-    """The command as its user types it, in a directory of their own."""
+    """The command as this user runs it, in a private directory."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -19,7 +19,7 @@ from kept_up import when_it_keeps_up
 from known import known
 from test_emulated import FAR, drivers, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
-# What a window of 300 ms bears: of what is due 10 % may come beyond it.
+# Lost time that a window of 300 ms tolerates: 10 % of the datagrams may then arrive after it.
 LOST_MS = 25
 
 
@@ -31,7 +31,7 @@ def far(tmp_path: Path) -> Path:
 
 
 def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
-    """What a run prints of each point."""
+    """The lines that a run prints, one per point."""
     return cli("run", "far.toml", "--json", "--fresh", *args, code=code).stdout.splitlines()
 
 
@@ -69,7 +69,7 @@ def test_points_stand_beside_those_of_the_model(cli: Cli) -> None:
 def test_what_is_slow_is_told_in_the_networks_time(cli: Cli) -> None:
     args = ("--engine", "emulate", "--repeats", "1", "--slow", "3")
     (point,) = when_it_keeps_up(lambda: points(cli, *args), lost_ms=2 * LOST_MS)
-    # 1 Mbit/s for 300 ms; agents sent a third of it for three times as long.
+    # 1 Mbit/s for 300 ms; the agents sent at a third of the rate for three times as long.
     stream, measured = point.flows["stream"], known(point.measured)
     assert stream.goodput_bit_per_s == pytest.approx(1e6, rel=0.1)
     assert known(known(stream.real).gap_s).mean == pytest.approx(0.008, rel=0.1)
@@ -134,7 +134,7 @@ def up(lab: netlab.Lab) -> bool:
 def test_ctrl_c_and_its_like_leave_nothing(
     program: Program, far: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
-    """A terminal that is closed hangs up twice: by its shell and by the kernel."""
+    """A closed terminal causes two SIGHUPs: from its shell and from the kernel."""
     far.write_text(FAR.replace("400 ms", "60 s"))
     before = drivers()
     running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1", "--log", "logs")

@@ -1,4 +1,4 @@
-"""Emulated testbeds: Ethernet devices, groups, several paces in one host. Needs root and `/dev/net/tun`."""
+"""Emulated testbeds: Ethernet devices, multicast, several paces in a host. Needs root and `/dev/net/tun`."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def test_a_group_reaches_its_members_and_every_line_carries_it_once(cli: Cli, ho
         flow = point.flows["group"]
         whole, lossy = (known(flow.receivers[name].datagrams) for name in ("h", "i"))
         assert whole.lost == 0
-        # 5 % of them: five deviations.
+        # 5 % of the datagrams, with a tolerance of five standard deviations.
         sent = known(flow.datagrams).sent
         assert abs(lossy.lost - 0.05 * sent) < 5 * (0.05 * 0.95 * sent) ** 0.5
-        # The line to the switch has what the line to one receiver has, and not twice that.
+        # The line to the switch carries as much as the line to one receiver, not twice as much.
         frames = {name: point.links[name].directions for name in ("down", "h", "i")}
         forth = {name: max(known(line.frames).sent for line in lines) for name, lines in frames.items()}
         assert forth["down"] == pytest.approx(forth["h"], rel=0.05)
         assert point.valid
         return point
 
-    # 10 Mbit/s for a second in datagrams of 1000 B; a sender that is late by 100 ms leaves some out.
+    # 10 Mbit/s for a second in datagrams of 1000 B; a sender that is late by 100 ms skips some.
     kept = when_it_keeps_up(emulated, lost_ms=90)
     assert known(kept.flows["group"].datagrams).sent == pytest.approx(1250, abs=2)
 
 
-# Waits for a datagram to all on port 9000, and says from whom it came.
+# Waits for a broadcast datagram on port 9000 and prints its sender.
 HEAR = """
 import socket
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
@@ -98,7 +98,7 @@ def test_hosts_with_ethernet_devices_have_hardware_addresses_and_hear_what_goes_
         cli("down", "lan.toml")
 
 
-# A datagram there and back, to two hosts on the segment by both families, and to one behind a router.
+# Echoes a datagram with two hosts on the segment by IPv4 and IPv6, and with one behind a router.
 ECHO = """
 import socket
 def there_and_back(family, there):
@@ -177,7 +177,7 @@ def test_circuits_of_one_host_are_held_to_paces_of_their_own(
 
     kept = when_it_keeps_up(emulated, lost_ms=120).flows
     for name in ("slow", "fast"):
-        # A sender is held back at its own pace: nothing is lost, and neither waits for the other.
+        # Each sender is held back at its own pace: nothing is lost, and no sender waits for the other.
         assert kept[name].goodput_bit_per_s == pytest.approx(limit[name].goodput_bit_per_s, rel=0.1)
     cli("up", "paces.toml")
     try:

@@ -1,4 +1,4 @@
-"""Emulated testbeds with a driver that has no model: made, used, watched, removed, and nothing left behind.
+"""Life cycle of emulated testbeds, with a driver without a model: create, use, watch, remove, no leftovers.
 
 Needs root and `/dev/net/tun`; skipped without.
 """
@@ -51,7 +51,7 @@ warmup = "100 ms"
 
 
 def drivers() -> set[int]:
-    """Processes of the drivers that these tests have started."""
+    """Process ids of the drivers that these tests have started."""
     found = set()
     for process in own_processes():
         try:
@@ -65,7 +65,7 @@ def drivers() -> set[int]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Count namespaces, devices, processes and files before and after."""
+    """Check that a test leaves no namespaces, devices, processes or files behind."""
     monkeypatch.setenv(emulated.DRIVER, FAKE)
     monkeypatch.delenv("FAKE_DRIVER", raising=False)
     before = (*seen(), drivers())
@@ -107,7 +107,7 @@ def test_what_only_the_model_carries_is_emulated(cli: Cli, program: Program, far
         cli("down", "far.toml")
 
 
-# A datagram there and back, of each family.
+# Echoes a datagram by IPv4 and by IPv6.
 ECHO = """
 import socket
 def there_and_back(family, here, there):
@@ -124,7 +124,7 @@ print(*there)
 
 
 def test_a_sender_is_held_back_at_its_own_host(cli: Cli, program: Program, far: Path) -> None:
-    """A TUN device that is full loses packets; the queue in front of it makes the socket wait."""
+    """A full TUN device drops packets; the queueing discipline before it makes the socket wait instead."""
     cli("up", "far.toml", "--engine", "emulate")
     try:
         program("exec", "far.toml", "a", "--", sys.executable, "-c", BLAST)
@@ -186,7 +186,7 @@ def test_watch_into_a_pipe_shows_one_look_after_the_other(cli: Cli, program: Pro
             for line in looks.stdout:
                 look = b"a -> b" in line
                 shown += look
-                # Once: a second one would come while the first is answered.
+                # Send one signal: a second one would arrive while the first is handled.
                 if look and shown == 2:
                     looks.send_signal(signal.SIGINT)
             assert looks.wait(30) == 130
@@ -296,12 +296,12 @@ def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> Non
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
         last = time.monotonic() + 20
-        # One that is going away is none that has come.
+        # Wait for a new driver; a driver that is ending does not count.
         while not drivers() - before and making.poll() is None and time.monotonic() < last:
             time.sleep(0.005)
         making.send_signal(number)
         if number == signal.SIGHUP:
-            # As of a terminal that is closed: by the shell and by the kernel.
+            # A closed terminal causes two SIGHUPs: from its shell and from the kernel.
             time.sleep(0.02)
             making.send_signal(number)
         making.communicate(timeout=20)
@@ -435,7 +435,7 @@ def test_options_of_the_model_are_for_the_model(cli: Cli, tmp_path: Path) -> Non
     said = cli("up", "near.toml", "--engine", "measure", "--slow", "2", code=2).stderr
     assert "has no clock of its own" in said
     assert "there is no clock `quartz`" in cli("up", "near.toml", "--clock", "quartz", code=2).stderr
-    # The kernel could carry it, but only the model has slow motion.
+    # The kernel could carry the testbed, but only the model has time dilation.
     cli("up", "near.toml", "--slow", "2")
     try:
         assert json.loads(cli("ps", "--json").stdout.splitlines()[-1])["engine"] == "emulate"

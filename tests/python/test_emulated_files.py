@@ -1,4 +1,4 @@
-"""Captures and logs of testbeds and runs that are there at the same time: no file has two writers."""
+"""Captures and logs of simultaneous testbeds and runs: no file has two writers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
                 f"`{cli.directory / path}` is being written by testbed {lab.id} of `{lab.file}`\n"
                 f"help: name another one, or `engpass down {lab.id}` first\n"
             ) in said
-        # Before anything is begun, also of a run that needs no testbed of its own.
+        # The check comes before the run starts, even if the run needs no testbed.
         for engine in ("simulate", "emulate"):
             run = ("run", "far.toml", "--engine", engine, "--repeats", "1")
             assert f"testbed {lab.id}" in cli(*run, "--capture", "link.line=c.pcapng", code=2).stderr
@@ -70,7 +70,7 @@ def test_a_testbed_does_not_write_the_log_of_a_point(cli: Cli) -> None:
 
 @contextmanager
 def running(program: Program, *args: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A run of a minute, once it has said what it writes."""
+    """Start a run of a minute, and wait until it has claimed its files."""
     before = writing.claims()
     process = program.start("run", "other.toml", *args)
     last = time.monotonic() + 30
@@ -106,14 +106,14 @@ def test_points_that_are_there_are_run_again_for_their_logs(cli: Cli) -> None:
     said = cli(*again, "--log", "logs", code=1).stderr
     assert "1 points, kept in" in said
     assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` broke off" in said, "it has no model"
-    # Logs are of emulated points alone.
+    # Only emulated points have logs.
     simulate = ("run", "far.toml", "--engine", "simulate", "--log", "logs")
     cli(*simulate)
     assert "points are there" in cli(*simulate).stderr
 
 
 def test_captures_of_simulated_runs(cli: Cli) -> None:
-    """The other run is one of another process: of its own a process knows."""
+    """Claims of the own process do not conflict; those of another process do."""
     mine = Files((str(cli.directory / "c.pcapng"),))
     run = ("run", "far.toml", "--engine", "simulate", "--repeats", "1", "--capture", "link.line=c.pcapng")
     with netlab.claimed("other.toml", mine):
@@ -123,7 +123,7 @@ def test_captures_of_simulated_runs(cli: Cli) -> None:
         with subprocess.Popen(["sleep", "60"]) as other:
             since = str(kernel.start_time(other.pid))
             kept = kept.replace(f'"owner": {os.getpid()}', f'"owner": {other.pid}')
-            # A process that has its number now, and did not say so.
+            # Another process has this process id now, but did not write the claim.
             path.write_text(kept)
             cli(*run)
             path.write_text(kept.replace(str(kernel.start_time(os.getpid())), since))

@@ -1,4 +1,4 @@
-"""Engines side by side: distances, what is marked, and points that were too late to count."""
+"""Engines side by side: differences, marks, and points that are invalid because of lateness."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_limit_that_is_exceeded_is_marked() -> None:
 def test_nothing_is_far_from_nothing() -> None:
     assert not any(one.far for one in apart({"simulate": 0.0, "emulate": 0.0}))
     assert any(one.far for one in apart({"simulate": 0.0, "emulate": 5.0}))
-    # One datagram where the other engine has none.
+    # A single datagram against none at the other engine is not marked.
     assert not any(one.far for one in apart({"limit": 22e6, "simulate": 0.0, "emulate": 37e3}))
     assert apart({}) == []
 

@@ -1,4 +1,4 @@
-"""`engpass explain`: which point, which words, which files."""
+"""`engpass explain`: the selected point, the texts, the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from engpass.types.outcome import Outcome, Place
 from known import known
 from ledgers import chosen, links, timeline
 
-# Two flows into one port, of which the second is too fast for it.
+# Two flows into one port; the second flow is too fast for it.
 CROWDED = """\
 name = "A crowded port"
 
@@ -78,7 +78,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 def test_the_point_that_is_served_worst_is_explained(crowded: Cli) -> None:
     shown = crowded("explain").stdout
-    # A datagram of 189 cells beside the noise never fits into 64: nothing arrives at all.
+    # A datagram of 189 cells never fits into a buffer of 64 cells beside the noise, so nothing arrives.
     assert "wild, traffic.wild.rate = 10 Mbit/s is served worst" in shown
     assert re.search(r"s → c +│ buffer full │ wild", shown)
     said = next(text for text in shown.splitlines() if text.startswith("the buffer of `s` towards `c`"))
@@ -207,7 +207,7 @@ def test_the_dead_cells_are_the_evidence() -> None:
 
 
 def at_half_its_rate(outcome: Outcome) -> Outcome:
-    """The same outcome but for half the rates of the stream."""
+    """The outcome with half the rates of the stream."""
     stream = outcome.flows["stream"]
     slower = replace(
         stream,
@@ -287,7 +287,7 @@ def test_a_full_line_is_held_by_those_that_share_it() -> None:
 
 
 def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
-    # The line is idle for both; each has what its own sender waits for.
+    # The line is idle for both flows; each gets the idle reasons of its own sender.
     hosts = {
         "near": {"tcp": {"send_buffer": "9 kB", "nagle": "off"}},
         "far": {},
@@ -299,7 +299,7 @@ def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
     for name in ("near", "far"):
         made = explain(choose_in(load(testbed), "base", [], name), advice=False)
         found[name] = (made.finding.key, made.finding.bottleneck)
-    # `near` sends a window per round trip: its limit.
+    # `near` sends one window per round trip, which is its limit.
     near, far = ("limit", "the send buffer of host `near`"), "the receive window of host `home`"
     assert found == {"near": near, "far": ("idle: receive window", far)}
 
@@ -323,7 +323,7 @@ def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     shown = cli("explain", "any.toml", "--no-advice", "--report", "why.html").stdout
     for account in ("physical framing", "traffic `interference`", "lost datagrams", "idle: CPU", "capacity"):
         assert account in shown
-    # Ten seconds of an OC-3c.
+    # The capacity is ten seconds of an OC-3c.
     assert re.search(r"capacity +│ +1\.56 Gbit +100\.0 % │", shown)
     page = (cli.directory / "why.html").read_text(encoding="utf-8")
     assert "Where the line went" in page
@@ -368,7 +368,7 @@ def test_a_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.Capt
 
 def test_the_panels_of_a_timeline() -> None:
     spec = timeline_figure.draw(timeline(), "stream", "t", "s").to_dict()
-    # Windows, goodput, the queue that was used, events, the axis of time.
+    # The panels: windows, goodput, the used queue, events, the time axis.
     assert len(spec["vconcat"]) == 5
     whole = timeline()
     empty = replace(whole, flows={"stream": replace(whole.flows["stream"], tcp=None)}, queues={})
@@ -435,7 +435,7 @@ def test_ctrl_c_ends_it_soon(program: Program) -> None:
     assert b"interrupted" in said
 
 
-# Two hosts on a LAN that the traffic does not take: it has a circuit of its own.
+# Two hosts on a LAN; the traffic does not use the LAN but a circuit.
 TWO_WAYS = """\
 name = "A circuit beside a LAN"
 host.a = {}

@@ -1,4 +1,4 @@
-"""Explanations where delay and loss matter: the call beside a download of the gallery, in words."""
+"""Texts of explanations in which delay and loss matter: the gallery's call beside a download."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_each_kind_of_shorter_queue_is_tried() -> None:
         for change in made.advice.trades
         if change.say == "let `call` go first at `isp` towards `home`: `priority`, class 5"
     )
-    # The download waits behind the call in a queue of its own.
+    # The download waits in its own queue, behind the call.
     assert [effect.flow for effect in first.others if effect.harmed] == ["download"]
 
 
@@ -107,7 +107,7 @@ def test_a_call_with_all_it_needs_is_limited_by_its_application() -> None:
 
 
 def test_no_text_calls_a_rate_impossible() -> None:
-    # The limit is a fair share: the priority of another flow, say, can beat it.
+    # The limit is a fair share, which a flow can exceed, for example by priority.
     for variant in ("drop-tail", "fq-codel"):
         for flow in ("call", "download"):
             assert "possible" not in explained(variant, flow).sentence
@@ -145,7 +145,7 @@ def test_the_page_has_gains_trades_and_delays() -> None:
 
 
 def atm(schedule: str) -> dict[str, Any]:
-    """A call over a circuit that shares a slow line with bursts of another one."""
+    """A call over a circuit that shares a slow line with bursts of another circuit."""
     circuits = {name: {"from": name, "to": "home"} for name in ("caller", "burst")}
     links = {name: {"ends": [name, "s"], "medium": "oc-3c"} for name in ("caller", "burst")}
     return {
@@ -195,14 +195,14 @@ def test_a_flow_that_waits_in_a_host_is_not_said_to_wait_in_a_network() -> None:
         "run": {"duration": "300 ms", "warmup": "100 ms"},
     }
     made = explain(choose_in(load(testbed), None, [], None))
-    # 3 MiB of window wait for a reader of 30 MB/s.
+    # A window of 3 MiB waits for a reader of 30 MB/s.
     assert words(made)[0] == (
         "memory of host `busy` harms `in`, which gets 239.94 Mbit/s of its limit of 240.00 Mbit/s: "
         "1 % of its segments take 102 ms or longer, where an idle path takes 50.5 us"
     )
 
 
-# The measure
+# Scores
 
 
 def limited(goodput: float, limit: FlowLimit) -> FlowOutcome:

@@ -1,4 +1,4 @@
-"""Explanations of flows whose line fails, or that share a line beside a spare one."""
+"""Explanations of flows whose line fails, or that share a line although another one is spare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from test_outage import CUT, PAIR
 
 STREAM = 'kind = "udp-stream"\nfrom = "a"\nto = "b"\nmessage = "1472 B"\nrate = "11.776 Mbit/s"\n'
 FULL = 'kind = "tcp-stream"\nfrom = "a"\nto = "b"\nmessage = "64 KiB"\n'
-# Two connections that fill what they get. The hash with seed 0 puts both on the upper line.
+# Two connections that fill their line. The hash with seed 0 puts both on the upper line.
 TWO = PAIR.replace(STREAM, f"{FULL}[traffic.other]\n{FULL}")
 ONE = PAIR.replace(STREAM, FULL) + CUT
 
@@ -30,7 +30,7 @@ def explained(text: str, sets: tuple[tuple[str, str], ...] = (), *, advice: bool
 
 
 def changes(made: Explanation) -> dict[str, dict[str, str]]:
-    """Values by path of the changes of ECMP policies that help, by their words."""
+    """The ECMP changes that help: their text, and the values by path."""
     assert made.advice is not None
     found = (*made.advice.changes, *made.advice.trades)
     return {change.say: dict(change.set) for change in found if change.kind == "ecmp"}
@@ -61,7 +61,7 @@ def test_turns_and_another_seed_are_tried_and_gain_what_a_run_gains() -> None:
     turns = "let router `near` send packets over equal ways in turn"
     assert found[turns] == {"router.near.ecmp": "round-robin"}
     (seed,) = [sets for words, sets in found.items() if "seed" in words]
-    # With seed 2 each has a line of its own; the seeds 0, 3 and 4 change nothing.
+    # With seed 2 each connection has its own line; the seeds 0, 3 and 4 change nothing.
     assert seed == {"router.near.ecmp": "{ hash = { seed = 2 } }"}
     assert made.advice is not None
     for change in made.advice.changes:
@@ -113,7 +113,7 @@ def test_a_connection_is_told_of_its_timer_and_needs_a_choice_on_both_ways() -> 
 
 
 def test_a_flow_that_has_its_limit_is_told_of_the_outage_all_the_same() -> None:
-    # With this seed the hash chose the upper line before.
+    # With this seed the hash chose the upper line before the failure.
     made = explained(PAIR + CUT, (("router.near.ecmp", "{ hash = { seed = 1 } }"),), advice=False)
     assert made.sentence.startswith("application `stream` limits `stream`: it gets 11.78 Mbit/s of its limit")
     assert made.sentence.endswith("; link `upper` is down 25.0 % of the time")

@@ -1,4 +1,4 @@
-"""The studies of the gallery: files in order, found wherever the package is, and pages that say enough."""
+"""The studies of the gallery: valid files, found wherever the package is, with complete pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMES = [
     "satellite",
     "ten-flows",
 ]
-# Without claims: testbeds for real hosts and stacks.
+# Testbeds for real hosts and stacks, without claims.
 TESTBEDS = ["kyoto-live", "kyoto-probed", "multicast"]
 
 each = pytest.mark.parametrize("study", [gallery.study(name) for name in NAMES], ids=NAMES)
@@ -54,7 +54,7 @@ def test_all_studies_are_found() -> None:
 
 
 def test_the_wheel_takes_every_file_of_the_gallery() -> None:
-    # In the package the gallery is a link; the glob below is what follows it into the wheel.
+    # In the package the gallery is a symbolic link; only the glob below follows it into the wheel.
     assert (ROOT / "python/engpass/studies").resolve() == ROOT / "gallery"
     included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]["include"]
     assert {"path": "python/engpass/studies/*/*", "format": ["sdist", "wheel"]} in included
@@ -102,7 +102,7 @@ def test_every_break_obeys_its_rule(study: Study) -> None:
 
 
 def comment_above(text: str, start: str) -> str:
-    """The block of comments nearest above the line that begins so."""
+    """The nearest block of comments above the first line that begins with `start`."""
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith(start))
     above = lines[:at]
@@ -154,7 +154,7 @@ def test_a_probed_host_is_no_bottleneck_of_a_line_of_1997() -> None:
     rates = {
         (one.bottleneck.kind, one.bottleneck.name): one.goodput_bit_per_s for one in flow.limit.candidates
     }
-    # A third of 39,803 MB/s, and a datagram of 9152 B in 4355 ns and the time of its copy.
+    # The memory limits to a third of 39,803 MB/s, the CPU to 9152 B in 4355 ns plus the time of a copy.
     assert rates["sending-memory", "server"] == pytest.approx(39.803e9 / 3 * 8, rel=1e-3)
     assert 10e9 < rates["sending-host", "server"] < 9152 * 8 / 4355e-9
     assert found["congested"].flows["stream"].goodput_bit_per_s == pytest.approx(22.10e6, rel=1e-3)

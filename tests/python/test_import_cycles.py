@@ -34,7 +34,7 @@ def run(checkout: Path, *words: str) -> tuple[int, str, str]:
 
 
 def ring(names: tuple[str, ...]) -> dict[str, str]:
-    """Files that import each other in a circle."""
+    """Files that import each other in a cycle."""
     following = zip(names, (*names[1:], names[0]), strict=True)
     files = {f"{name}.rs": f"use super::{other}::Item;\npub struct Item;" for name, other in following}
     return {"lib.rs": "".join(f"mod {name};\n" for name in names), **files}
@@ -64,7 +64,7 @@ def test_six_files_fail_with_their_imports(tmp_path: Path) -> None:
         "use crate::b; fn f() { b::open(); }",
         "fn f<'a>(_: &'a str) -> char { let _ = r#\"\"\"#; crate::b::open(); '\"' }",
         '#[serde(default = "super::b::open")] struct Item;',
-        # By a re-export of the parent, and by one that was renamed.
+        # Through a re-export of the parent, and through a renamed re-export.
         "use super::Item;",
         "use crate::Renamed;",
         "use crate::c::Item;",
@@ -91,7 +91,7 @@ def test_every_way_of_naming_an_item_is_an_import(tmp_path: Path, text: str) -> 
         "#[cfg(test)] mod tests { use super::super::b::Item; fn f() {} }",
         "#[cfg(test)]\n#[allow(unused)]\nuse super::b::{Item};",
         "struct A {\n#[cfg(test)]\nx: crate::b::Item<(u8, u8)>,\n}",
-        # The parent defines it.
+        # The parent itself defines the item.
         "use super::Own;",
         "use std::collections::{BTreeMap as b, BTreeSet}; fn f() -> b<u8, u8> { b::new() }",
     ],

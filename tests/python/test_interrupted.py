@@ -19,18 +19,18 @@ from conftest import TESTBED, Program
 from engpass import outcomes
 from engpass.store import Store
 
-# Points of some ten milliseconds each, enough of them to be caught in the middle, and stored some at a time.
+# Points of some ten milliseconds each. They are stored in batches, and enough of them to interrupt in the middle.
 ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=4 s", "--jobs", "2"]
 TOTAL = 2 * 4 * 30
-# Half as many, to be caught once.
+# Half as many points, for a single interruption.
 HALF = [*ARGS, "--set", "run.repeats=15"]
 HALF_TOTAL = TOTAL // 2
-# As many, of no length: nobody has to catch them.
+# As many points as `ARGS`, but very short: no test interrupts them.
 SHORT = [*ARGS, "--set", "run.duration=50 ms"]
 
 
 def stored(path: Path) -> int:
-    """Points in a store another process is writing; 0 before there is one."""
+    """Number of points in a store that another process is writing; 0 before it exists."""
     if not path.exists():
         return 0
     try:
@@ -66,7 +66,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
         process.send_signal(signal.SIGKILL)
         code, out, _ = end(process)
         assert code == -signal.SIGKILL
-        # What was printed was counted: all of it is there. The kill may cut the last line.
+        # All printed points are stored. The kill may truncate the last line.
         printed = [outcomes.read(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
         with Store.open(path, create=False) as store:
             (record,) = store.runs()
@@ -91,7 +91,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
         connection.close()
         assert sum(n for (n,) in sessions) == TOTAL
         assert sessions[-1] == (TOTAL - counted,)
-    # The whole is the same as one run that nobody disturbed.
+    # The result equals that of one uninterrupted run.
     assert program("run", testbed_file.name, "--json", *ARGS, "--fresh").stdout == shown.stdout
 
 
@@ -137,7 +137,7 @@ runpy.run_module("engpass", run_name="__main__")
 def test_ctrl_c_before_anything_has_begun_shows_no_traceback(name: str, testbed_file: Path) -> None:
     code = CTRL_C_AT_AN_IMPORT.format(name=name, file=testbed_file)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    # Before the command itself is called, the signal ends the program: a shell makes 130 of that, too.
+    # Before the command is called, the signal ends the program; a shell reports 130 for that, too.
     said = (130, "interrupted\n") if name == "engpass.testbed" else (-signal.SIGINT, "")
     assert (ended.returncode, ended.stderr, ended.stdout) == (*said, "")
 
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Pat
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     code, out, _ = end(process)
-    # A point that came to its end would be printed.
+    # A finished point would be printed.
     assert (code, out) == (130, "")
 
 
@@ -220,7 +220,7 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
 
 
 def test_a_file_size_limit_stands_for_a_full_disk(program: Program, testbed_file: Path) -> None:
-    # `ulimit -f` makes writes fail as a full disk does, with another number.
+    # `ulimit -f` makes writes fail like a full disk, but with another error number.
     line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *SHORT))
     said = program.shell(line, code=2).stderr
     assert re.search(r"error: (the store `engpass.db` cannot be|there is no room left)", said)

@@ -1,4 +1,4 @@
-"""The books: they balance, or the store is damaged; sums, shares and the waterfall."""
+"""Ledgers: balance, damaged stores, sums, shares and the waterfall."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ledgers import links
 
 
 def outcome(links: dict[str, LinkOutcome]) -> Outcome:
-    """An outcome with these links, and a flow with an end that its agent told of."""
+    """An outcome with these links, and with a flow that has an agent's results for one end."""
     real = RealFlow(schedule_kept=1.0, ends={"ss2": {"bytes": 1}})
     flow = FlowOutcome(kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, real=real)
     return Outcome(

@@ -1,4 +1,4 @@
-"""The loss over repeats is the ratio of the sums, wherever it is shown."""
+"""The loss over repeats is the ratio of the sums in all outputs."""
 
 from __future__ import annotations
 

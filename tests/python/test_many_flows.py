@@ -1,4 +1,4 @@
-"""More flows than anybody reads: what is shown is bounded, says so, and is there soon."""
+"""Very many flows: output is limited, says so, and appears fast."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_table_has_some_and_says_where_all_are(cli: Cli, many: str) -> None:
 
 
 def test_the_one_flow_with_delays_is_shown(cli: Cli, many: str, tmp_path: Path) -> None:
-    # All but the last begin when the run is over but for a moment: nothing of them arrives.
+    # All flows but the last begin so late in the run that nothing of them arrives.
     text = (tmp_path / many).read_text()
     (tmp_path / many).write_text(text.replace("kbit/s", 'kbit/s"\nstart = "99.999 ms', FLOWS - 1))
     cli("run", many)

@@ -1,4 +1,4 @@
-"""The controller of `measure`, with agents that make no traffic: what is asked, what is stored, bad days."""
+"""The controller of `measure`, with agents without traffic: requests, stored outcomes, failures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def numbers(change: dict[str, str] | None = None) -> PointPlan:
 
 
 def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
-    """What a run prints of each point."""
+    """The lines that a run prints, one per point."""
     return cli("run", "two.toml", "--engine", "measure", "--json", *args, code=code).stdout.splitlines()
 
 
@@ -111,7 +111,7 @@ def points(cli: Cli, *args: str) -> list[Outcome]:
 
 
 def errors(cli: Cli) -> list[str | None]:
-    """Of each point of a run in which some fail."""
+    """The error of each point of a run in which some points fail."""
     return [json.loads(line).get("error") for line in lines(cli, code=1)]
 
 
@@ -156,7 +156,7 @@ def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> No
     first = found[0]
     assert first.engine == "measure"
     bulk = first.flows["bulk"]
-    # 100 ms of 100 messages a second, of which one does not come in.
+    # 100 messages per second for 100 ms; one does not arrive.
     assert bulk.offered_bit_per_s == 10 * 8000 / 0.1
     assert bulk.goodput_bit_per_s == 9 * 8000 / 0.1
     counted = Tcp(retransmitted_segments=5, smoothed_rtt_s=42e-6, receive_window_limited_share=0.25)
@@ -203,14 +203,14 @@ def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
 
 
 def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:
-    """The made-up agents tell nothing in between: the longest time passes, and that is said."""
+    """The fake agents report nothing meanwhile: the point ends at its longest time, and says so."""
     asked = ("--set", 'run.precision="5 %"', "--set", 'run.longest="400 ms"')
     outcome = points(cli, *asked)[0]
     assert known(outcome.measured).precision == PointPrecision(asked=0.05, reached=False)
     paced = outcome.flows["paced"]
     precision = known(known(paced.real).precision)
     assert (precision.reached, precision.intervals) == (False, 0)
-    # 300 ms of 100 messages a second.
+    # 100 messages per second for 300 ms.
     assert known(paced.datagrams).sent == 30
 
 
@@ -228,7 +228,7 @@ def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: py
         ("broken", "the agent of host `a` (local) ended with exit code 3: no libraries here"),
         ("old", "the agent of host `a` speaks protocol 9, and this is 1"),
         ("silent", "host `a` (local) does not answer within 0.3 s"),
-        # What a terminal would obey is not passed on, and three lines are enough.
+        # Control characters are not passed on to the terminal, and only three lines are shown.
         ("garbage", "does not answer within 3 s: [2Jhello \ufffd; [2Jhello \ufffd; [2Jhello \ufffd"),
         ("die-in-run", "the agent of host `a` (local) ended with exit code 9: out of luck"),
     ],
@@ -237,7 +237,7 @@ def test_an_agent_that_fails_is_told_with_its_reason(
     cli: Cli, file: Path, fake: pytest.MonkeyPatch, how: str, cause: str
 ) -> None:
     fake.setenv("FAKE_AGENT", how)
-    # Whoever says garbage has the time to start and say it.
+    # An agent that prints garbage needs time to start and print it.
     fake.setattr(agents, "HELLO_SECONDS", {"silent": 0.3, "garbage": 3.0}.get(how, 30.0))
     file.write_text(FILE.replace('["1 kB", "2 kB", "3 kB"]', '["1 kB"]'))
     (error,) = errors(cli)
@@ -277,7 +277,7 @@ def test_a_namespace_that_is_not_there_is_named() -> None:
 
 
 def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
-    # Nothing listens at that port, on the loopback of this machine.
+    # No ssh server answers for these hosts.
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh -p"', 1))
     assert "has a name that starts with `-`" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh nobody.invalid"', 1))

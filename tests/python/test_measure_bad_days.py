@@ -1,4 +1,4 @@
-"""Bad days of `measure`: agents that are stopped at each stage, hosts that take calls and say nothing."""
+"""Failures of `measure`: agents that are stopped at any stage, hosts that accept connections and stay mute."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ warmup = "100 ms"
 def test_an_agent_that_is_stopped_is_noticed_at_every_stage(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """By its silence, and not by the longest time that an answer may take; the next point has another one."""
+    """Its silence reveals it, long before a response times out; the next point gets a new agent."""
     monkeypatch.setenv("ENGPASS_AGENT", FAKE)
     monkeypatch.setenv("FAKE_AGENT", f"stop={stage}=2000")
     monkeypatch.setattr(agents, "QUIET_SECONDS", 3.0)
@@ -58,10 +58,10 @@ def test_an_agent_that_is_stopped_is_noticed_at_every_stage(
 
 
 def test_what_goes_wrong_is_told_within_ten_seconds() -> None:
-    """The longest of each, and a second for the rest."""
+    """The longest timeout of each kind, plus a second."""
     assert agents.HELLO_SECONDS + 1 < 10
     assert agents.ANSWER_SECONDS + 1 <= 10
-    # Whoever is stopped may have spoken last just before the look that asks for a sign of life.
+    # A stopped agent may have sent its last message just before the check that requests a ping.
     assert agents.QUIET_SECONDS + agents._ASK_SECONDS + 1 < 10
 
 
@@ -82,7 +82,7 @@ def test_we_were_stopped_ourselves_and_take_nobody_for_stuck(monkeypatch: pytest
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="needs `ssh`")
 def test_a_host_that_takes_calls_and_says_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ssh` gives up by itself, before we do."""
+    """`ssh` times out before the controller does."""
     real = shutil.which("ssh")
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Books of measured points and the regularity of paced flows, from results made up by hand."""
+"""Ledgers of measured points and the regularity of paced flows, from invented results."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def hosts(**changes: Changes) -> dict[str, HostSeen]:
 
 
 def came(number: int, elapsed_ns: int = S) -> End:
-    """An end that received datagrams of 972 B."""
+    """An end that received `number` datagrams of 972 B."""
     received = Numbers(received=number)
     return End(messages=number, bytes=number * 972, sequence=received, elapsed_ns=elapsed_ns)
 
@@ -114,7 +114,7 @@ def tcp_end(edges: TcpEdges, subflows: Sequence[Subflow] = (), local: str = "") 
 
 
 def path(made: PointPlan, receiver: str) -> Path:
-    """From `a` over the first link to the receiver, or over `r`."""
+    """The path from `a` over the first link to the receiver, or over `r`."""
     names = {(one.ends[0], one.ends[1]): one.name for one in reversed(made.links)}
     hops = [("a", receiver)] if ("a", receiver) in names else [("a", "r"), ("r", receiver)]
     return Path(share=1.0, steps=[Step(link=names[hop], from_=hop[0], to=hop[1]) for hop in hops])
@@ -139,7 +139,7 @@ def kept(
         flows={},
         links=dict(found.links),
     )
-    # Whoever reads them checks that they balance.
+    # Reading the ledgers checks that they balance.
     assert ledger.directions(outcome) or not found.links
     return found
 
@@ -212,7 +212,7 @@ def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
 def test_fragments_that_were_never_put_together_are_dead() -> None:
     sent = End(messages=100, total_messages=200)
     got = End(messages=80, sequence=Numbers(received=80))
-    # 160 whole datagrams of 3 fragments in all, and 60 fragments of others; half of the run is measured.
+    # In total 160 complete datagrams of 3 fragments, and 60 fragments of others; half of the run is measured.
     told = hosts(b=Changes(snmp={"Ip": {"ReasmReqds": 160 * 3 + 60, "ReasmOKs": 160}}))
     found = kept(ROUTED, flow(size=4000), results(sent, got), told)
     each = (4008 + 60) * 8 // 3
@@ -255,7 +255,7 @@ def test_segments_headers_and_acknowledgments() -> None:
     found = kept(ROUTED, flow("tcp-stream"), results(sent, got))
     near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
     assert near["delivered"] == far["delivered"] == 100 * 1448 * 8
-    # Ten were sent again: two of them came in twice, eight had been lost, with their headers.
+    # Ten segments were retransmitted: two of them arrived twice, eight had been lost, headers included.
     assert near["duplicate"] == 2 * 1448 * 8
     assert near["lost datagrams"] == 8 * (1448 + 52) * 8
     assert near["transport headers"] == 102 * 32 * 8
@@ -263,7 +263,7 @@ def test_segments_headers_and_acknowledgments() -> None:
     assert accounts(found, "near", "r")["ACK and control"] == 55 * 52 * 8
     idle = {name: bits for name, bits in near.items() if name.startswith("idle")}
     assert set(idle) == {"idle: receive window", "idle: congestion window", "idle: unknown"}
-    # 30 % of the time for the peer's window, 60 % for its own, 10 % nobody knows: of the idle time.
+    # Of the idle time, 30 % are due to the receive window, 60 % to the congestion window, 10 % are unknown.
     whole = sum(idle.values())
     assert idle["idle: receive window"] == pytest.approx(0.3 * whole, abs=1)
     assert idle["idle: congestion window"] == pytest.approx(0.6 * whole, abs=1)
@@ -273,7 +273,7 @@ def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() ->
     sent, got = End(messages=100, bytes=97_200), End(messages=100, bytes=97_200)
 
     def idle(kind: BottleneckKind, name: str) -> list[set[str]]:
-        """Whose the idle time of both links is, where that limits."""
+        """The idle reasons of both links if this bottleneck limits the flow."""
         bottleneck = Bottleneck(kind=kind, name=name, title=f"link `{name}`")
         limit = FlowOutcome(
             kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, bottleneck=bottleneck
@@ -397,7 +397,7 @@ def test_every_subflow_is_booked_on_its_own_link() -> None:
 
     def ends(host: int, peer: int, key: str, segments: str) -> list[Subflow]:
         told = [counted(key, segments, size) for size in (100_000, 400_000, 200_000)]
-        # The second one came during the window.
+        # The second subflow began within the window.
         return [
             subflow(f"10.64.0.{host}:1", f"10.64.0.{peer}:1", told[0], told[1]),
             subflow(f"10.64.1.{host}:2", f"10.64.1.{peer}:2", None, told[2]),
@@ -415,5 +415,5 @@ def test_every_subflow_is_booked_on_its_own_link() -> None:
     )
     assert accounts(found, "one", "a")["delivered"] == 300_000 * 8
     assert accounts(found, "two", "a")["delivered"] == 200_000 * 8
-    # 200 segments of 1000 B and headers: nothing on the one line is the other's.
+    # 200 segments of 1000 B with their headers: no line has segments of the other one.
     assert accounts(found, "two", "a")["IP headers"] == 200 * 160

@@ -1,4 +1,4 @@
-"""The trial of joining and leaving a group, with agents made up by hand."""
+"""The measurement of joining and leaving a multicast group, with fake agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Asked:
 
 
 class MadeUp:
-    """A crew whose agents answer with what they saw of the group, or fail at a request."""
+    """A crew whose agents return given memberships of the group, or fail at a request."""
 
     def __init__(self, seen: Mapping[str, Json], fails: str | None = None) -> None:
         self.agents = {host: Asked(host) for host in ("a", "b", "c")}

@@ -1,4 +1,4 @@
-"""The Kyoto experiment on a live kernel, in its short form: in namespaces, and over ssh. Needs root."""
+"""The Kyoto experiment with real kernels, shortened: in namespaces, and over ssh. Needs root."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTS = ("ss2", "ss20", "generator")
 
 
 def short(text: str) -> str:
-    """Two sizes, one of a packet and one of seven fragments, and a second for each point."""
+    """The testbed with two message sizes, one packet and seven fragments, and one second per point."""
     sizes = text.index('"traffic.stream.message" = [')
     end = text.index("\n", sizes)
     text = f'{text[:sizes]}"traffic.stream.message" = ["4 kB", "64 kB"]{text[end:]}'
@@ -60,15 +60,15 @@ def see(found: Sizes, lost_ms: float) -> None:
 
     for variant in ("udp-free", "tcp-free"):
         for size in (4000.0, 64_000.0):
-            # The bucket holds some packets beyond the rate. A busy machine may reach less; what has come when
-            # a receiver without a CPU opens its window of a second comes on top.
+            # The bucket holds some packets beyond the rate. A busy machine may reach less. It may also reach
+            # more: a receiver that opens its window late counts the datagrams that have arrived meanwhile.
             assert 0.3 * goodput(variant, size, "limit") < goodput(variant, size)
             assert goodput(variant, size) < (1.05 + lost_ms / 1e3) * goodput(variant, size, "limit")
-    # A generator that stands still leaves the link to the stream.
+    # While the generator stands still, the stream has the whole link.
     lost_ms = max(lost_ms, late_ms(list(found.values())))
     if lost_ms > 100:
         pytest.skip(f"the machine stood still for {lost_ms:.0f} ms: there was no congestion meanwhile")
-    # Any of seven fragments lost is a datagram lost.
+    # The loss of any of the seven fragments loses the datagram.
     assert goodput("udp", 64_000.0) < 0.5 * goodput("udp", 4000.0)
     whole = found["measure", "udp", 64_000.0]
     books = {(side.link, side.start): side.books for side in ledger.directions(whole)}
@@ -92,7 +92,7 @@ def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
 
 @pytest.fixture
 def over_ssh(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """The testbed as namespaces, each with an ssh server that listens nowhere: `ssh ss2` starts it itself."""
+    """The testbed as namespaces with an ssh server each; no server listens: `ssh ss2` starts it itself."""
     sshd = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
     ssh, keygen = shutil.which("ssh"), shutil.which("ssh-keygen")
     if sshd is None or ssh is None or keygen is None:

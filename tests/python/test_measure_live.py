@@ -101,7 +101,7 @@ def nothing_is_left() -> Iterator[None]:
 
 
 def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[str]:
-    """What a run prints of each point."""
+    """The lines that a run prints, one per point."""
     (cli.directory / "live.toml").write_text(text)
     said = cli("run", "live.toml", "--engine", "limit,measure", "--json", *args, code=code)
     return said.stdout.splitlines()
@@ -111,7 +111,7 @@ def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
     def points() -> list[Outcome]:
         return [outcomes.read(line) for line in run(cli, SHAPED + BULK, "--fresh")]
 
-    # A receiver without a CPU when its window of 400 ms opens is then given what has come meanwhile, too.
+    # A receiver that opens its window of 400 ms late also counts the data that have arrived meanwhile.
     limit, measured = when_it_keeps_up(points, lost_ms=20)
     most, got = (one.flows["bulk"].goodput_bit_per_s for one in (limit, measured))
     # The bucket holds some frames beyond the rate.
@@ -132,14 +132,14 @@ def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
     flows = when_it_keeps_up(measured, lost_ms=90)
     paced, counts = flows["paced"], known(flows["paced"].datagrams)
     latency = known(known(known(flows["probe"].real).requests).latency_s)
-    # 400 ms of 500 datagrams a second; who is late by 100 ms leaves some out.
+    # 500 datagrams per second for 400 ms; a sender that is late by 100 ms skips some.
     assert 199 <= counts.sent <= 201
     assert counts.sent == counts.received + counts.lost
     assert paced.goodput_bit_per_s == counts.received * 8000 / 0.4
     assert 0 < known(latency.p50) <= known(latency.p99)
 
 
-# A receiver without a CPU for a quarter of a second loses what its socket does not hold.
+# A receiver without CPU for a quarter of a second loses the datagrams that its socket cannot hold.
 @pytest.mark.alone
 def test_every_receiver_of_a_group_is_told(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + GROUP)
@@ -156,7 +156,7 @@ def agents_in(namespace: str) -> list[int]:
 
 
 def wait_for(program: subprocess.Popen[bytes], host: str, file: Path) -> list[int]:
-    """Agents in a host of the testbed that a run has made."""
+    """Wait for agents in a host of the testbed that a run has created; returns their process ids."""
     while program.poll() is None:
         for lab in netlab.labs():
             if (
@@ -210,7 +210,7 @@ def test_a_way_that_swallows_packets_is_told_in_time(cli: Cli, program: Program)
             address = lab.members[host].addresses[0]
             reach = f'reach = "netns {lab.members[host].namespace}"\naddress = "{address}"'
             text = text.replace(f"[host.{host}]", f"[host.{host}]\n{reach}")
-        # What comes back from `b` is lost.
+        # Packets from `b` back to `a` are lost.
         program(
             "exec",
             "there.toml",

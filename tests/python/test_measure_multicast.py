@@ -33,7 +33,7 @@ def ip(*words: str) -> None:
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[str]:
-    """A sender, a router with smcroute and a bridge that hears IGMP, two receivers; the prefix of names."""
+    """A sender, a router with smcroute and an IGMP snooping bridge, two receivers; yields the name prefix."""
     prefix = f"mc{os.getpid()}"
     source, router, *members = names = [f"{prefix}-{name}" for name in ("s", "r", "h1", "h2")]
     (tmp_path / "smcroute.conf").write_text(
@@ -59,7 +59,7 @@ def network(tmp_path: Path) -> Iterator[str]:
             "netns",
             router,
         )
-        # Two queries for the last member, 0.2 s apart, as the bridge asks them.
+        # The bridge sends two queries for the last member, 0.2 s apart.
         bridge = "mcast_snooping 1 mcast_last_member_interval 20 mcast_query_response_interval 20"
         ip("-n", router, "link", "add", "name", "br0", "type", "bridge", *bridge.split())
         for number, name in enumerate(members, 1):
@@ -89,7 +89,7 @@ def network(tmp_path: Path) -> Iterator[str]:
         last = time.monotonic() + 20
         while not (tmp_path / "socket").exists() and time.monotonic() < last:
             time.sleep(0.05)
-        # A bridge floods groups until its querier has waited for answers.
+        # A bridge floods groups until its querier has waited for responses.
         ip("-n", router, "link", "set", "dev", "br0", "type", "bridge", "mcast_querier", "1")
         time.sleep(1.0)
         yield prefix
@@ -113,7 +113,7 @@ def test_each_receiver_has_its_loss_and_its_delays(cli: Cli, network: str) -> No
         counts = known(one.datagrams)
         assert counts.received + counts.lost == counts.sent
         assert counts.received > 0.5 * counts.sent
-        # The bridge forwards as soon as it has heard the report, and for two queries after the leave.
+        # The bridge forwards after it has received the report, and until two queries after the leave.
         assert one.join_delay_s is not None
         assert 0 <= one.join_delay_s < 1
         assert one.leave_delay_s is not None

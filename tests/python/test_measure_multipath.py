@@ -1,4 +1,4 @@
-"""MPTCP between real namespaces: every link has books of its own subflow. Needs root and MPTCP."""
+"""MPTCP between real namespaces: every link has a ledger of its own subflow. Needs root and MPTCP."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
         (line,) = said.stdout.splitlines()
         return outcomes.read(line)
 
-    # The books and the program's window of a second are read by two threads.
+    # Two threads read the counters and the program's window of a second, so these may differ.
     outcome = when_it_keeps_up(measured, lost_ms=150)
     goodput = outcome.flows["bulk"].goodput_bit_per_s
     delivered = 0
@@ -64,8 +64,8 @@ def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
         assert side.ledger is not None
         account = side.ledger.accounts
         assert account["delivered"] > 0, (name, account)
-        # Whoever counts a subflow's segments twice or not at all leaves the rest to nobody it knows.
+        # If segments of a subflow were counted twice or not at all, the difference would be undeclared traffic.
         assert account.get("undeclared traffic", 0) < 0.2 * account["delivered"], (name, account)
         delivered += account["delivered"]
-    # What came in on both is what the program got, but for what MPTCP sent on both and what was on its way.
+    # Both subflows together carry the goodput, except for data that MPTCP sent twice and data in flight.
     assert delivered == pytest.approx(goodput, rel=0.25)

@@ -1,4 +1,4 @@
-"""Values that the model knows and agents do not: told with their line, and before any traffic begins."""
+"""Values that the model supports and agents do not: reported with their line, before any traffic begins."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_run_says_it_before_and_the_other_points_are_measured(
 
 
 def test_an_engine_that_is_asked_for_is_enough(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing in the file speaks of real hosts; no namespace is made for a point that cannot be."""
+    """The file has no settings for real hosts; no namespace is created for an unsupported point."""
     monkeypatch.setattr("engpass.netlab.up", None)
     (cli.directory / "tiny.toml").write_text(PLAIN)
     for engine in ("measure", "emulate"):
@@ -91,7 +91,7 @@ def test_a_tcp_stream_is_written_to_at_a_rate() -> None:
     (flow,) = flows(point_plan(campaign, "base", []), 1)
     assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=1_000_000)
     assert flow.asked_bit_per_s == 3_000_000
-    # What it waited for is TCP's to say: the host is not blamed.
+    # TCP reports what the sender waited for, so the host is not named as the bottleneck.
     late = FlowOutcome(
         kind="tcp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, real=RealFlow(schedule_kept=0.3)
     )

@@ -1,4 +1,4 @@
-"""The engine `measure` over ssh, to a server of our own on the loopback. Skipped without root or `sshd`."""
+"""The engine `measure` over ssh, to a test server on the loopback. Skipped without root or `sshd`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """An ssh server at a free port, with keys of its own; `ssh` finds it as `lab`."""
+    """An ssh server at a free port, with its own keys; `ssh` knows it as `lab`."""
     assert SSHD is not None
     home = tmp_path / "ssh"
     home.mkdir(mode=0o700)
@@ -59,7 +59,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         f"Host lab\n  HostName 127.0.0.1\n  Port {port}\n  User root\n  IdentityFile {home}/user\n"
         f"  IdentitiesOnly yes\n  UserKnownHostsFile {home}/known\n"
     )
-    # The user's own configuration is none of our business: a `ssh` that reads ours comes first.
+    # Put an `ssh` first in `PATH` that reads this configuration instead of the user's.
     tools = tmp_path / "bin"
     tools.mkdir()
     real = shutil.which("ssh")

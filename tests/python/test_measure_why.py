@@ -1,4 +1,4 @@
-"""What held a flow back, from figures and counters made up by hand."""
+"""Bottlenecks of measured flows, from invented figures and counters."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
     assert found.summary.startswith(
         "link `far` limits `bulk`: it is busy 95 % of the time, and other flows are given 55 % of it; next is"
     )
-    # The line is the reason for what a queue before it loses.
+    # The line is the reason for losses in the queue before it.
     assert found.next == ON_THE_WAY
     assert found.findings[1].weight == pytest.approx(0.95 * 0.99)
     near = explained(flow(), figures(base), {}, {"b": HostSeen()}, None, lines)
@@ -127,7 +127,7 @@ def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
     less = {"goodput_bit_per_s": 60e6, **lost(250)}
     overflow = Changes(snmp={"Udp": {"RcvbufErrors": 250}})
     own = {"a": End(), "b": End(streams=[Stream(dropped=0)])}
-    # Those of the host are another flow's.
+    # The host's counter belongs to another flow.
     assert why(less, of=flow("udp-stream", CBR), ends=own, counters=overflow)[0] == ON_THE_WAY
 
 
@@ -189,7 +189,7 @@ def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
     assert stood.offered_bit_per_s == pytest.approx(15.008e6, rel=1e-3)
     stumbled = outcome._rates(stream, sender, structs.replace(receiver, elapsed_ns=1_010_000_000))
     assert stumbled.goodput_bit_per_s == stood.offered_bit_per_s
-    # What a sender with a schedule sent late came late, and did not stand.
+    # Datagrams that a scheduled sender sent late arrive late, but did not wait in a queue.
     late = outcome._rates(
         stream,
         structs.replace(sender, late=Distribution(max_ns=9 * 10**7)),
@@ -220,7 +220,7 @@ def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
     found, said = why(silent, of=flow(kind), ends={"b": End(total_bytes=0)})
     assert found == the("large-packets", "the way of large packets")
     assert "`engpass path` finds it" in said
-    # Something came, though not in the window: that is another matter.
+    # Data arrived, although not within the window: this is another case.
     sent: dict[str, Json] = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
     others = why(none | sent, of=flow(kind), ends={"b": End(total_bytes=1000)})
     assert others[0].kind != "large-packets"
@@ -236,7 +236,7 @@ def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
     assert why(less, of=stream, counters=Changes(softnet=[Softnet(dropped=250)]))[0] == backlog
     fragments = Changes(snmp={"Ip": {"ReasmFails": 500, "ReasmReqds": 3000}})
     assert why(less, of=stream, counters=fragments)[0] == the("loss-of-fragments", "loss of fragments")
-    # Those of an earlier run are given up during this one, in which none came.
+    # Fragments of an earlier run time out during this run, in which no fragments arrive.
     earlier = Changes(snmp={"Ip": {"ReasmFails": 500}})
     assert why(less, of=stream, counters=earlier)[0] == ON_THE_WAY
     assert why(less, of=stream, counters=Changes())[0] == ON_THE_WAY
@@ -248,7 +248,7 @@ def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
     assert found == the("receiving-host", "the CPU of host `b`", "b")
     assert "its receiving threads ran 100 % of the time" in said
     assert why({}, ends={"a": busy, "b": End()})[0] == the("sending-host", "the CPU of host `a`", "a")
-    # Who asks the clock all the time is not busy with sending.
+    # A thread that polls the clock is not busy with sending.
     assert why({}, ends={"a": structs.replace(busy, pacing=Pacing(method="busy"))})[0] == UNKNOWN
 
 
@@ -266,7 +266,7 @@ def test_counters_are_kept_as_what_they_grew_by() -> None:
         "softnet": [{"core": 1, "dropped": 2}],
     }
     assert changes(after, after) is None
-    # What was not seen before has grown by nobody knows how much.
+    # The growth of a counter without an earlier value is unknown.
     assert changes({}, {"new": 3}) is None
 
 

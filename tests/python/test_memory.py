@@ -1,4 +1,4 @@
-"""Memory: what reading a hostile file takes, and what a run needs, before it begins and while it goes on."""
+"""Memory: the use of reading a hostile file, and estimates and actual use of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engpass.memory import Need
 MIB = 1 << 20
 
 
-# A child counts the memory of the process that started it, so a small one starts it.
+# A child's peak includes the memory of the process that forked it, so a small wrapper starts it.
 WRAPPER = """
 import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -32,7 +32,7 @@ print(process.returncode, usage.ru_maxrss * 1024)
 
 
 def peak(command: list[str], directory: Path) -> tuple[int, int]:
-    """Exit code and the most memory, in bytes, of a program."""
+    """Exit code and peak memory of a program, in bytes."""
     wrapped = [sys.executable, "-I", "-S", "-c", WRAPPER, *command]
     done = subprocess.run(wrapped, cwd=directory, capture_output=True, text=True, check=True)
     code, most = done.stdout.split()
@@ -45,7 +45,7 @@ def test_a_million_unknown_keys_are_told_in_bounded_memory(program: Program, tab
     (program.directory / "keys.toml").write_text(table + keys)
     code, most = peak(program.command("check", "keys.toml"), program.directory)
     assert code == 2
-    # 1.5 GiB while every finding was kept, and 0.4 to 0.5 GiB for the tree of the file.
+    # It took 1.5 GiB when every finding was kept; the tree of the file takes 0.4 to 0.5 GiB.
     assert most < 700 * MIB
 
 
@@ -62,7 +62,7 @@ message = "1 kB"
 rate = "1 Mbit/s"
 """
 
-# 600,000 connections, which the file states in 60 lines.
+# 600,000 connections in 60 lines of the file.
 CROWD = PAIR.partition("[traffic")[0] + "".join(
     f'traffic.t{number} = {{ kind = "tcp-stream", from = "a", to = "b", message = "1 B", streams = 10000 }}\n'
     for number in range(60)
@@ -79,7 +79,7 @@ def test_a_run_of_more_than_a_gibibyte_is_refused_before_it_begins(cli: Cli) -> 
     assert "`--yes` (in Python `max_memory=None`) runs it all the same" in said
     assert "needs about 1.8 GiB of memory" in cli("run", "crowd.toml", "--jobs", "1", code=5).stderr
     assert "there are no runs" in cli("runs", code=None).stderr + cli("show", code=2).stderr
-    # The closed forms have no connections.
+    # The limit engine has no connections, so it needs little memory.
     assert "1 points" in cli("run", "crowd.toml", "--engine", "limit").stderr
 
 
@@ -120,7 +120,7 @@ def test_the_question_is_asked_at_a_terminal(program: Program, answer: bytes) ->
 
 @pytest.fixture
 def much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a kilobyte were much."""
+    """Lower the default memory limit to a kilobyte."""
     monkeypatch.setattr(memory, "MOST", 1000)
 
 
@@ -149,7 +149,7 @@ def test_yes_skips_the_question_and_a_whole_run_is_not_asked_about(
     assert "3 points, kept" in cli("run", "pair.toml", "--yes").stderr
     assert "all 3 points are there" in cli("run", "pair.toml").stderr
     cli("explain", "--yes", "--no-advice")
-    # An answer at a terminal does the same.
+    # Confirming at a terminal does the same.
     monkeypatch.setattr(console, "_is_terminal", lambda stream: stream is not None)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     said = cli("run", "pair.toml", "--fresh").stderr
@@ -182,7 +182,7 @@ def test_jobs_are_multiplied_in_where_they_take_this_machine() -> None:
 def test_captures_and_timelines_are_added() -> None:
     crowd = loads(CROWD)
     plain = crowd.memory(jobs=1)
-    # 10 ms of 10 Gbit/s in packets of 1,500 bytes.
+    # The captures hold 10 ms of 10 Gbit/s in packets of 1,500 bytes.
     assert crowd.memory(jobs=1, captures=2).rest - plain.rest > 2 * 8000 * 500
     campaign, engines, variants = crowd.campaign, ["simulate"], ["base"]
     with_timeline = memory.need(campaign, engines, variants, timeline=True)
@@ -190,7 +190,7 @@ def test_captures_and_timelines_are_added() -> None:
 
 
 def flows(count: int, traffic: str) -> str:
-    """Equal flows, each with hosts and links of its own, through one line between two routers."""
+    """Equal flows, each with its own hosts and links, through one line between two routers."""
     head = (
         'router = { l = { queue = { drop-tail = { limit = "200 packets" } } }, r = {} }\n'
         'link.line = { ends = ["l", "r"], medium = "point-to-point", rate = "155 Mbit/s", delay = "3 ms" }\n'

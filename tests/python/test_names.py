@@ -1,4 +1,4 @@
-"""Names in a file may be any words, and no kind and no place is read from them."""
+"""Names in a file may be any text: no kind and no place is derived from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def outcome(engine: Engine, only: FlowOutcome) -> Outcome:
 
 
 def situation(limit: FlowOutcome, *nodes: str) -> Situation:
-    """A flow over the nodes in a row, the middle ones routers."""
+    """A flow over a chain of nodes; the inner nodes are routers."""
     links = [
         {"name": f"l{i}", "ends": pair, "medium": "ethernet-1g"}
         for i, pair in enumerate(itertools.pairwise(nodes))

@@ -1,4 +1,4 @@
-"""Testbeds as namespaces: made, used, removed, and nothing left behind. Needs root; skipped without."""
+"""Life cycle of testbeds as namespaces: create, use, remove, no leftovers. Needs root; skipped without."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ duration = "1 s"
 
 
 def seen() -> tuple[set[str], set[str], set[int]]:
-    """Namespaces of these tests, devices outside of any, and processes that hold such namespaces."""
+    """Namespaces of these tests, devices outside of namespaces, and processes that hold such namespaces."""
     there = Path("/run/netns")
     paths = [path for path in there.iterdir() if registry.OURS.fullmatch(path.name)] if there.is_dir() else []
     inodes = {path.stat().st_ino for path in paths}
@@ -64,12 +64,12 @@ def seen() -> tuple[set[str], set[str], set[int]]:
 
 
 def more(now: Sequence[AbstractSet[Any]], before: Sequence[AbstractSet[Any]]) -> list[Any]:
-    """What is there that was not. What others on this machine have taken down meanwhile is theirs."""
+    """Items that are new in `now`. Items that are gone do not matter: others on this machine removed them."""
     return [one for here, there in zip(now, before, strict=True) for one in here - there]
 
 
 def settle() -> None:
-    """Wait for the batch of a process that was killed, which ends after it: only then is all of it there."""
+    """Wait until nothing changes any more: the `ip` batch of a killed process ends after the process."""
     before = None
     while before != (before := seen()):
         time.sleep(0.5)
@@ -77,7 +77,7 @@ def settle() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """Count before and after."""
+    """Check that a test leaves nothing behind."""
     before = seen()
     kept = {path.name for path in registry.directory().iterdir()} | {"lock"}
     yield
@@ -196,7 +196,7 @@ def test_ctrl_c_during_up_leaves_nothing(program: Program, pair: Path) -> None:
         making.send_signal(number)
         _, said = making.communicate(timeout=20)
         if making.returncode in (0, -number) and said.startswith(b"up as "):
-            program("down", "pair.toml")  # it was done before the signal came
+            program("down", "pair.toml")  # the command had finished before the signal
         else:
             assert making.returncode == 130, said
 
@@ -238,7 +238,7 @@ def test_without_privileges_a_user_namespace_does(program: Program, pair: Path) 
 def test_without_any_way_it_says_what_is_missing(program: Program, pair: Path) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("needs `setpriv`")
-    # A user who may make no user namespace: its limit is zero in a user namespace of our own.
+    # A user who may create no user namespace: in a new user namespace the limit is set to zero.
     line = (
         "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -net_admin,-sys_admin"
         f" --inh-caps -all {' '.join(program.command('up', 'pair.toml'))}"

@@ -1,4 +1,4 @@
-"""What a testbed becomes in the kernel: no namespace is made here."""
+"""The layout of a testbed in the kernel; no namespace is created here."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ to = "b"
 message = "1 kB"
 """
     plan = layout(numbers(text))
-    # Two ways of two links: `ax`, the first of the file, comes first; so `b` is met at `xb`.
+    # Two paths of two links: `ax` is the first in the file, so `b` is reached at `xb`.
     assert str(plan.ways["a", "b"]) == str(
         next(p.address.ip for p in plan.nodes["b"].ports if p.address and p.device == "xb")
     )
-    # The other way packets take the same links back, as in the model.
+    # In the other direction packets use the same links, as in the model.
     assert str(plan.ways["b", "a"]) == str(
         next(p.address.ip for p in plan.nodes["a"].ports if p.address and p.device == "ax")
     )
@@ -204,7 +204,7 @@ def test_a_router_that_chooses_by_a_hash_has_routes_with_several_next_hops() -> 
         "10.64.0.1": [("up", 8), ("again", 1)],
         "10.64.0.2": [("up", 8), ("again", 1)],
     }
-    # Without a policy the first link has all.
+    # With the policy `first` the first link carries all packets.
     first = numbers(CAMPUS, again | {"router.gate.ecmp": "first"})
     assert (layout(first).nodes["gate"].routes, veth.notes(first)) == ([], [])
 

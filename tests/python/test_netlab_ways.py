@@ -1,4 +1,4 @@
-"""Routers of namespaces that choose among equally short ways. Needs root; skipped without."""
+"""ECMP of routers in namespaces. Needs root; skipped without."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ medium = "ethernet-100"
 ROUTERS = HOSTS + '[router.s]\necmp = "first"\n[router.r]\n'
 
 SWITCH = HOSTS + '[switch.s]\nkind = "ethernet"\n[router.r]\n'
-"""Both links of the router lead to one switch, and the host is next on either."""
+"""Both links of the router lead to one switch, and the host is the next hop on either."""
 
 SEND = """
 import os, socket, sys
@@ -69,7 +69,7 @@ while True:
 
 @contextmanager
 def up(cli: Cli, text: str, policy: str) -> Iterator[netlab.Lab]:
-    """A testbed whose first router has a policy."""
+    """Bring up a testbed whose last router has the ECMP policy."""
     path = cli.directory / "ways.toml"
     path.write_text(f"{text}ecmp = {policy}\n")
     cli("up", "ways.toml", "--engine", "measure")
@@ -80,7 +80,7 @@ def up(cli: Cli, text: str, policy: str) -> Iterator[netlab.Lab]:
 
 
 def sent(program: Program, lab: netlab.Lab, kind: str, flows: int) -> tuple[int, int]:
-    """Packets that flows of one packet, or connections, make the router send on both of its links."""
+    """Packets that the router sends on each of its two links for single-packet flows or connections."""
 
     def counts() -> list[int]:
         files = [f"/sys/class/net/{device}/statistics/tx_packets" for device in ("x", "y")]
@@ -100,7 +100,7 @@ def routes(program: Program, lab: netlab.Lab, node: str) -> str:
 def test_datagrams_of_many_ports_go_over_both_links_by_their_weights(
     cli: Cli, program: Program, text: str
 ) -> None:
-    # 300 and 100 of 400 are expected, with a standard deviation of 9; ARP adds some.
+    # 300 and 100 of 400 packets are expected, with a standard deviation of 9; ARP adds some.
     with up(cli, text, "{ hash = { weights = { x = 300, y = 100 } } }") as lab:
         assert "dev x weight 3" in routes(program, lab, "r")
         x, y = sent(program, lab, "udp", 400)
@@ -116,7 +116,7 @@ def test_connections_of_many_ports_go_over_both_links(cli: Cli, program: Program
         x, y = sent(program, lab, "tcp", 100)
         listening.terminate()
         listening.communicate()
-        # SYN, ACK and FIN of each, in shares around a half.
+        # SYN, ACK and FIN of each connection, about half of them on each link.
         assert x + y >= 300
         assert min(x, y) > 60
 

@@ -1,4 +1,4 @@
-"""Links that fail, as users see them: tables, exports, pages and claims."""
+"""Failing links in the outputs: tables, exports, pages and claims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engpass.timeline import timeline
 from engpass.types.outcome import Outcome
 from snapshots import page_text
 
-# 1000 packets a second for two seconds. From 0.5 to 1 s the link is down, and no router goes round it.
+# 1000 packets per second for two seconds. The link is down from 0.5 to 1 s, and no router avoids it.
 PAIR = """\
 name = "Two ways"
 
@@ -58,7 +58,7 @@ mended = { at = "1 s", target = "upper", change = "up" }
 
 @functools.cache
 def outcome() -> Outcome:
-    """The run with the outage."""
+    """The outcome of the run with the outage."""
     (made,) = engpass.loads(PAIR + CUT, name="pair.toml").run(["simulate"]).outcomes
     return made
 
@@ -99,7 +99,7 @@ def test_a_timeline_has_the_outages_as_spans_of_time() -> None:
     shown = io.StringIO()
     sparkline.show(recorded, "stream", Console(file=shown, width=92))
     (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("link upper down")]
-    # The second quarter of 40 characters.
+    # The outage is the second quarter of 40 characters.
     assert re.findall(r"[·█]+", row) == ["·" * 10 + "█" * 10 + "·" * 20]
     drawn = timeline_figure.draw(recorded, "stream", "title", "subtitle").to_dict()
     assert "down: upper" in json.dumps(drawn)
@@ -147,7 +147,7 @@ def test_claims_name_gaps_and_losses_of_outages() -> None:
     assert gap == pytest.approx(0.501, rel=1e-3)
     assert unit == "s"
     assert value("lost to line down") == (1000, "datagrams")
-    # A quarter of 25 MB.
+    # A quarter of the capacity of 25 MB.
     down, unit = value("idle: line down", "upper")
     assert down == pytest.approx(6.25e6, rel=1e-4)
     assert unit == "B"

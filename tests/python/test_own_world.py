@@ -1,4 +1,4 @@
-"""An unrelated testbed on this machine is not seen by the tests, and theirs are not seen outside."""
+"""Tests do not see other testbeds on this machine, and testbeds of tests are not visible outside."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_an_unrelated_testbed_is_not_seen(cli: Cli, program: Program) -> None:
     before = (seen(), drivers(), netlab.labs())
 
     def outside(*words: str) -> None:
-        # As another shell on this machine: its mounts, and none of our environment.
+        # Like another shell on this machine: with its mounts and without the environment of the tests.
         enter = ["nsenter", f"--mount=/proc/{os.getpid()}/fd/{OUTSIDE[0]}"]
         command = ["env", "-i", f"PATH={os.environ['PATH']}", *program.command(*words)]
         done = subprocess.run([*enter, *command], capture_output=True, text=True, check=False)
@@ -38,7 +38,7 @@ def test_an_unrelated_testbed_is_not_seen(cli: Cli, program: Program) -> None:
     try:
         assert (seen(), drivers(), netlab.labs()) == before
         assert "nothing was left behind" in cli("clean").stderr
-        # The same file can be up here, too.
+        # The same file can also be up here.
         cli("up", "far.toml")
         (own,) = netlab.labs()
         assert own.driver in drivers()
@@ -53,7 +53,7 @@ def test_processes_of_the_session_are_known(program: Program) -> None:
         process = subprocess.Popen(["cat"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
-        # `Popen` returns before `/proc` shows the environment of the new program; its answer comes later.
+        # `Popen` returns before `/proc` shows the environment of the new program; its output comes later.
         process.stdin.write(b"started\n")
         process.stdin.flush()
         assert process.stdout.readline() == b"started\n"
@@ -61,7 +61,7 @@ def test_processes_of_the_session_are_known(program: Program) -> None:
 
     with start() as started, start({"PATH": os.environ["PATH"]}) as other:
         found = {int(process.name) for process in own_processes()}
-        # Both end with their input.
+        # Both processes end with their input.
     assert started.pid in found
     assert other.pid not in found
     assert Path("/proc", str(os.getpid())) not in own_processes(), "the session did not start itself"

@@ -1,4 +1,4 @@
-"""The script of the pages' charts: kept for the user where that can be written, and made anew where not."""
+"""The script of the pages' charts: cached for the user, or bundled again if there is no writable cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUNDLE = "window.vegaEmbed = 0; '</script><!--'"
 
 @pytest.fixture
 def bundled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """How often the library was bundled; the real bundle takes seconds."""
+    """Record every bundling of the library; the real bundling takes seconds."""
     made: list[str] = []
 
     def bundle(start: str) -> str:

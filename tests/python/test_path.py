@@ -1,4 +1,4 @@
-"""RFC 6349's sequence: its parts by themselves, and the whole of it where namespaces can be made."""
+"""The steps of RFC 6349: each alone, and the whole sequence if namespaces can be created."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_two_probes_do_where_the_kernel_is_right() -> None:
 
 
 def test_the_metrics_are_those_of_the_examples_of_the_rfc() -> None:
-    # Section 4.1.2: 9 s instead of 7.5 s are a ratio of 1.2.
+    # Section 4.1.2: 9 s instead of 7.5 s is a ratio of 1.2.
     found = metrics(
         seconds=9.0,
         payload=100_000_000,
@@ -54,7 +54,7 @@ def test_the_metrics_are_those_of_the_examples_of_the_rfc() -> None:
         baseline=0.025,
     )
     assert found.transfer_time_ratio == pytest.approx(1.2)
-    # Section 4.2.1: 2,000 of 100,000 sent again are 98 %. Section 4.3.1: 32 ms instead of 25 ms are 28 %.
+    # Section 4.2.1: 2,000 of 100,000 retransmitted is 98 %. Section 4.3.1: 32 ms instead of 25 ms is 28 %.
     assert found.efficiency == pytest.approx(0.98)
     assert found.buffer_delay == pytest.approx(0.28)
 
@@ -127,7 +127,7 @@ tcp = { congestion = "cubic" }
     result = last["result"]
     assert result["mtu_bytes"] == 1400
     assert result["rtt_s"] > 0
-    # A busy machine may reach less; the shaper's bucket is worth some frames.
+    # A busy machine may reach less; the shaper's bucket allows some more frames.
     assert 5e6 < result["bandwidth_bit_per_s"] < 24e6
     for transfer in result["transfers"]:
         assert transfer["finished"]
@@ -172,7 +172,7 @@ message = "8 kB"
 """
     )
     asked = ["--engine", "emulate", "--bandwidth", "20 Mbit/s", "--transfer", "100 ms", "--json"]
-    # A busy machine is late, and the runs are invalid then: what arrived did arrive.
+    # On a busy machine the runs may be invalid because of lateness; the results are still checked.
     said = cli("path", "long.toml", *asked, code=None)
     *_, last = [json.loads(line) for line in said.stdout.splitlines()]
     assert last["result"]["mtu_bytes"] == 1400

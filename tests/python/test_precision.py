@@ -1,4 +1,4 @@
-"""The stop rule: intervals that hold what they say, over samples that depend on each other."""
+"""The stopping rule: confidence intervals have their coverage, even with autocorrelated samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIDDLE = 10.0
 
 
 def endless(coefficient: float, rng: random.Random) -> Iterator[float]:
-    """Samples around `MIDDLE`, each so much like the one before, with a standard deviation of 1."""
+    """AR(1) samples around `MIDDLE` with a standard deviation of 1; `coefficient` is their correlation."""
     step = math.sqrt(1 - coefficient**2)
     state = rng.gauss(0, 1)
     while True:
@@ -46,7 +46,7 @@ def test_the_interval_holds_the_mean_as_often_as_it_says(
         error = statistics.stdev(samples) / math.sqrt(count)
         simply += abs(statistics.fmean(samples) - MIDDLE) <= 1.96 * error
     assert least <= held / runs <= 0.995
-    # As if samples did not depend on each other: far from 95 %.
+    # Intervals that assume independent samples: far from 95 %.
     assert simply / runs <= naive
 
 
@@ -69,7 +69,7 @@ def test_stopping_early_does_not_cost_the_coverage(coefficient: float, asked: fl
 
 
 def test_effective_samples_are_those_of_the_theory() -> None:
-    """Of AR(1) they are (1 - a) / (1 + a) of all."""
+    """For AR(1) the effective samples are (1 - a) / (1 + a) of all samples."""
     for coefficient in (0.0, 0.5, 0.8):
         samples = autoregressive(coefficient, 20_000, random.Random(3))
         found = mean(samples)

@@ -1,4 +1,4 @@
-"""Printed values: looked up in the texts of `SOURCES`, if it is set; the look-up itself on a made-up text."""
+"""Printed values: looked up in the texts of `SOURCES`, if it is set; the look-up itself in an invented text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engpass.claims import Claim
 from engpass.claims.printed import SourceTextError, prints, section_of, source_text
 from engpass.gallery import Study
 
-# Digits and the sign of double width, as in Japanese texts.
+# Full-width digits and sign, as in Japanese texts.
 WIDE = "17%".translate({ord(a): chr(ord(a) + 0xFEE0) for a in "17%"})
 
 TEXT = f"""\
@@ -56,7 +56,7 @@ def sources(tmp_path: Path) -> Path:
         ("2.1", "34Mbps", True),
         ("2.1", "steady", True),
         ("Abstract", "1.5Gbit/s", True),
-        # Another section, part of a number, of a unit, of a word.
+        # Another section; part of a number, of a unit, of a word.
         ("2.1", "33.6Mbps", False),
         ("3", "33.6Mbps", False),
         ("3", "33.60Mbps", False),

@@ -1,4 +1,4 @@
-"""The probe: what the command prints, the page, the saved table, and what was not measured."""
+"""The probe: output of the command, page, saved table, and missing measurements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from report_probe import full, probed
 
 @pytest.fixture(scope="module")
 def some() -> Report:
-    """A report with little in it: the clock, the smallest array, and everything else not measured."""
+    """A report with the clock and the smallest array; everything else is not measured."""
     one = _engpass.Probe(True, "/nowhere")
     for step, about in enumerate(one.steps()):
         if about in ("clock and timers", "disk", "devices") or step == 1:
@@ -50,7 +50,7 @@ def test_what_was_not_measured_says_why(some: Report) -> None:
 def test_the_bottom_line_says_what_cannot_be_trusted(some: Report) -> None:
     made = probed(full(some))
     assert "copies 4.00 GB/s in memory" in made.sentence
-    # Nothing is a bound that was not confirmed.
+    # Unconfirmed values are not called bounds.
     assert "no more than" not in made.sentence
     assert "4.00 GB/s of payload could leave this host" in made.sentence
     assert any(doubt.endswith("the best: copy in memory (copy-string of 8 KiB)") for doubt in made.doubts)
@@ -62,7 +62,7 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: Report) -> None:
     calm = probed(replace(made.data, basis=sure, others=0.0, timer=replace(timer, stolen=0.0)))
     assert calm.doubts == []
     assert "no more than 4.00 GB/s of payload leaves this host" in calm.sentence
-    # A probe without the points that the model needs is not steady either.
+    # A probe without the points that the model needs has a doubt, too.
     assert "of the memory too little was measured" in probed(replace(some, basis=[])).doubts
 
 
@@ -83,7 +83,7 @@ def test_tables_have_everything(some: Report) -> None:
     assert "0.200 (0.150 to 0.300) s/GB" in text
     assert "does not hold" in text
     assert "not told apart" in text
-    # One visit confirms nothing.
+    # A single visit does not confirm a value.
     assert re.search(r" KiB .* \d+\.\d\? ", text)
 
 
@@ -106,7 +106,7 @@ def test_figures_follow_what_was_measured(some: Report) -> None:
     assert list(figures(probed(some)))[:1] == ["memory"]
     drawn = {name: chart.to_dict() for name, chart in figures(probed(full(some))).items()}
     assert list(drawn) == ["memory", "paths", "roofline"]
-    # Two sizes with all threads are a curve of their own.
+    # Two sizes with all threads make a second figure.
     sweep = full(some)
     points = sweep.memory.measured
     assert points is not None
@@ -117,15 +117,15 @@ def test_figures_follow_what_was_measured(some: Report) -> None:
     assert 'id="figure-memory-together"' in render_probe(probed(sweep))
     bars = json.dumps(drawn["paths"])
     assert "one-copy-pipelined" in bars
-    assert "ktls" not in bars  # nothing is drawn of what was not measured
-    # DRAM is not squeezed; a cache that two CPUs share stands at half of its size for each of two threads.
+    assert "ktls" not in bars  # paths that were not measured are not drawn
+    # The axis is logarithmic. A cache that two CPUs share is drawn at half of its size for two threads.
     assert drawn["memory"]["layer"][2]["encoding"]["y"]["scale"]["type"] == "log"
     shared = CacheLevel(level=3, kind="Unified", bytes=24 << 10, shared_by="0-1")
     own = CacheLevel(level=1, kind="Data", bytes=10 << 10, shared_by="0")
     caches = replace(sweep, host=replace(sweep.host, caches=[shared, own]))
     lines = json.dumps(figures(probed(caches))["memory-together"].to_dict())
     assert '[{"kib": 12.0, "name": "L3"}, {"kib": 10.0, "name": "L1"}]' in lines
-    # The bus of the adapter is a line of the roofline.
+    # The bus of the adapter is a line in the roofline figure.
     assert "eth0" in json.dumps(drawn["roofline"])
 
 
@@ -156,7 +156,7 @@ def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
     if not told["steady"]:
         assert "warning: " in ran.stderr
     assert "<script" in page.read_text()
-    # Only what was asked for is there.
+    # Only the requested files exist.
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     assert sorted(path.name for path in page.parent.iterdir()) == ["host.html", "host.toml"]
     rest = """
@@ -193,7 +193,7 @@ def test_a_directory_of_figures_is_made_or_refused_before_the_work(cli: Cli, tmp
 
 
 def test_a_pipe_is_not_opened_before_its_time(tmp_path: Path) -> None:
-    # Without a reader that would wait for ever, and with one tell it that nothing comes.
+    # Without a reader, opening would wait for ever; with one, closing would signal the end of the data.
     os.mkfifo(tmp_path / "pipe")
     assert files.target(str(tmp_path / "pipe")) == tmp_path / "pipe"
 
@@ -215,7 +215,7 @@ def test_nothing_stays_of_a_probe_that_is_cut_short(
     room = tmp_path / "disk"
     room.mkdir()
     process = program.start("probe", "--disk", str(room), "--save", str(tmp_path / "host.toml"))
-    # Until it has threads of its own, it has not begun.
+    # The probe has begun when it has several threads.
     deadline = time.monotonic() + 60
     while len(list(Path(f"/proc/{process.pid}/task").iterdir())) < 3:
         assert process.poll() is None, process.communicate()

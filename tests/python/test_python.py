@@ -153,7 +153,7 @@ def test_points_run_on_an_executor_of_the_callers(kind: Any, testbed_file: Path)
 
 
 def _become_another_build() -> None:
-    # In a process of its own, which ends with the executor.
+    # This runs in a separate process, which ends with the executor.
     setattr(lab, "build", lambda: "fedcba9876543210")  # noqa: B010 (not a name that `lab` exports)
 
 
@@ -176,7 +176,7 @@ def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:
 
 
 class _Inline(Executor):
-    """Runs what is handed to it at once; after so many points it is broken, or can take no more."""
+    """Runs each task immediately; after `most` tasks it fails, in `submit` or in the future."""
 
     def __init__(self, most: int, error: Exception, *, at_once: bool) -> None:
         self._left, self._error, self._at_once = most, error, at_once
@@ -211,7 +211,7 @@ def test_points_that_end_together_are_written_together(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
-    # Two are on their way at a time: not all have ended when the first are written, however late that is.
+    # Two points run at a time, so some are still missing when the first ones are written.
     monkeypatch.setattr("engpass.lab._window", lambda *_: 2)
     written = []
     original = engpass.Store.write
@@ -223,13 +223,13 @@ def test_points_that_end_together_are_written_together(
     monkeypatch.setattr(engpass.Store, "write", write)
     with engpass.Store.open(tmp_path / "s.db") as store:
         engpass.load(testbed_file).run(store=store, jobs=1)
-    # The first ones at once, so that whoever watches sees that it goes on, and then all that end in time.
+    # The first points are written immediately, which shows progress; all others are written together.
     assert sum(written) == POINTS
     assert len(written) == 2
 
 
 def test_progress_within_a_run(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long run tells how much of its virtual time is done, and ends when it is asked to."""
+    """A long run reports the share of its virtual time that is done, and ends on request."""
     monkeypatch.setattr("engpass.lab._LOOK_SECONDS", 0.002)
     seen: list[Progress] = []
     long = {"run.duration": "2000 s", "run.repeats": "1"}
@@ -270,7 +270,7 @@ def test_progress_counts_what_is_stored(testbed_file: Path, tmp_path: Path) -> N
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | None) -> list[int]:
-    """Let the point at a position fail; returns the positions that were run."""
+    """Let the point at a position fail; returns a list that collects the positions of the points that ran."""
     original = lab.work
     ran = []
 
@@ -295,7 +295,7 @@ def test_a_point_that_fails_is_kept_and_the_others_go_on(
     assert (result.record.points_done, result.record.points_failed) == (POINTS - 1, 1)
     assert [(f.point.position, f.error.splitlines()[0]) for f in result.failures] == [(5, "out of memory")]
     assert 5 not in result.points.column("point").to_pylist()
-    # The same run again tries that point alone.
+    # Running again retries only that point.
     with monkeypatch.context() as patch:
         ran = fail_at(patch, 5, None)
         again = lan.run(store=tmp_path / "s.db")

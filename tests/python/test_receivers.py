@@ -1,4 +1,4 @@
-"""Receivers of a group, one by one: in `explain`, `limit` and exports."""
+"""Single receivers of a multicast group: in `explain`, `limit` and exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engpass.error import ChoiceError
 from engpass.explain import choose_in, explain
 from engpass.testbed import loads
 
-# A tenth is lost before the ways part, and a fifth behind that on the way to the second receiver.
+# A tenth is lost before the paths diverge, and then a fifth on the path to the second receiver.
 LOSSY = """\
 name = "A group and two bad lines"
 host = { s = {}, near = {}, far = {} }
@@ -34,7 +34,7 @@ def test_an_explanation_is_of_one_receiver() -> None:
     at = explain(chosen, advice=False).at
     assert [hop.link for hop in at.hops] == ["up", "two"]
     lost = {drop.place.link: drop.datagrams for drop in at.own_drops}
-    # What is lost before the ways part counts once here, and twice in the outcome.
+    # A loss before the paths diverge counts once here, and twice in the outcome.
     (outcome,) = chosen.outcomes
     seen = outcome.flows["v"].receivers
     datagrams = seen["far"].datagrams
@@ -88,5 +88,5 @@ def test_limits_and_exports_have_each_receiver(cli: Cli, tmp_path: Path) -> None
         ("v to far", "far"),
     ]
     assert [row["bottleneck"] for row in rows] == ["link `two`", "application `v`", "link `two`"]
-    # No receiver is above its bound: each has its own.
+    # No receiver is above its bound, since each has its own bound.
     assert "above" not in cli("show", "last", "--store", str(store)).stdout

@@ -121,7 +121,7 @@ impl Form {
                 let known: Vec<String> =
                     [own].iter().chain(others).map(|form| format!("`{}`", name(form))).collect();
                 Err(format!(
-                    "link `{link}` has no `{}` to capture\nhelp: use {}",
+                    "link `{link}` cannot be captured as `{}`\nhelp: use {}",
                     name(&form),
                     known.join(" or ")
                 ))

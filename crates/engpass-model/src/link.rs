@@ -144,11 +144,11 @@ impl Link {
         errors.positive(&["delay"], self.delay, LONGEST);
         errors.at_most(&["jitter"], self.jitter, LONGEST);
         if self.loss.is_some_and(|share| share.0 > Share::WHOLE) {
-            errors.add(&["loss"], "a share of the packets is at most 100 %", "give `0 %` to `100 %`");
+            errors.add(&["loss"], "a share of the packets cannot exceed 100 %", "give `0 %` to `100 %`");
         }
         if let Some(reorder) = &self.reorder {
             if reorder.share.0 > Share::WHOLE {
-                let cause = "a share of the packets is at most 100 %";
+                let cause = "a share of the packets cannot exceed 100 %";
                 errors.add(&["reorder", "share"], cause, "give `0 %` to `100 %`");
             }
             errors.positive(&["reorder", "delay"], reorder.delay, LONGEST);

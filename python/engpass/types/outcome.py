@@ -42,14 +42,14 @@ BottleneckKind: TypeAlias = Literal[
     "hypervisor",
     "unknown",
 ]
-"""What limits."""
+"""Kind of a bottleneck."""
 
 SetBy: TypeAlias = Literal[
     "receive-buffer",
     "window-field",
     "send-buffer",
 ]
-"""The reason for the size of a window."""
+"""What determines the size of a window."""
 
 Engine: TypeAlias = Literal[
     "limit",
@@ -61,16 +61,16 @@ Engine: TypeAlias = Literal[
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The part of an outcome that an engine of the model gives."""
+    """The part of an outcome that `limit` and `simulate` compute."""
 
     flows: dict[str, FlowOutcome]
     """Flows by the name of their traffic table, in the order of the file."""
     links: dict[str, LinkOutcome]
     """Links by name, in the order of the file."""
     drops: list[Drop] = []
-    """Losses by place, cause and flow."""
+    """Losses by location, cause and flow."""
     events: int | None = None
-    """Events that the simulation handled."""
+    """Number of events that the simulation processed."""
 
 
 class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,89 +79,89 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kind: str
     """Kind of traffic, as in the file."""
     paths: list[Path] = []
-    """Paths of its packets; for a multicast group one to each member. Where routers choose among equally
-    short ways there may be several: the greatest share comes first, and at most 64 are listed, which may
-    have less than all packets."""
+    """Paths of its packets; for a multicast group, one per member. If routers choose among equal-cost
+    paths there may be several. They are ordered by falling share; at most 64 are listed, so their shares
+    may add up to less than 1."""
     goodput_bit_per_s: float
-    """Payload received, in bit/s; from `limit` its max-min fair share."""
+    """Payload received, in bit/s. With `limit`: the max-min fair share."""
     offered_bit_per_s: float
-    """Payload sent, in bit/s; from `limit` the same as its goodput."""
+    """Payload sent, in bit/s. With `limit`: equal to the goodput."""
     datagrams: Datagrams | None = None
-    """Datagrams, TCP segments or cells of a generator, as far as the engine counts them."""
+    """Counts of datagrams, TCP segments or generator cells, if the engine counts them."""
     efci_pdus: int | None = None
-    """PDUs (of a generator: cells) that arrived whole with the EFCI mark in their last cell."""
+    """PDUs (for a generator: cells) that arrived complete, with the EFCI mark in the last cell."""
     delay_s: Delays | None = None
-    """One-way delays; none for a generator."""
+    """One-way delays; absent for a generator."""
     tcp: Tcp | None = None
-    """Counts of TCP."""
+    """TCP counters and times."""
     outage: Outage | None = None
-    """What outages of lines did to it; only where the file has events."""
+    """Effect of link outages on the flow; only if the file has events."""
     receivers: dict[str, Receiver] = {}
-    """Members of a multicast group by host, in the order of the file. The flow has the figures of the
-    member that got least."""
+    """Members of a multicast group by host, in the order of the file. The flow's own figures are those of
+    the member with the lowest goodput."""
     bottleneck: Bottleneck | None = None
-    """What limits the flow most."""
+    """The tightest bottleneck of the flow."""
     next_bottleneck: Bottleneck | None = None
-    """What limits it once the bottleneck is gone."""
+    """The bottleneck after the first one is removed."""
     summary: str | None = None
-    """The bottleneck, its reason and the next one in a sentence."""
+    """The bottleneck, its reason and the next one, as a sentence."""
     limit: FlowLimit | None = None
-    """What `limit` knows besides."""
+    """Further results of `limit`."""
     real: RealFlow | None = None
-    """What real hosts tell besides."""
+    """Further results of real hosts."""
 
 
 class Path(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A path that packets of a flow take."""
+    """A path of a flow's packets."""
 
     share: float
-    """Share of the flow's packets that take it while all links are up, 0 to 1. Each member of a multicast
-    group gets all of them. Where the policy of a router chooses by a hash, it is the share of the flow's
-    connections. Where it chooses by a hash and lengths vary, half of the packets count as fragments,
-    whose ports the hash does not see."""
+    """Share of the flow's packets on this path while all links are up, 0 to 1. In a multicast group,
+    every member's path has share 1. If a router chooses by a hash, it is the share of the flow's
+    connections. If lengths vary as well, half of the packets count as fragments, whose ports the hash
+    does not see."""
     steps: list[Step]
     """Links from the sender to the receiver."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A link of a path, in the direction in which it is taken."""
+    """A link of a path, in the direction of travel."""
 
     link: str
     """Name of the link."""
     from_: str = msgspec.field(name="from")
-    """Node that sends."""
+    """Sending node."""
     to: str
-    """Node that receives."""
+    """Receiving node."""
 
 
 class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Counts of datagrams, TCP segments or cells of a generator."""
+    """Counts of datagrams, TCP segments or generator cells."""
 
     sent: int
-    """Sent."""
+    """Number sent."""
     received: int
-    """Received whole."""
+    """Number received complete."""
     lost: int
-    """Lost, in whole or in part."""
+    """Number lost, completely or in part."""
     in_flight: int | None = None
-    """Sent and neither received nor lost at the end of the run."""
+    """Number sent, but neither received nor lost at the end of the run."""
     duplicate: int | None = None
-    """Received more than once."""
+    """Number received more than once."""
     reordered: int | None = None
-    """Received behind one that was sent later."""
+    """Number received after one that was sent later."""
 
 
 class Delays(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Delays by the way that they are measured."""
+    """Delays, by measurement point."""
 
     network: Quantiles
-    """One way from the sending to the receiving application, of datagrams or TCP segments that arrive;
-    each transmission of a segment counts by itself."""
+    """One-way delay from the sending to the receiving application, of datagrams or TCP segments that
+    arrive. Every transmission of a segment counts separately."""
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Minimum, quantiles and maximum of times, in seconds. The quantiles are within 1.6 %, the minimum
-    and the maximum are exact."""
+    """Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles
+    are within 1.6 %."""
 
     min: float
     """Minimum."""
@@ -178,36 +178,36 @@ class Quantiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Tcp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Counts and times of the sending ends of a TCP flow."""
+    """Counters and times of the senders of a TCP flow."""
 
     retransmitted_segments: int | None = None
     """Retransmitted segments."""
     timeouts: int | None = None
-    """Expiries of the retransmission timer."""
+    """Number of expiries of the retransmission timer."""
     fast_retransmits: int | None = None
-    """Entries into fast recovery."""
+    """Number of entries into fast recovery."""
     smoothed_rtt_s: float | None = None
     """Smoothed round-trip time of the first connection at the end, in seconds."""
     min_rtt_s: float | None = None
-    """Least round-trip time of the first connection, by its kernel, in seconds."""
+    """Minimum round-trip time of the first connection, as its kernel measured it, in seconds."""
     rtt_s: Quantiles | None = None
-    """Round trips as the sending ends measured them, in seconds."""
+    """Round-trip times as the senders measured them, in seconds."""
     timeout_share: float | None = None
-    """Share of the busy time that the sender waited for its retransmission timer."""
+    """Fraction of the busy time in which the sender waited for its retransmission timer."""
     receive_window_limited_share: float | None = None
-    """Share of the busy time that the receive window held the sender."""
+    """Fraction of the busy time in which the receive window limited the sender."""
     send_buffer_limited_share: float | None = None
-    """Share of the busy time that the send buffer held the sender."""
+    """Fraction of the busy time in which the send buffer limited the sender."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What outages of lines did to a flow."""
+    """Effect of link outages on a flow."""
 
     longest_s: float
-    """The longest time in which nothing of it was received, in seconds: from its first reception to the
-    end of the run or of its traffic."""
+    """Longest time without a received datagram, in seconds, between the first one and the end of the run
+    or of the flow's traffic."""
     lost: int
-    """Datagrams lost on lines that were down, or in front of them."""
+    """Datagrams lost on links that were down, or in queues in front of them."""
 
 
 class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -218,113 +218,117 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     offered_bit_per_s: float
     """Payload sent, in bit/s."""
     datagrams: Datagrams | None = None
-    """Datagrams, as far as the engine counts them."""
+    """Counts of datagrams, if the engine counts them."""
     delay_s: Delays | None = None
     """One-way delays."""
     outage: Outage | None = None
-    """What outages of lines did to what it receives; only where the file has events."""
+    """Effect of link outages on this member; only if the file has events."""
     bottleneck: Bottleneck | None = None
-    """What limits what it receives most."""
+    """The tightest bottleneck on the path to this member."""
     next_bottleneck: Bottleneck | None = None
-    """What limits it once the bottleneck is gone."""
+    """The bottleneck after the first one is removed."""
     summary: str | None = None
-    """The bottleneck, its reason and the next one in a sentence."""
+    """The bottleneck, its reason and the next one, as a sentence."""
     limit: FlowLimit | None = None
-    """What `limit` knows besides."""
+    """Further results of `limit`."""
     gap_s: Gaps | None = None
     """Gaps between datagrams."""
     max_datagrams_per_ms: int | None = None
-    """Most datagrams that were received within a millisecond."""
+    """Maximum number of datagrams received within a millisecond."""
     join_delay_s: float | None = None
-    """From joining the group to its first datagram (RFC 3918 section 5), in seconds."""
+    """Time from joining the group to the first datagram (RFC 3918 section 5), in seconds."""
     leave_delay_s: float | None = None
-    """From leaving the group to its last datagram, in seconds."""
+    """Time from leaving the group to the last datagram, in seconds."""
     join_unknown: str | None = None
-    """Why the join delay is not known."""
+    """Reason why the join delay is unknown."""
     leave_unknown: str | None = None
-    """Why the leave delay is not known."""
+    """Reason why the leave delay is unknown."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What limits a flow."""
+    """A bottleneck of a flow."""
 
     kind: BottleneckKind
-    """What it is."""
+    """Kind of the bottleneck."""
     name: str | None = None
-    """Name of the link, circuit, host, router or traffic; none for what has no name in the file."""
+    """Name of the link, circuit, host, router or traffic; absent if the bottleneck has no name in the
+    file."""
     title: str
-    """Title in tables and sentences, like "link `receiver`"."""
+    """Title for tables and sentences, such as "link `receiver`"."""
 
 
 class FlowLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bound, window, waterfall and candidates of a flow."""
 
     bound: Bound | None = None
-    """The bound; none in outcomes of the first version."""
+    """Upper bound of the goodput; absent in outcomes of format version 1."""
     window: WindowLimit | None = None
-    """The window of each connection; only of a `tcp-stream`."""
+    """Window of each connection; only for `tcp-stream`."""
     idle_delay_s: float | None = None
-    """One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in
-    seconds; the least of all ways. None for generators."""
+    """One-way delay of a message, or of a full TCP segment, in an idle network, in seconds; the minimum
+    over all paths. Absent for generators."""
     ignored_events: list[str] = []
-    """Names of the events that the fair share does not look at: it is that of the time before the first
-    of them, in which all links are up. The bound holds in spite of them."""
+    """Names of events that the fair share ignores. The fair share applies to the time before the first of
+    them, when all links are up. The bound holds despite them."""
     stages: list[Stage]
-    """From the line rate of the link that limits most to the goodput: the rate left after each step."""
+    """The waterfall: from the line rate of the tightest link to the goodput, with the rate after each
+    step."""
     candidates: list[Candidate]
-    """Everything that could limit the flow: links along its route, shaper, policer, token buckets,
-    routers, hosts with their memories and buses, application, and for TCP the acknowledgements."""
+    """Everything that could limit the flow: links along its path, shaper, policer, token buckets,
+    routers, hosts with their memory and buses, application, and for TCP the acknowledgements."""
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The most goodput that a flow can reach."""
+    """Upper bound of the goodput of a flow."""
 
     bit_per_s: float
-    """No engine of the model exceeds it over the counted time, apart from the backlog at the end of the
-    warm-up."""
+    """Goodput that neither `limit` nor `simulate` exceeds in the measurement window, except for the
+    backlog at the end of the warm-up."""
     bottleneck: Bottleneck
     """Candidate with the smallest bound."""
     summary: str
-    """The bound and its bottleneck in a sentence."""
+    """The bound and its bottleneck, as a sentence."""
 
 
 class WindowLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The window that socket buffers give a TCP connection, and the window that would fill the line."""
+    """The window of a TCP connection, given by its socket buffers, and the window that would fill the
+    path."""
 
     bytes: int
-    """Most payload in flight, in bytes."""
+    """Maximum payload in flight, in bytes."""
     set_by: SetBy
-    """The reason for this size."""
+    """What determines this size."""
     round_trip_s: float
-    """The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
-    Where packets take several ways: by the longest way there and the shortest way back, of the connection
-    for which that takes longest."""
+    """Minimum round-trip time of a full segment and its acknowledgement, hosts included, in seconds. If
+    packets take several paths: by the longest forward path and the shortest return path, for the
+    connection with the largest value."""
     bandwidth_delay_product_bytes: float
-    """Line rate of the narrowest line on the path, times the round trip."""
+    """Line rate of the slowest line on the path times the round-trip time, in bytes."""
     filling_bytes: float
-    """Payload in flight that fills this line: the size that both socket buffers of each connection need."""
+    """Payload in flight that fills this line, in bytes: the size that both socket buffers of each
+    connection need."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One step of the waterfall from the line rate to the goodput."""
+    """One step of the waterfall from line rate to goodput."""
 
     name: str
-    """What takes its part in this step."""
+    """Name of the loss or overhead that this step subtracts."""
     rate_bit_per_s: float
-    """Rate left after it."""
+    """Rate after this step, in bit/s."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that could limit a flow."""
+    """A possible bottleneck of a flow."""
 
     bottleneck: Bottleneck
-    """What it is."""
+    """The possible bottleneck."""
     goodput_bit_per_s: float
-    """Goodput if nothing else limited this flow and the others had their fair shares."""
+    """Goodput in bit/s if nothing else limited this flow and the other flows had their fair shares."""
     bound_bit_per_s: float | None = None
-    """The bound if nothing else limited this flow; none where a random source has no bound. Where packets
-    may take one of several links side by side, it is the bound of all of these together, with what can
-    come to each."""
+    """Bound in bit/s if nothing else limited this flow; absent if random traffic has no bound. If packets
+    may take one of several parallel links, it is the joint bound of these links, given what can arrive at
+    each."""
 
 
 class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -343,43 +347,43 @@ class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RealFlow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Figures of a flow between real hosts."""
+    """Results of a flow between real hosts."""
 
     sender_cpu_s_per_gb: float | None = None
-    """CPU seconds of the sending threads for each GB of payload."""
+    """CPU seconds of the sending threads per GB of payload."""
     receiver_cpu_s_per_gb: float | None = None
-    """CPU seconds of the receiving threads for each GB of payload."""
+    """CPU seconds of the receiving threads per GB of payload."""
     schedule_kept: float | None = None
-    """Share of its schedule that the sender kept, 0 to 1."""
+    """Fraction of its schedule that the sender kept, 0 to 1."""
     gap_s: Gaps | None = None
     """Gaps between datagrams at the receiver."""
     max_datagrams_per_ms: int | None = None
-    """Most datagrams that were received within a millisecond."""
+    """Maximum number of datagrams received within a millisecond."""
     requests: Requests | None = None
-    """Requests and answers, of `request-response`."""
+    """Requests and responses; only for `request-response`."""
     pacing: GapDeviation | None = None
-    """Regularity of a paced flow, and the sender's part in its deviation."""
+    """Regularity of a paced flow, and how much of its deviation the sender caused."""
     precision: Precision | None = None
-    """How well the mean is known."""
+    """Precision of the mean rate."""
     findings: list[Finding] = []
-    """Everything that was found to hold the flow back, the heaviest first."""
+    """All observed limits of the flow, in order of falling weight."""
     ends: dict[str, Any] = {}
-    """The results of the agents by host, with the kernel's own names."""
+    """Reports of the agents by host. Kernel counters keep the kernel's names."""
 
 
 class Requests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Requests and their answers."""
+    """Requests and their responses."""
 
     per_s: float
     """Answered requests per second."""
     unanswered: int | None = None
-    """Requests without an answer."""
+    """Number of requests without a response."""
     latency_s: Latency | None = None
-    """Time from a request to its answer."""
+    """Time from a request to its response."""
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Times from requests to answers, in seconds."""
+    """Times from requests to responses, in seconds."""
 
     min: float | None = None
     """Minimum."""
@@ -401,156 +405,156 @@ class GapDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Deviation of the gaps of a paced flow."""
 
     method: str | None = None
-    """How the sender waits for its next instant."""
+    """How the sender waits for the next send time."""
     scheduling_class: str | None = None
     """Scheduling class of the sending thread."""
     cpu_latency_held: bool | None = None
-    """Whether the host kept its cores from sleeping deeply."""
+    """Whether the host kept its cores out of deep sleep states."""
     stalls: Any = None
-    """Stalls of the sender by cause, as its agent told them."""
+    """Stalls of the sender by cause, as its agent reported them."""
     explained_share: float | None = None
-    """Share of the variance of the gaps that the stalls explain."""
+    """Fraction of the variance of the gaps that the stalls explain."""
     summary: str | None = None
-    """The same in a sentence."""
+    """The explained share, as a sentence."""
 
 
 class Precision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How well a mean is known."""
+    """Precision of a mean rate."""
 
     asked: float
-    """Half width of the confidence interval that was asked for, as a share of the mean."""
+    """Requested half width of the confidence interval, as a fraction of the mean."""
     reached: bool
-    """Whether it was reached."""
+    """Whether the requested precision was reached."""
     confidence: float
     """Confidence, 0 to 1."""
     intervals: int
-    """Intervals that were counted."""
+    """Number of intervals."""
     interval_s: float
     """Length of an interval in seconds."""
     mean_bit_per_s: float | None = None
     """Mean rate in bit/s."""
     half_width_bit_per_s: float | None = None
-    """Half width of its confidence interval in bit/s."""
+    """Half width of the confidence interval of the mean in bit/s."""
     share: float | None = None
-    """Half width as a share of the mean; none for a mean of nothing."""
+    """Half width as a fraction of the mean; absent if the mean is zero."""
     effective_samples: float | None = None
-    """Independent samples that the intervals are worth."""
+    """Number of independent samples that are equivalent to the intervals."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that may hold a flow back, from what its hosts saw."""
+    """A possible limit of a flow, as observed by its hosts."""
 
     bottleneck: Bottleneck
-    """What it is."""
+    """The possible bottleneck."""
     weight: float
-    """How near to its bound it was, or for which share of the time it held the sender: 0 to 1."""
+    """How close it was to its limit, or the fraction of time in which it limited the sender: 0 to 1."""
     evidence: str
-    """What was seen."""
+    """The observation."""
 
 
 class LinkOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A link."""
+    """The outcome of a link."""
 
     directions: list[DirectionOutcome]
-    """Its two directions, that from the link's first end first."""
+    """Its two directions. The first one starts at the first of the link's `ends`."""
 
 
 class DirectionOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One direction of a link."""
 
     from_: str = msgspec.field(name="from")
-    """Node that sends."""
+    """Sending node."""
     to: str
-    """Node that receives."""
+    """Receiving node."""
     utilisation: float | None = None
-    """Share of the time that the line was busy; from `limit` the share that all flows at their limits
-    take."""
+    """Fraction of time in which the line was busy. With `limit`: the share of the line used if every flow
+    sends at its limit."""
     cells: CellCounts | None = None
-    """Cells that it carried, on ATM."""
+    """Cell counts, on ATM links."""
     frames: FrameCounts | None = None
-    """Frames that it carried, elsewhere."""
+    """Frame counts, on other links."""
     ledger: Ledger | None = None
-    """Where its bit-times went."""
+    """Use of the line's bit-times by account."""
     line_rate_bit_per_s: float | None = None
-    """Line rate; from `limit`."""
+    """Line rate in bit/s; only from `limit`."""
     shares: list[Share] = []
-    """Shares of the line by flow, in the order of the file; from `limit`."""
+    """Shares of the line by flow, in the order of the file; only from `limit`."""
 
 
 class CellCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Cells of one direction of an ATM link."""
+    """Cells on one direction of an ATM link."""
 
     capacity: int
-    """Cells that it could have carried."""
+    """Number of cells that the line could have carried."""
     sent: int
-    """Cells sent."""
+    """Number of cells sent."""
     clp1: int
-    """Cells sent with CLP = 1."""
+    """Number of cells sent with CLP = 1."""
     efci: int
-    """Cells sent with the EFCI mark."""
+    """Number of cells sent with the EFCI mark."""
     lost: int
-    """Cells lost in the queue or in the policer in front of it."""
+    """Number of cells lost in the queue of the line or in the policer in front of it."""
 
 
 class FrameCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Frames of one direction of an Ethernet or point-to-point link."""
+    """Frames on one direction of an Ethernet or point-to-point link."""
 
     sent: int
-    """Frames sent."""
+    """Number of frames sent."""
     bytes: int
-    """Bytes of the line that they took, preamble and gap included."""
+    """Bytes of these frames on the line, preamble and gap included."""
     lost: int
-    """Frames lost in the queue in front of the line, or damaged on it."""
+    """Number of frames lost in the queue of the line or corrupted on the line."""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Bit-times of a line by account: `docs/ledger.md`."""
+    """Bit-times of a line by account; see `docs/ledger.md`."""
 
     units_per_bit: int
-    """Units in a bit: so many that a cell is a whole number of them."""
+    """Number of units per bit, chosen such that a cell is a whole number of units."""
     capacity: int
-    """The sum of all accounts, in units."""
+    """Sum of all accounts in units."""
     accounts: dict[str, int]
-    """Units by account; accounts without any are left out."""
+    """Units by account. Empty accounts are omitted."""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The share of a line that one flow takes."""
+    """Share of a line that one flow uses."""
 
     flow: str
     """Name of the flow."""
     kind: str
-    """Kind of traffic; `acknowledgements` for those of a `tcp-stream`."""
+    """Kind of traffic; `acknowledgements` for the acknowledgements of a `tcp-stream`."""
     share: float
     """Share of the line, 0 to 1."""
 
 
 class Drop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Losses of one flow at one place, for one cause."""
+    """Losses of one flow at one location with one cause."""
 
     place: Place
-    """A transmitter, or a node."""
+    """Output port or node where the loss happened."""
     cause: str
-    """Cause of the loss, like `buffer full`."""
+    """Cause of the loss, such as `buffer full`."""
     flow: str
     """Name of the traffic."""
     cells: int
-    """Cells, and packets on links of frames, lost here, those of a datagram that had lost one before
-    included."""
+    """Number of lost cells, or of lost packets on other links. It includes those of datagrams that had
+    already lost a cell or fragment."""
     datagrams: int
-    """Datagrams (for generators cells) that lost their first cell or fragment here."""
+    """Number of datagrams (for generators: cells) that lost their first cell or fragment here."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A node, or a transmitter of a node."""
+    """A node, or an output port of a node."""
 
     node: str
     """Name of the node."""
     link: str | None = None
-    """Link of the transmitter; none for a loss inside the node. Outcomes of the first version have none
-    where it is not certain."""
+    """Link of the output port; absent for a loss inside the node. In outcomes of format version 1 also
+    absent if it is not certain."""
     to: str | None = None
-    """Node at the other end of that link."""
+    """Node at the other end of the link."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -559,146 +563,145 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duration_s: float
     """Length of the run in seconds, the warm-up included."""
     flows: dict[str, FlowLine]
-    """Streams by the name of their traffic table, in the order of the file."""
+    """Flows by the name of their traffic table, in the order of the file."""
     queues: dict[str, QueueLine]
-    """Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`."""
+    """Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`."""
     outages: dict[str, list[list[float]]] = {}
-    """Links that were down, by name, each with the outages in seconds: when it went down, and when it
-    came up or the run ended; the first 10 000."""
+    """Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run
+    ends there. At most 10 000 are listed."""
 
 
 class FlowLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A stream over time."""
+    """A flow over time."""
 
     time_s: list[float]
-    """When the samples were taken, in seconds."""
+    """Sample times in seconds."""
     tcp: TcpLine | None = None
-    """What its connections' control loops say, for TCP."""
+    """State of the congestion control of its connections; only for TCP."""
     delivered_bytes: list[int]
-    """Payload received from the beginning on; of TCP in order."""
+    """Cumulative payload received; for TCP, payload received in order."""
     truncated: bool = False
-    """A list of events was cut."""
+    """Whether a list of events is incomplete because it was too long."""
 
 
 class TcpLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sending ends of a TCP flow over time, summed over its connections."""
+    """The senders of a TCP flow over time, summed over the flow's connections."""
 
     congestion_window_bytes: list[int]
     """Congestion window."""
     receive_window_bytes: list[int]
-    """Window that the receiver announced last."""
+    """Last announced receive window."""
     flight_bytes: list[int]
-    """Bytes that the sender holds to be in the network."""
+    """Bytes in flight as the sender estimates them."""
     retransmissions: list[float]
-    """When a segment was sent again, in seconds."""
+    """Times of retransmissions in seconds."""
     timeouts: list[float]
-    """When the retransmission timer expired, in seconds."""
+    """Times of retransmission timeouts in seconds."""
 
 
 class QueueLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A queue over time."""
 
     time_s: list[float]
-    """When the samples were taken, in seconds."""
+    """Sample times in seconds."""
     length: list[int]
-    """What was in the queue, the cell that is being sent included; of frames what waits, and in a first
-    in, first out queue the one being sent."""
+    """Queue length. For cells it includes the one in transmission. For frames it includes the one in
+    transmission only in a FIFO."""
     unit: str
-    """What `length` counts: `cells` or `bytes`."""
+    """Unit of `length`: `cells` or `bytes`."""
     capacity: int | None = None
-    """What fits into it (for each service category, where they have queues of their own); `None` where it
-    does not count in `unit`."""
+    """Capacity of the queue, or of the queue of each service category. `None` if the capacity is not in
+    `unit`."""
     drops: list[float]
-    """When it lost something, in seconds. Cells that were lost one after the other are one loss, at the
-    first of them."""
+    """Times of losses in seconds. Consecutive lost cells count as one loss, at the time of the first."""
     truncated: bool = False
-    """The list of losses was cut."""
+    """Whether the list of losses is incomplete because it was too long."""
 
 
 class SweptValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A value of a swept key: one of the two."""
+    """The value of a swept key: either `number` or `text`."""
 
     number: float | None = None
-    """A quantity or number, in base units: bit/s, bytes, seconds."""
+    """A quantity or number in base units: bit/s, bytes, seconds."""
     text: str | None = None
-    """Text, as it stands in the file."""
+    """Text as written in the file."""
 
 
 class MeasuredPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Circumstances of a point with real hosts."""
+    """Details of a point with real hosts."""
 
     at: str
-    """When it ended, ISO 8601."""
+    """End of the point, ISO 8601."""
     took_s: float
-    """Seconds that it took."""
+    """Duration of the point in seconds."""
     carrier: str
     """What carried the packets: `hosts`, `veth` or `model`."""
     notes: list[str]
-    """What was done otherwise than the file says, and what could not be seen."""
+    """Deviations from the file, and values that could not be observed."""
     precision: PointPrecision | None = None
-    """Whether all flows reached the precision that was asked for."""
+    """Whether all flows reached the requested precision."""
 
 
 class PointPrecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The stop rule of a point."""
+    """Result of the stopping rule of a point."""
 
     asked: float
-    """Half width of the confidence interval that was asked for, as a share of the mean."""
+    """Requested half width of the confidence interval, as a fraction of the mean."""
     reached: bool
     """Whether all flows reached it."""
 
 
 class Emulated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Circumstances of an emulated point."""
+    """Details of an emulated point."""
 
     clock: str
-    """How the driver waits."""
+    """How the driver waits for the next event."""
     slow: int
-    """Factor by which the network is slower than real time."""
+    """Time dilation: the factor by which the network runs slower than real time."""
     no_offload: bool
-    """Whether each packet crosses by itself, without offload."""
+    """Whether every packet crosses separately, without segmentation offload."""
     max_lateness: str
-    """Lateness beyond which a point does not count, as text with its unit."""
+    """Lateness above which a point is invalid, as text with unit."""
     tap: bool
     """Whether hosts have Ethernet devices (TAP)."""
     lateness: Any
-    """Lateness of the packets, as the driver told it."""
+    """Lateness of the packets, as the driver reported it."""
     host_pairs: dict[str, FlowOutcome] = {}
-    """What the network counted between each pair of hosts, by "A to B"."""
+    """Counts of the network for each pair of hosts, by "A to B"."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The outcome of one point by one engine."""
+    """The outcome of one point with one engine."""
 
     version: int
     """Version of this format."""
     variant: str
     """Name of the variant."""
     engine: Engine
-    """Engine that gave this outcome."""
+    """Engine that produced this outcome."""
     repeat: int
     """Number of the repeat, from 0."""
     seed: int
     """Seed of the random streams."""
     sweep: dict[str, SweptValue]
-    """Swept values by path."""
+    """Swept values, by the path of their key."""
     flows: dict[str, FlowOutcome]
     """Flows by the name of their traffic table, in the order of the file."""
     links: dict[str, LinkOutcome]
     """Links by name, in the order of the file."""
     drops: list[Drop] = []
-    """Losses by place, cause and flow."""
+    """Losses by location, cause and flow."""
     events: int | None = None
-    """Events that the simulation handled: a measure of its work."""
+    """Number of events that the simulation processed: a measure of its work."""
     without: dict[str, str] = {}
-    """Traffic that the engine left out, and why."""
+    """Traffic that the engine does not support and left out, with the reason."""
     hosts: dict[str, Any] = {}
-    """Hosts by name, as their agents describe them: system, settings, timer, growth of their counters."""
+    """Reports of the agents, by host: system, settings, timer, and increase of counters during the run."""
     measured: MeasuredPoint | None = None
-    """Circumstances of a point with real hosts."""
+    """Details of a point with real hosts."""
     emulated: Emulated | None = None
-    """Circumstances of an emulated point."""
+    """Details of an emulated point."""
     valid: bool | None = None
-    """False if the point does not count: an emulated network was late."""
+    """False if the point is invalid, for example because the emulated network was late."""
     invalid: str | None = None
-    """Why it does not count."""
+    """Reason why the point is invalid."""

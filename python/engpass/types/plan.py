@@ -10,8 +10,8 @@ from engpass.types.outcome import Path
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store; readers
-    ignore keys that they do not know."""
+    """Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store. Readers
+    ignore unknown keys."""
 
     nodes: list[DrawnNode] = []
     """Hosts, switches and routers."""
@@ -46,7 +46,7 @@ class DrawnLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     medium: str
     """Its medium, as in the file."""
     rates_bit_per_s: list[int] = []
-    """Line rate of the transmitter at each end; none in runs of old versions."""
+    """Line rate at each end in bit/s; empty in runs of old versions."""
 
 
 class DrawnCircuit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,12 +68,11 @@ class DrawnTunnel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     name: str
     """Its name."""
     header: str
-    """What stands around the packets in it: the kind of its header, and the tunnel that carries it, if
-    one does."""
+    """Kind of its header, and the tunnel that carries it, if any."""
     ends: list[str]
     """The routers at its ends."""
     mtu_bytes: int
-    """The largest packet that enters it, in bytes, without the outer headers."""
+    """MTU of the tunnel in bytes, without the outer headers."""
     route: list[str] = []
     """The nodes that its outer packets cross."""
 
@@ -84,7 +83,7 @@ class DrawnBond(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     """Its name."""
     node: str
-    """The host or switch whose interface it is."""
+    """The host or switch that has the bond as an interface."""
     to: str
     """The node to which its links lead."""
     links: list[str]
@@ -103,18 +102,18 @@ class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     from_: str = msgspec.field(name="from")
     """Sending host."""
     to: str
-    """Receiving host; of a multicast group the first."""
+    """Receiving host; for a multicast group the first one."""
     receivers: list[str] = []
     """Receiving hosts of a multicast group, if there are several."""
     route: list[str] = []
-    """The nodes that it crosses; of a multicast group to the first receiver."""
+    """The nodes that it crosses; for a multicast group those to the first receiver."""
     steps: list[DrawnStep] = []
-    """Where routers or bonds choose among several ways, or there are several receivers, the links that
-    its packets cross, each once."""
+    """If routers or bonds choose among several paths, or there are several receivers: the links that its
+    packets cross, each once."""
 
 
 class DrawnStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A link that packets of a flow cross, in their direction."""
+    """A link that packets of a flow cross, in one direction."""
 
     link: str
     """Name of the link."""
@@ -128,13 +127,13 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Times and seed of a run."""
 
     duration_ns: int
-    """Length, warm-up included."""
+    """Length of a run, warm-up included."""
     warmup_ns: int
     """Warm-up."""
     precision: float | None = None
-    """Half width of the confidence interval that is asked for, as a share of the mean."""
+    """Wanted half width of the confidence interval, as a share of the mean."""
     most_ns: int
-    """Longest time until the precision is reached."""
+    """Longest duration of a run; more than `duration_ns` only with a precision."""
     seed: int
     """Seed of the first repeat."""
 
@@ -143,7 +142,7 @@ class HostPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A host."""
 
     reach: str | None = None
-    """How its agent is reached."""
+    """How the controller reaches its agent."""
     address: str | None = None
     """Its address."""
     receive_buffer_bytes: int
@@ -158,9 +157,9 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     delay_ns: int
     """Time for each packet."""
     ecmp: str | None = None
-    """Kind of its ECMP policy, where that has a choice between any hosts."""
+    """Kind of its ECMP policy, if it has a choice on the path between any two hosts."""
     hash: str | None = None
-    """Headers that its policy hashes, if it is a hash: `layer-3` or `layer-4`."""
+    """Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash."""
 
 
 class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -175,23 +174,23 @@ class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     framing: str
     """`cells`, `ethernet` or `packets`."""
     rates_bit_per_s: list[int]
-    """Line rate of the transmitter at each end."""
+    """Line rate at each end."""
     mtu_bytes: int
-    """Largest IP packet."""
+    """Largest IP packet (MTU)."""
     overhead_bytes: int
-    """Bytes beside an IP packet, where it carries packets."""
+    """Bytes that framing adds to an IP packet, on links with `packets` framing."""
     vlan: bool
     """Whether frames have a VLAN tag."""
     delay_ns: int
     """Propagation delay."""
     jitter_ns: int
-    """Most that a packet is late besides."""
+    """Largest random extra delay."""
     loses: bool
-    """Whether it loses packets at random."""
+    """True if it loses packets at random."""
     reorders: bool
-    """Whether packets may overtake others."""
+    """True if packets may overtake others."""
     queues: list[QueuePlan | None]
-    """Queue of the transmitter at each end."""
+    """Queue discipline of the transmitter at each end."""
 
 
 class QueuePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -200,64 +199,65 @@ class QueuePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     kind: str
     """Its kind, as in the file."""
     packets: int | None = None
-    """Most packets of a drop-tail queue; none without a bound."""
+    """Largest number of packets in a drop-tail queue; none if unlimited."""
     bytes: int | None = None
-    """Most bytes of a drop-tail queue; none without a bound."""
+    """Largest number of bytes in a drop-tail queue; none if unlimited."""
     marks: bool
-    """Whether it marks packets (ECN)."""
+    """True if it marks packets (ECN)."""
 
 
 class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The path from a host to another."""
+    """The path from one host to another."""
 
     from_: str = msgspec.field(name="from")
     """Sending host."""
     to: str
     """Receiving host."""
     last_link: str
-    """Link at which the receiver is reached."""
+    """Link over which the receiver receives."""
     other_last_links: list[str] = []
-    """Other links at which its packets may arrive, where policies choose among them."""
+    """Other links over which its packets may arrive, if policies choose among them."""
     mtu_bytes: int
     """Smallest MTU on the path."""
     first_mtu_bytes: int
     """MTU of its first link."""
     discovers_mtu: bool
-    """Whether the sender discovers the smallest one, in some traffic on this path or in all that the host
-    sends. Else it knows it."""
+    """True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host
+    sends. Otherwise it knows that MTU from the start."""
     circuit: CircuitPlan | None = None
-    """The circuit, where one leads from host to host."""
+    """The circuit, if one leads from host to host."""
 
 
 class CircuitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a sending NIC keeps to on a circuit."""
+    """Limits of a sending NIC on a circuit."""
 
     rate_bit_per_s: int
     """Rate of whole cells, without the framing of the medium."""
     overhead_bytes: int
-    """Bytes beside an IP packet before cells are filled, without the padding of short bridged frames."""
+    """Bytes added to an IP packet before it is segmented into cells, without the padding of short bridged
+    frames."""
 
 
 class GatewayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The next hops towards one end of a link. Ends are a link and the node at that end of it."""
+    """The next hops towards one end of a link. An end is a link and the node at that end."""
 
     at: str
-    """Node that sends."""
+    """Sending node."""
     to: list[str]
-    """End that is reached."""
+    """End to reach."""
     hops: list[HopPlan]
-    """Next hops, in the order of the file: several where a policy chooses."""
+    """Next hops, in the order of the file; several if a policy chooses."""
 
 
 class HopPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A next hop."""
 
     over: str
-    """Link on which packets leave."""
+    """Link over which packets leave."""
     via: list[str]
-    """End of the next router on the way, or of the receiver."""
+    """Link end at the next router on the path, or at the receiver."""
     weight: int
-    """Weight that the policy gives it."""
+    """Weight of the next hop in the policy."""
 
 
 class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -274,39 +274,39 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     paths: list[Path]
     """A path to each receiver."""
     start_ns: int
-    """Beginning."""
+    """Start time."""
     stop_ns: int | None = None
-    """End, if it ends before the run."""
+    """Stop time; none if it lasts until the end of the run."""
     priority: int
-    """Class of its packets at priority queues."""
+    """Priority class of its packets."""
     ttl: int | None = None
     """Time to live of its packets."""
     live: LivePlan | None = None
-    """What only real hosts do."""
+    """Options that only real hosts use."""
     receive_buffer_bytes: int | None = None
-    """Receive buffer of its sockets, where it differs from the host's."""
+    """Receive buffer of its sockets, if it differs from the host's."""
     tcp: list[SocketPlan] | None = None
     """TCP of the sending and of the receiving host."""
     message_bytes: int | None = None
     """Payload of a message, datagram or request."""
     response_bytes: int | None = None
-    """Payload of an answer."""
+    """Payload of a response."""
     rate_bit_per_s: int | None = None
-    """Payload rate; none for as fast as possible."""
+    """Payload rate; none means as fast as possible."""
     streams: int | None = None
     """Parallel connections."""
     sizes: str | None = None
-    """Distribution of the sizes of `poisson`."""
+    """Distribution of the message sizes of `poisson`."""
     on_ns: int | None = None
     """Mean length of a burst."""
     off_ns: int | None = None
-    """Mean length of a silence."""
+    """Mean length of a pause between bursts."""
     lengths: str | None = None
-    """Distribution of the lengths of bursts and silences."""
+    """Distribution of the lengths of bursts and pauses."""
     transport: str | None = None
     """Transport of requests: `tcp` or `udp`."""
     every_ns: int | None = None
-    """Time between requests; none for one after the answer to the other."""
+    """Time between requests; none if each request follows the response to the previous one."""
     group: str | None = None
     """Address of a multicast group."""
     cells: bool = False
@@ -314,24 +314,24 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LivePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Keys of traffic that only real hosts have."""
+    """Traffic keys that only real hosts use."""
 
     dscp: int | None = None
     """Differentiated services code point."""
     pacing: str | None = None
-    """Who paces: the agent or the kernel."""
+    """Pacing by the agent or by the kernel."""
     burst_messages: int | None = None
     """Messages sent at a time."""
     method: str | None = None
-    """How messages are handed to the kernel."""
+    """System call or interface that hands messages to the kernel."""
     segmentation: bool | None = None
-    """Whether the kernel cuts large writes of datagrams."""
+    """True if the kernel segments large writes into datagrams."""
     truncate: bool | None = None
-    """Whether the receiver throws payload away in the kernel."""
+    """True if the receiver discards payload in the kernel."""
     dont_fragment: bool | None = None
-    """Whether routers may not cut packets."""
+    """True if routers must not fragment packets."""
     mptcp: bool | None = None
-    """Whether it is MPTCP."""
+    """True for MPTCP."""
     send_buffer_bytes: int | None = None
     """Send buffer."""
     send_cores: list[int]
@@ -341,7 +341,7 @@ class LivePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class SocketPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a real TCP socket can be told, and the keys that it cannot."""
+    """TCP options for a real socket, and the keys that a socket has no option for."""
 
     mss_bytes: int | None = None
     """Maximum segment size."""
@@ -350,30 +350,30 @@ class SocketPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     receive_buffer_bytes: int | None = None
     """Receive buffer."""
     nodelay: bool | None = None
-    """Whether Nagle's rule is off."""
+    """True if Nagle's algorithm is off."""
     congestion: str | None = None
     """Congestion control."""
     model_congestion: str
-    """Congestion control of the model where the file gives none: that of its profile."""
+    """Congestion control in the model if the file names none: that of its profile."""
     untold: list[str]
-    """Keys that a socket cannot be told."""
+    """Keys of the file that a socket has no option for."""
 
 
 class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Links of a node that are one interface."""
+    """Links of a node that form one interface."""
 
     name: str
     """Its name."""
     node: str
-    """The node whose interface it is."""
+    """The node that has the bond as an interface."""
     links: list[str]
     """Its links."""
     rate_bit_per_s: int
-    """The most bits per second that its links carry together, from this node."""
+    """Largest total rate of its links in the direction from this node."""
 
 
 class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A point as hosts and namespaces carry it. Keys name their unit."""
+    """A point for real hosts and namespaces. Keys name their unit."""
 
     run: RunPlan
     """Times and seed of the run."""
@@ -384,7 +384,7 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     links: list[LinkPlan]
     """Links, in the order of the file."""
     ways: list[WayPlan]
-    """Paths from each host to each other that it can reach."""
+    """Paths from each host to every host that it can reach."""
     gateways: list[GatewayPlan]
     """Next hops at hosts and routers."""
     flows: list[FlowPlan]

@@ -11,7 +11,7 @@ Width: TypeAlias = Literal[
     "avx2",
     "plain",
 ]
-"""Vector registers that are used."""
+"""Vector registers used by the loops."""
 
 Kernel: TypeAlias = Literal[
     "read",
@@ -24,34 +24,34 @@ Kernel: TypeAlias = Literal[
     "copy-words",
     "checksum",
 ]
-"""A way to read, write or copy."""
+"""A memory operation: a way to read, write or copy."""
 
 Sending: TypeAlias = Literal[
     "copy",
     "sendfile",
     "zerocopy",
 ]
-"""How the sender hands its data over."""
+"""How the sender passes its data to the kernel."""
 
 Receiving: TypeAlias = Literal[
     "copy",
     "discard",
 ]
-"""How the receiver takes them."""
+"""How the receiver takes the data."""
 
 Calls: TypeAlias = Literal[
     "send",
     "batch",
     "segmented",
 ]
-"""How datagrams are handed to the kernel."""
+"""How datagrams are passed to the kernel."""
 
 DeviceKind: TypeAlias = Literal[
     "network",
     "nvme",
     "gpu",
 ]
-"""What a device is for."""
+"""Kind of device."""
 
 DataPath: TypeAlias = Literal[
     "one-copy",
@@ -72,72 +72,72 @@ DataPath: TypeAlias = Literal[
     "gpu-pinned",
     "peer-to-peer",
 ]
-"""The way of data between an application's buffer and a device."""
+"""The path of data between an application's buffer and a device."""
 
 Outcome: TypeAlias = Literal[
     "holds",
     "fails",
     "not_told_apart",
 ]
-"""What became of a rule."""
+"""Result of checking a rule."""
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The host, as far as it tells."""
+    """Properties of the host, as far as the kernel reports them."""
 
     cpu: str
     """Name of the processor."""
     cpus: int
-    """CPUs that the probe may use."""
+    """Number of CPUs that the probe may use."""
     caches: list[CacheLevel]
     """Caches of the first CPU, from the first level on."""
     memory_bytes: int
-    """Memory in bytes: all, and what is free for the asking."""
+    """Memory of the host in bytes."""
     available_bytes: int
-    """See `memory_bytes`."""
+    """Memory available to programs in bytes."""
     kernel: str
-    """Version of the kernel."""
+    """Kernel version."""
     clock_source: str
-    """Source of the kernel's clock: `tsc`, `kvm-clock` and others."""
+    """Clock source of the kernel, such as `tsc` or `kvm-clock`."""
     virtual_machine: bool
-    """Whether a hypervisor is below."""
+    """Whether the host is a virtual machine."""
     load: str
-    """Load of the last minute when the probe began: above some tenths, others were at work."""
+    """Load average of the last minute when the probe began. Above a few tenths, other programs were
+    running."""
 
 
 class CacheLevel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A cache of the first CPU."""
 
     level: int
-    """1 to 3 or 4."""
+    """Cache level, 1 to 4."""
     kind: str
     """`Data`, `Instruction` or `Unified`."""
     bytes: int
-    """What it holds, in bytes."""
+    """Size in bytes."""
     shared_by: str
-    """CPUs that share it, as the kernel lists them: `0-3,8`."""
+    """CPUs that share it, in the kernel's list format: `0-3,8`."""
 
 
 class Timer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How good the clock and the timers of this host are. Times in nanoseconds."""
+    """Quality of this host's clock and timers. All times are in nanoseconds."""
 
     resolution: int
-    """Resolution that the kernel states."""
+    """Resolution of the clock, as reported by the kernel."""
     reading: float
-    """Reading the clock."""
+    """CPU time of one clock read."""
     system_call: float
-    """The shortest system call."""
+    """CPU time of the shortest system call."""
     late_half: int
-    """How late a sleep to an instant ends, 100 us after the one before: half of them, 99 % and all are
-    not later."""
+    """Median lateness of sleeps that end 100 us apart."""
     late_99: int
-    """See `late_half`."""
+    """Lateness that 99 % of these sleeps do not exceed."""
     late_most: int
-    """See `late_half`."""
+    """Greatest lateness of these sleeps."""
     longest_gap: int
-    """The longest time that was taken away from a thread that only reads the clock."""
+    """Longest time during which a thread that only reads the clock did not run."""
     stolen: float
-    """Share of the time that was taken away in pieces of more than 10 us."""
+    """Fraction of the time that such a thread lost in gaps of more than 10 us."""
 
 
 class PointSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -150,57 +150,57 @@ class PointSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was measured at one size, with so many threads, each with arrays of its own."""
+    """Result for one operation, array size and number of threads; each thread has its own arrays."""
 
     kernel: Kernel
-    """What was done."""
+    """Operation that was measured."""
     bytes: int
-    """Bytes of one array; a copy works on two."""
+    """Size of one array in bytes; a copy uses two."""
     threads: int
-    """Threads, each on a CPU of its own."""
+    """Number of threads, each on its own CPU."""
     rate: Spread
-    """Bytes per second of all threads together, every byte counted once, whatever a copy does with it."""
+    """Bytes per second of all threads together. Each byte counts once, also in a copy."""
     visits: int
-    """How often it was visited, each time with some samples."""
+    """Number of visits, each with some samples."""
     confirmed: bool
-    """Whether a visit of another time came within 3 % of the best."""
+    """Whether another visit came within 3 % of the best one."""
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Samples in three numbers."""
+    """Least, median and greatest of a set of samples."""
 
     least: float
-    """The least."""
+    """The least sample."""
     median: float
-    """The middle one; of an even number the greater of the two."""
+    """The median; with an even number of samples the greater of the two in the middle."""
     best: float
-    """The greatest, which is what nothing disturbed if more is better."""
+    """The greatest sample. For throughput it is the undisturbed one."""
 
 
 class Bandwidths(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the memory gives in the terms of the model. Bytes per second."""
+    """Memory bandwidths in the terms of the model, in bytes per second unless a field says otherwise."""
 
     memory_one: float
-    """All transfers together, of one thread: the most that any kernel moves over the bus, copies counted
-    twice."""
+    """Highest bus throughput of one thread with any kernel; a copy counts twice."""
     memory_all: float
-    """The same of all threads."""
+    """Highest bus throughput of all threads together, counted as in `memory_one`."""
     copy: float
-    """A copy in memory, by one thread: the C library's or `rep movsb`, which kernels use."""
+    """Copy in memory by one thread: the faster of the C library's `memcpy` and `rep movsb`, which
+    operating system kernels use."""
     copy_cached: float
-    """A copy of what stays in the last cache."""
+    """Copy of data that stays in the last-level cache."""
     checksum: float
-    """Summing for the Internet checksum, in memory."""
+    """Sum for the Internet checksum over data in memory."""
     checksum_cached: float
-    """The same of what stays in the last cache."""
+    """Sum for the Internet checksum over data that stays in the last-level cache."""
     cached_bytes: int
-    """Bytes of an array at which `copy_cached` and `checksum_cached` were taken."""
+    """Array size in bytes at which `copy_cached` and `checksum_cached` were measured."""
     cache_bytes: int
-    """What the last cache holds, as far as copies show: of the working sets whose copies are nearer to
-    `copy_cached` than to `copy` the largest, both arrays counted. Another guest of the processor may hold
-    the rest of it."""
+    """Usable size of the last-level cache in bytes: the largest working set (both arrays) whose copies
+    are nearer to `copy_cached` than to `copy`. Other guests of the processor may occupy the rest of the
+    cache."""
     memory_bytes: int
-    """Bytes of an array at which the others were taken."""
+    """Array size in bytes at which the other figures were measured."""
 
 
 class KernelCopySection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -213,10 +213,10 @@ class KernelCopySection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class KernelCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A kernel's copy in the CPU time of the thread, over a file of so many bytes, [`CALL`] bytes a call."""
+    """Throughput of the kernel's copy, per CPU time of the thread, with [`CALL`] bytes per call."""
 
     bytes: int
-    """Size of the file that the calls go round in."""
+    """Size in bytes of the file that the calls cycle through."""
     out: Spread
     """Bytes per second from the kernel to the program (`pread`)."""
     into: Spread
@@ -233,26 +233,26 @@ class StreamSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One way of sending and receiving."""
+    """Measurement of one combination of sending and receiving."""
 
     sending: Sending
-    """How data are sent."""
+    """How the data is sent."""
     receiving: Receiving
-    """How they are received."""
+    """How the data is received."""
     message: int
-    """Bytes of one call of the sender."""
+    """Bytes per call of the sender."""
     rate: Spread
-    """Bytes per second."""
+    """Throughput in bytes per second."""
     send_cpu: float
-    """Seconds of the sender's thread for 10^9 bytes, the work of both protocol ends included."""
+    """CPU seconds of the sending thread per 10^9 bytes, including the protocol work of both ends."""
     receive_cpu: float
-    """Seconds of the receiver's thread for 10^9 bytes."""
+    """CPU seconds of the receiving thread per 10^9 bytes."""
     cpus: list[list[float]]
-    """Both in each round, the sender's first, to compare ways round by round."""
+    """`send_cpu` and `receive_cpu` of each round, to compare streams round by round."""
     copied: float | None = None
-    """Of zero-copy sends, the share that the kernel copied all the same; `None` for other ways."""
+    """Fraction of zero-copy sends that the kernel copied after all; `None` for other methods."""
     congestion: str
-    """Congestion control that was in force."""
+    """Congestion control of the sender."""
 
 
 class PacketsSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -265,52 +265,52 @@ class PacketsSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Packets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Datagrams of one size, in one way."""
+    """Throughput of datagrams with one kind of call."""
 
     calls: Calls
-    """How they are handed over."""
+    """How the datagrams are passed to the kernel."""
     payload: int
-    """Payload of each, in bytes."""
+    """Payload of each datagram in bytes."""
     sent: float
-    """Datagrams sent per second, the median of some rounds."""
+    """Datagrams sent per second: the median of the rounds."""
     received: float
-    """Of those, received per second."""
+    """Datagrams received per second: the median of the rounds."""
     cpu_us: float
-    """Microseconds of the sender's thread for each, the receiver's protocol work included: the least of
-    the rounds, as the best of the memory."""
+    """CPU time of the sending thread per datagram in microseconds, including the receiver's protocol
+    work: the least of the rounds."""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A device, with its link or the reason why none is known."""
+    """A device with its link, or the reason why the link is unknown."""
 
     kind: DeviceKind
-    """What it is for."""
+    """Kind of the device."""
     name: str
-    """Name of the interface or controller, or the address on the bus."""
+    """Name of the interface or controller, or PCI address."""
     driver: str
-    """Its driver, if it has one."""
+    """Name of the driver; empty if there is none."""
     link: Link | None = None
-    """Its link."""
+    """The link, if known."""
     why: str | None = None
-    """Why there is none."""
+    """Reason why the link is unknown."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A link as it is now."""
+    """A PCI Express link in its current state."""
 
     gigatransfers: float
-    """GT/s of a lane."""
+    """Transfer rate per lane in GT/s."""
     generation: int
-    """Generation of PCI Express that this is."""
+    """PCI Express generation with this rate."""
     lanes: int
-    """Lanes."""
+    """Number of lanes."""
     bytes_per_s: float
-    """Bytes per second in each direction after the encoding of the line."""
+    """Bytes per second in each direction, after line coding."""
     payload_per_s: float
-    """The same less the headers of packets with 256 bytes, which are 24 to 28 bytes: what a bulk transfer
-    can reach."""
+    """Payload bytes per second of a bulk transfer: after line coding, less 28 bytes of overhead per
+    packet of 256 bytes."""
     below_its_best: bool
-    """Whether card and slot could do more, lanes or speed."""
+    """Whether device and slot support more lanes or a higher rate than the link uses now."""
 
 
 class BlockSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -323,18 +323,18 @@ class BlockSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file without a name, written and read past the page cache, one request at a time."""
+    """Throughput of an unnamed file that is written and read past the page cache, one request at a time."""
 
     directory: str
     """Directory of the file."""
     device: str
-    """Device of the file system, as the kernel calls it."""
+    """Device of the file system, by its kernel name."""
     request: int
-    """Bytes of a request."""
+    """Size of a request in bytes."""
     write: Spread
-    """Bytes per second, memory to device."""
+    """Bytes per second from memory to the device."""
     read: Spread
-    """Bytes per second, device to memory."""
+    """Bytes per second from the device to memory."""
 
 
 class GpuSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -347,88 +347,88 @@ class GpuSection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Copies of one GPU. Bytes per second."""
+    """Copy throughput of one GPU, in bytes per second."""
 
     name: str
-    """Name that the driver gives it."""
+    """Name of the GPU, from the driver."""
     address: str
-    """Its address on the bus, as in `devices`."""
+    """PCI address, as in `devices`."""
     bytes: int
-    """Bytes of a copy."""
+    """Bytes per copy."""
     pinned_to: Spread
-    """From pinned memory to the GPU: DMA fetches the program's own pages."""
+    """From pinned memory to the GPU: DMA reads the program's pages directly."""
     pinned_from: Spread
     """From the GPU to pinned memory."""
     pageable_to: Spread
-    """From memory as it is to the GPU: the driver copies to a pinned buffer of its own first, in a
-    pipeline."""
+    """From pageable memory to the GPU: the driver first copies to a pinned buffer, in a pipeline."""
     pageable_from: Spread
-    """From the GPU to memory as it is."""
+    """From the GPU to pageable memory."""
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A figure of the model and the point that it was taken from."""
+    """The measurement point from which a figure of the model was taken."""
 
     figure: str
-    """The figure: its name in [`Bandwidths`]."""
+    """Name of the figure in [`Bandwidths`]."""
     kernel: Kernel
-    """What was done."""
+    """Operation that was measured."""
     bytes: int
-    """Bytes of an array."""
+    """Array size in bytes."""
     threads: int
-    """Threads."""
+    """Number of threads."""
     confirmed: bool
-    """Whether the point was confirmed."""
+    """Whether the point was confirmed by a later visit."""
 
 
 class Roofline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A device of the network and the paths over it; `None` for what has no bound that is known."""
+    """The ceilings of all data paths over one network device, or of memory alone."""
 
     device: str | None = None
-    """The device, or nothing where only the memory bounds."""
+    """Name of the device; `None` if only memory bounds the paths."""
     bus: float | None = None
-    """Payload that its bus carries, bytes per second."""
+    """Payload throughput of the device's bus in bytes per second."""
     ceilings: list[Ceiling]
-    """The paths."""
+    """The data paths with their ceilings."""
 
 
 class Ceiling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A data path and the most it can carry."""
+    """A data path with its highest possible throughput."""
 
     path: DataPath
-    """The path, as in a testbed."""
+    """The data path, as in a testbed."""
     from_memory: float | None = None
-    """From memory. Bytes per second; `None` where the host lacks what bounds it."""
+    """Bytes per second with data in memory; `None` if the bound is unknown."""
     from_cache: float | None = None
-    """From the last cache, DMA from memory."""
+    """Bytes per second with data in the last-level cache and DMA from memory; `None` if the bound is
+    unknown."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A prediction and what became of it."""
+    """A prediction of the model, compared with a measurement."""
 
     what: str
-    """What is compared."""
+    """The compared quantity, in words."""
     predicted: float
-    """What the model says."""
+    """Prediction of the model."""
     measured: float
-    """What was measured."""
+    """Measured value."""
     unit: str
-    """Unit of both: `B/s` or `s/GB`."""
+    """Unit of both values: `B/s` or `s/GB`."""
     between: list[float] | None = None
-    """Where the median lies with 95 % confidence, where it is one of many differences."""
+    """Confidence interval (95 %) of the median, if the measurement is a set of differences."""
     rule: str
-    """What holds: "at most", or "within a factor of 2"."""
+    """The rule that the measurement must obey: "at most", or "within a factor of 2"."""
     outcome: Outcome
-    """Whether it does."""
+    """Whether the rule holds."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that was found out."""
+    """The results of a probe."""
 
     version: str
     """Version of Engpass."""
     quick: bool
-    """Whether it was a quick look."""
+    """Whether it was a quick probe."""
     host: Host
     """The host."""
     timer: Timer | None = None
@@ -436,33 +436,33 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     width: Width
     """Vector registers that were used."""
     memory: PointSection
-    """Bandwidth of memory."""
+    """Memory bandwidth."""
     bandwidths: Bandwidths | None = None
-    """The same in the terms of the model."""
+    """Memory bandwidth in the terms of the model."""
     kernel: KernelCopySection
-    """The kernel's own copies, over small and large files in memory."""
+    """The kernel's copies, over a small and a large file in memory."""
     sockets: StreamSection
     """TCP over loopback."""
     packets: PacketsSection
-    """Datagrams over loopback."""
+    """UDP datagrams over loopback."""
     devices: list[Device]
     """Devices on PCI Express."""
     block: BlockSection
-    """Transfers past the page cache."""
+    """Disk transfers that bypass the page cache."""
     gpus: GpuSection
     """Copies to and from GPUs."""
     basis: list[Basis]
-    """What the bandwidths of the model were taken from."""
+    """The points from which the model's bandwidths were taken."""
     others: float | None = None
-    """Share of the CPUs' time that others took, other programs or a hypervisor, while memory was
-    measured; nothing where the kernel does not tell."""
+    """Fraction of the CPUs' time that other programs or a hypervisor used while memory was measured;
+    `None` if the kernel does not report it."""
     steady: bool
-    """Whether all of `basis` was confirmed, and others took less than 5 % of the CPUs."""
+    """Whether all of `basis` was confirmed, and others used less than 5 % of the CPUs."""
     rooflines: list[Roofline]
-    """The most that each data path can carry."""
+    """Highest throughput of each data path, by network device."""
     over_buses: list[Roofline]
-    """The same of the paths that differ, over buses from slow to fast."""
+    """Highest throughput of the paths that differ, over buses from slow to fast."""
     verdicts: list[Verdict]
-    """The model against the sockets."""
+    """Comparison of the model with sockets and GPU copies."""
     leaves_out: str
-    """What the model leaves out."""
+    """What the model does not count."""

@@ -156,9 +156,9 @@ fn points_and_forms_that_are_not_there_are_told() {
     assert_eq!(find("link.left.r", None), "`r` is not an end of link `left`\nhelp: it joins `a` and `s`");
     assert_eq!(
         find("link.left", Some(Form::Cells)),
-        "link `left` has no `cells` to capture\nhelp: use `frames` or `ip`"
+        "link `left` cannot be captured as `cells`\nhelp: use `frames` or `ip`"
     );
-    assert_eq!(find("link.wan", Some(Form::Pdus)), "link `wan` has no `pdus` to capture\nhelp: use `ip`");
+    assert_eq!(find("link.wan", Some(Form::Pdus)), "link `wan` cannot be captured as `pdus`\nhelp: use `ip`");
     assert!(Form::parse("pcap").unwrap_err().contains("`raw-cells`"));
 }
 

@@ -55,7 +55,7 @@ impl DiscardConfig for RandomEpd {
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
             errors.add(
                 &["max_probability"],
-                "the drop probability is above 0 % and at most 100 %",
+                "the drop probability must be above 0 % and at most 100 %",
                 "give more than 0 %, at most 100 %",
             );
         }

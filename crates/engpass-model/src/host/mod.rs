@@ -206,7 +206,7 @@ impl Host {
         }
         if let Some(pauses) = &self.pauses {
             if pauses.share.0 > Share::WHOLE {
-                let cause = "a share of the messages is at most 100 %";
+                let cause = "a share of the messages cannot exceed 100 %";
                 errors.add(&["pauses", "share"], cause, "give `0 %` to `100 %`");
             }
             errors.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);

@@ -82,7 +82,7 @@ impl QueueConfig for Red {
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
             errors.add(
                 &["max_probability"],
-                "the drop probability is above 0 % and at most 100 %",
+                "the drop probability must be above 0 % and at most 100 %",
                 "give more than 0 %, at most 100 %",
             );
         }

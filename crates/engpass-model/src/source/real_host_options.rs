@@ -127,7 +127,7 @@ impl Live {
         }
         for (key, cores) in [("send_cores", &self.send_cores), ("receive_cores", &self.receive_cores)] {
             if let Some(core) = cores.iter().find(|core| u64::from(**core) > MAX_CORE) {
-                own.add(&[key], format!("core {core} is out of range"), "core numbers start at 0");
+                own.add(&[key], format!("core {core} is above the maximum of {MAX_CORE}"), "core numbers start at 0");
             }
         }
         errors.under(&["live"], own);

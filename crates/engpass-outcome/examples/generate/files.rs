@@ -25,7 +25,7 @@ pub(crate) fn run(files: &[(&str, String)]) -> ExitCode {
                 }
             }
             _ => {
-                eprintln!("say `write` or `check`");
+                eprintln!("use `write` or `check`");
                 return ExitCode::from(2);
             }
         }

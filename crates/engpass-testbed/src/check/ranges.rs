@@ -136,7 +136,7 @@ fn run(run: &Run, errors: &mut RangeErrors) {
     if run.precision.is_some_and(|share| share.0 == 0 || share.0 >= Share::WHOLE) {
         errors.add(
             &["precision"],
-            "the precision is above 0 % and below 100 %",
+            "the precision must be above 0 % and below 100 %",
             "give a share such as `2 %`",
         );
     }
