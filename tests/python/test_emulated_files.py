@@ -89,9 +89,9 @@ def test_two_runs_write_no_file_at_once(cli: Cli, program: Program) -> None:
             said = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", again, code=2).stderr
             assert f"`{cli.directory / 'logs'}` is being written by a run of `other.toml`" in said
             assert "help: name another one, or wait until that has ended" in said
-        # Those that go on are no rest of a crash.
+        # `clean` leaves running testbeds and runs alone.
         assert "nothing was left behind" in cli("clean").stderr
-        # The driver of these tests keeps no log, which is told.
+        # The driver of these tests writes no log, so the command reports an error.
         other = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "others", code=1)
         assert "is kept in `2.db`" in other.stderr
         assert first.poll() is None

@@ -19,7 +19,7 @@ from conftest import TESTBED, Program
 from engpass import outcomes
 from engpass.store import Store
 
-# Points of some ten milliseconds each. They are stored in batches, and enough of them to interrupt in the middle.
+# Points of some ten milliseconds each, stored in batches: enough of them to interrupt a run in the middle.
 ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=4 s", "--jobs", "2"]
 TOTAL = 2 * 4 * 30
 # Half as many points, for a single interruption.

@@ -1,4 +1,4 @@
-"""Failures of `measure`: agents that are stopped at any stage, hosts that accept connections and stay mute."""
+"""Failures of `measure`: agents stopped at any stage, hosts that accept connections and stay silent."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
         assert side.ledger is not None
         account = side.ledger.accounts
         assert account["delivered"] > 0, (name, account)
-        # If segments of a subflow were counted twice or not at all, the difference would be undeclared traffic.
+        # If segments of a subflow were counted twice or not at all, they would be undeclared traffic.
         assert account.get("undeclared traffic", 0) < 0.2 * account["delivered"], (name, account)
         delivered += account["delivered"]
     # Both subflows together carry the goodput, except for data that MPTCP sent twice and data in flight.

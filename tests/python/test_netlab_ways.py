@@ -69,7 +69,7 @@ while True:
 
 @contextmanager
 def up(cli: Cli, text: str, policy: str) -> Iterator[netlab.Lab]:
-    """Bring up a testbed whose last router has the ECMP policy."""
+    """Bring up a testbed whose router `r` has this ECMP policy."""
     path = cli.directory / "ways.toml"
     path.write_text(f"{text}ecmp = {policy}\n")
     cli("up", "ways.toml", "--engine", "measure")

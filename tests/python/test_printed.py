@@ -1,4 +1,4 @@
-"""Printed values: looked up in the texts of `SOURCES`, if it is set; the look-up itself in an invented text."""
+"""Printed values: looked up in the texts of `SOURCES`, if it is set; and the look-up in an invented text."""
 
 from __future__ import annotations
 

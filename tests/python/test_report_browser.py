@@ -1,7 +1,6 @@
-"""The report in a real browser: it draws, it is quiet, it asks for nothing, and it fits a phone.
+"""The report in a real browser: it draws, logs no messages, sends no requests, and fits a phone.
 
-Skipped, and reported as skipped, where there is no Chromium (on Debian `apt-get install chromium`; else set
-`$CHROMIUM`).
+Skipped without Chromium (on Debian `apt-get install chromium`; else set `$CHROMIUM`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium; set $CHROM
 
 WIDE, PHONE = 1280, 390
 
-# What of a chart's text reaches out of its drawing, with a pixel for rounding.
+# Texts of charts that exceed their drawing, with a tolerance of a pixel.
 CLIPPED = """
 [...document.querySelectorAll('.chart > svg, .chart .chart-wrapper > svg')].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
@@ -57,7 +56,7 @@ def show(page: Page, file: Path, run: Record, outcomes: list[Outcome], claims: S
 
 
 def assert_sound(page: Page, file: Path) -> None:
-    """No complaint, no request but for the file itself, nothing wider than the window, no text cut off."""
+    """Assert no messages, no request except for the file, nothing wider than the window, no clipped text."""
     assert page.complaints() == []
     assert page.requests() == [file.resolve().as_uri()]
     assert page.value("document.scrollingElement.scrollWidth <= innerWidth")
@@ -79,7 +78,7 @@ def test_the_study(page: Page, tmp_path: Path, width: int, scheme: str) -> None:
         "symbols: box.querySelectorAll('.mark-symbol path').length,"
         "bars: box.querySelectorAll('.mark-rect path').length}]))"
     )
-    # Four variants by both engines, a band each for the simulated ones.
+    # Four variants by both engines; only the simulated ones have a band.
     assert marks["goodput"]["lines"] == 8
     assert marks["goodput"]["areas"] == 4
     assert marks["goodput"]["symbols"] >= 4 * 64
@@ -152,7 +151,7 @@ def test_a_probed_host(page: Page, tmp_path: Path, width: int) -> None:
         "The most that a data path can carry, over memory alone",
         "Roofline of the protocols, from memory",
     ]
-    # A line that a marker's shape tells apart has it in its key.
+    # The legend of each line shows the shape of its markers.
     marks = "document.querySelectorAll('#figure-memory .key li').length"
     lines = "document.querySelectorAll('#figure-memory .key path[transform]').length"
     assert page.value(marks) == page.value(lines) == len(KERNELS)
@@ -175,7 +174,7 @@ def test_the_policy_holds_where_escaping_would_not(page: Page, tmp_path: Path) -
         "<script>document.title = 'broken'</script><img src='https://example.org/leak.png'>"
         "<button id='trap' onclick=\"document.title = 'broken'\"></button></body>"
     )
-    head, tail = text.rsplit("</body>", 1)  # the library has one in a string
+    head, tail = text.rsplit("</body>", 1)  # the library also has `</body>` in a string
     file.write_text(head + attack + tail, encoding="utf-8")
     page.open(file)
     page.wait("document.documentElement.dataset.ready === 'yes'")
@@ -204,7 +203,7 @@ def test_the_button_changes_the_colours_of_page_and_charts(page: Page, tmp_path:
     assert dark[2] == rgb(theme.DARK["s1"])
     page.value("document.getElementById('theme').click()")
     assert page.value(look) == light
-    # Paper is white whatever the screen is.
+    # Printing uses the light colours in either scheme.
     page.value("document.getElementById('theme').click()")
     page.call("Emulation.setEmulatedMedia", media="print")
     assert page.value(look) == light
@@ -247,7 +246,7 @@ def test_the_download_is_the_points(page: Page, tmp_path: Path) -> None:
 
 
 def test_it_can_be_heard(page: Page, tmp_path: Path) -> None:
-    """Headings in order, names for what is drawn, and names for what scrolls."""
+    """Headings are in order; drawings and scrolling boxes have names."""
     show(page, tmp_path / "report.html", *kyoto(repeats=1), CLAIMS)
     levels = page.value("[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))")
     assert levels.count(1) == 1

@@ -1,4 +1,4 @@
-"""The testbed's diagram: who stands where, and that everything is said."""
+"""The testbed's diagram: positions of the nodes, and complete texts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_study(narrow: bool) -> None:
         assert name in said
     assert "stream: udp-stream, ss2 → ss20" in said
     assert "circuit data: ss2 → ss20" in said
-    # Two links each, and an arrow head on each and in the key.
+    # Two flows with an arrow head on each of two links, and one in the legend.
     assert svg.count("<polygon") == 4 + 2
     assert "var(--" not in svg
 
@@ -104,14 +104,14 @@ def test_flows_are_drawn_on_the_lines_that_routers_choose() -> None:
     topology = engpass.loads(CHOICES).topology
     ways = [[step.link for step in flow.steps] for flow in topology.flows]
     assert ways == [["in", "l1", "out"], ["in", "l3", "out"]]
-    # Without a choice a flow has no steps of its own.
+    # Without a choice a flow has no steps.
     first = engpass.loads(
         CHOICES, set=dict.fromkeys(("router.near.ecmp", "router.far.ecmp"), "first")
     ).topology
     assert [flow.steps for flow in first.flows] == [[], []]
     turns = engpass.loads(CHOICES, set={"router.near.ecmp": "round-robin"}).topology
     assert {step.link for step in turns.flows[0].steps} == {"in", "l1", "l2", "l3", "l4", "out"}
-    # Two lanes on the outer links, one on each of two lines; six arrow heads, and two in the key.
+    # Two lanes on each outer link, one on each of two inner lines: six arrow heads, and two in the legend.
     svg = diagram(topology, palette=theme.LIGHT)
     assert svg.count("<polygon") == 6 + 2
 
@@ -162,13 +162,13 @@ def test_routers_and_the_way_that_packets_take() -> None:
     topology = engpass.loads(NETWORK).topology
     kinds = [node.kind for node in topology.nodes]
     assert kinds == ["host", "host", "ethernet switch", "router"]
-    # The shorter way carries cells, and no circuit is there for the packets.
+    # The shorter path carries cells, but no circuit exists for the packets.
     assert topology.flows[0].route == ["a", "office", "gateway", "b"]
     assert read(topology).flows[0].nodes == (0, 2, 3, 1)
     svg = diagram(topology, palette=theme.LIGHT)
-    assert texts(svg).count("router") == 1 + 1  # in its box and as its title
+    assert texts(svg).count("router") == 1 + 1  # in its box and in its title
     assert svg.count('rx="23"') == 1
-    # A record without routes, or with one that no links make, is drawn without.
+    # A flow without a route, or with a route that does not match the links, is drawn without lanes.
     routes: list[list[str]] = [[], ["a", "b", "nobody"], ["a", "gateway", "b"]]
     for route in routes:
         flow = replace(topology.flows[0], route=route)
@@ -228,5 +228,5 @@ def test_of_thousands_of_nodes_the_first_ways_are_drawn() -> None:
     assert "5,984 of 6,001 nodes and 2,992 of 3,000 flows are not drawn" in said
     assert "h15" in describe(topology)
     assert len(describe(topology)) < 2000
-    # Without traffic there are nodes all the same.
+    # Nodes are also drawn without traffic.
     assert "middle" in texts(diagram(replace(topology, flows=[]), palette=theme.LIGHT))

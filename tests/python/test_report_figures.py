@@ -1,4 +1,4 @@
-"""Figures: what they show of which runs, and as which files."""
+"""Figures: their contents for various runs, and their files."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_several_flows_get_stands_beside_each_other() -> None:
     kept = [spec["data"].get("values"), *spec.get("datasets", {}).values()]
     rows = next(data for data in kept if data and "chosen" in data[0])
     free = {row["flow"]: row for row in rows if row["series"] == "free"}
-    # 1, 1/2 and 1/3 of one rate: the mean is 11/18 of it.
+    # The goodputs are 1, 1/2 and 1/3 of a rate, so their mean is 11/18 of it.
     assert [round(free[name]["share"], 6) for name in free] == [
         pytest.approx(1800 / 11 / number, abs=1e-5) for number in (1, 2, 3)
     ]

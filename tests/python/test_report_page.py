@@ -1,4 +1,4 @@
-"""The report as a file: what it says, that it is small, and that nothing breaks out of it."""
+"""The report as a file: its texts, its size, and its safety against hostile names."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CLAIMS: list[dict[str, Any]] = [
 
 
 class Reader(HTMLParser):
-    """Text by section heading, script elements, and every address that an attribute names."""
+    """Collects text by section, script elements, and all addresses in attributes."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ def test_hostile_names_stay_text() -> None:
     page = Reader(text)
     plain_run, plain_outcomes = kyoto(repeats=2)
     plain = Reader(render(plain_run, plain_outcomes, [CLAIMS[0]]))
-    # Not one script, element kind or handler more than the same page has with harmless names.
+    # The page has no more scripts, kinds of elements or handlers than with harmless names.
     assert len(page.scripts) == len(plain.scripts) == 4
     assert set(page.tags) <= set(plain.tags) | {"li", "ul"}
     assert page.handlers == []
@@ -250,7 +250,7 @@ def test_hostile_names_stay_text() -> None:
     assert page.json("page-data")["flows"] == [
         cases.HOSTILE.replace("\u2028", " ") + "stream",
     ]
-    # What was attacked with is shown, as text.
+    # The hostile name is shown as text.
     assert "<script>document.title='broken'</script>" in page.text
 
 
@@ -262,7 +262,7 @@ def test_claims_stand_by_kind_with_their_status() -> None:
     assert '<span class="mark">≠&nbsp;known difference</span>' in text
     assert '<span class="muted">?&nbsp;open</span>' in text
     page = Reader(text).text
-    # Known kinds in their order, each with its own sum.
+    # Known kinds in their order, each with its own summary.
     order = [
         page.index(said)
         for said in ("1 of 2 claims hold", "0 of 1 claims hold, 1 fails", "determine it; 1 open")
@@ -341,7 +341,7 @@ def test_a_download_too_large_is_folded(monkeypatch: pytest.MonkeyPatch) -> None
     run, outcomes = kyoto(repeats=2)
     page = Reader(render(run, outcomes))
     rows = points(page)
-    # 4 variants x 64 sizes: stream by both engines, and interference in three variants.
+    # 4 variants x 64 sizes of the stream by both engines, and the interference in three variants.
     assert len(rows) == 4 * 64 * 2 + 3 * 64
     assert {"goodput_bit_per_s_least", "loss_greatest"} <= set(rows[0])
     assert "the store has the raw points" in page.text
@@ -355,7 +355,7 @@ def test_the_ledger_stands_on_the_page_with_its_key() -> None:
         assert f'id="figure-{name}"' in page
     assert re.search(r'fill="var\(--waste1\)"/></svg>lost datagrams</li>', page)
     assert re.search(r'fill="var\(--idle1\)"/></svg>idle: CPU</li>', page)
-    # The colours are those of the page, light or dark.
+    # The figure uses the colour variables of the page, light or dark.
     (spec,) = re.findall(r'"ledger":(\{.*?\}),"ledger-waterfall":', page)
     assert "var(--delivered1)" in spec
     assert theme.LIGHT["delivered1"] not in spec

@@ -1,4 +1,4 @@
-"""The page about a search and about a path."""
+"""The pages about a search and about a path."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def test_every_method_has_its_page(method: str, result: dict[str, Any], said: st
     assert found in sentence(made)
     for name in ("loss", "received", "steps"):
         assert f'id="figure-{name}"' in page
-    # All four ways that a trial can end, in words.
+    # The texts of all four outcomes of a trial.
     for word in ("something was lost", "nothing was lost", "could not offer it", "too slow"):
         assert word in page
     assert "<dt>most</dt><dd>10.00 Mbit/s</dd>" in page
     assert "<dt>trial</dt><dd>2 s</dd>" in page
     assert "not conforming" in page
     assert "too late in 1 of the trials" in page
-    # What a file says is never markup.
+    # Text of a file is never markup.
     assert "<search>" not in page
     assert "<bound>" not in page
     assert "<1 s>" not in page

@@ -1,4 +1,4 @@
-"""Reproducing a study: the campaigns it runs, the verdicts, the exit codes, the report."""
+"""Reproducing a study: its campaigns, the verdicts, the exit codes, the report."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ with = { variant = "plain", count = "lost" }
 breaks = { "run.seed" = "2" }
 """
 
-# 2 variants, 4 sizes, limit once and simulate twice; and the one limit of the other campaign.
+# 2 variants x 4 sizes, with limit once and simulate twice; and one limit point of the other campaign.
 POINTS = 2 * 4 * 3 + 1
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study of a millisecond's work in a directory of its own."""
+    """A tiny study in a new directory."""
     directory = tmp_path / "wire"
     directory.mkdir()
-    # The sweep begins small enough that the limit rises to 1 kB.
+    # The sweep begins at small sizes, so that the limit rises up to 1 kB.
     text = TESTBED.replace(
         'from = "1 kB", to = "4 kB", step = "1 kB"', 'from = "500 B", to = "2 kB", step = "500 B"'
     )
@@ -119,7 +119,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, dict[str, Any]], str]:
-    """The claims of the Kyoto study by their ids, and the report."""
+    """The judged claims of the Kyoto study by their ids, and the report."""
     made = prepare(gallery.study("kyoto-1997"), repeats=1)
     with Store.open(tmp_path_factory.mktemp("kyoto") / "engpass.db") as store:
         ran = made.run(store)
@@ -158,7 +158,7 @@ def test_the_record_does_not_tell_where_the_package_is(study: Path) -> None:
 
 
 def test_a_wrong_buffer_breaks_the_study(tmp_path: Path, cli: Cli) -> None:
-    # With a buffer of millions of cells nothing is ever lost, and the collapse of the paper is not there.
+    # With a buffer of millions of cells nothing is lost, so the collapse of the paper does not occur.
     copy = tmp_path / "broken"
     shutil.copytree(gallery.study("kyoto-1997").directory, copy)
     sizes = '["4 kB", "5 kB", "9 kB", "10 kB"]'
@@ -243,11 +243,11 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
     assert "3 of 5 claims hold, 1 known difference, 1 open" in shown.stderr
     for text in ("no, known", "why not: the trailer", "decided by: a long wire", "note: N"):
         assert text in shown.stdout
-    # The study's source states nothing: all values are ours, and say so.
+    # The study's source states no values: all values are marked with their origin.
     assert "Stated" not in shown.stdout
     assert "computed:" in shown.stdout
     assert "predicted:" in shown.stdout
-    # Rows stand in the order of the kinds, and the counts below them.
+    # Rows are in the order of the kinds, with the counts below them.
     lines = [line.split(":")[0] for line in shown.stdout.splitlines()]
     assert [line for line in lines if line in ("derived", "prediction", "open")] == [
         "derived",
@@ -325,7 +325,7 @@ def test_a_claims_file_that_does_not_fit(
 
 
 def test_a_study_larger_than_was_agreed_to_is_refused(study: Path) -> None:
-    # Counted are the points of its campaigns, not those that the testbed could have.
+    # The points of its campaigns count, not those of the testbed's own sweep.
     assert prepare(gallery.study(str(study)), max_points=POINTS).total == POINTS
     with pytest.raises(EngpassError, match=f"has {POINTS} points, more than {POINTS - 1}"):
         prepare(gallery.study(str(study)), max_points=POINTS - 1)
@@ -363,7 +363,7 @@ def test_an_interrupted_reproduction_goes_on(cli: Cli, study: Path, monkeypatch:
     def bar(_: object) -> Iterator[lab.Watch]:
         yield stop
 
-    # Also where the tests themselves run in the background, with SIGINT ignored.
+    # The tests may run in the background, with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with monkeypatch.context() as patch:

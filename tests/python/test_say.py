@@ -1,4 +1,4 @@
-"""Words for figures."""
+"""Formatting of values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_small_share_is_not_nothing(share: float, said: str) -> None:
     ],
 )
 def test_terminal_page_and_claims_write_a_value_alike(value: float, base: str, said: str) -> None:
-    """A time of 12 us had four forms: 12 us, 0.012 ms, 12 µs and 12.00 us."""
+    """Without one formatter a time of 12 us had four forms: 12 us, 0.012 ms, 12 µs and 12.00 us."""
     assert say_in_a_claim(value, base) == say.quantity(value, base) == said
     if base == "s":
         assert say.counted("smoothed_rtt_s", value) == unit_for("s", [value]).say(value) == said

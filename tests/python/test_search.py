@@ -40,7 +40,7 @@ from = "a"
 to = "b"
 message = "1472 B"
 """
-# Packets of 1500 B without anything around them.
+# Payload rate of packets of 1500 B without framing.
 CAPACITY = 20e6 * 1472 / 1500
 
 live = pytest.mark.skipif(
@@ -85,13 +85,13 @@ def search(cli: Cli, *args: str, code: int = 0, text: str = NARROW) -> list[dict
 def test_halving_finds_the_capacity_of_the_narrow_link(cli: Cli) -> None:
     *trials, last = search(cli, "--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
     found = last["result"]
-    # A queue of 30 kB takes in what is too much for 12 ms of 60 s.
+    # A queue of 30 kB holds an excess of 12 ms of the 60 s.
     assert found["throughput_bit_per_s"] <= CAPACITY * (1 + 0.012 / 60)
     assert found["lowest_lossy_bit_per_s"] > CAPACITY
     assert found["lowest_lossy_bit_per_s"] - found["throughput_bit_per_s"] <= 0.005 * CAPACITY * 1.01
     assert found["departures"] == []
     assert all(trial["duration_s"] == 60 for trial in trials)
-    # What fills the first link: 1472 of 1538 bytes of 100 Mbit/s.
+    # The first trial fills the first link: 1472 of 1538 bytes at 100 Mbit/s.
     assert trials[0]["load_bit_per_s"] == int(100e6 * 1472 / 1538)
 
 
@@ -123,7 +123,7 @@ def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
     args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "1 s", "--frames", "64,1518")
     said = cli("search", "narrow.toml", *args)
     assert "Throughput by frame size" in said.stdout
-    # Ethernet has 148,809.5 frames of 64 bytes in 100 Mbit/s, and 8,127.4 of 1518.
+    # Ethernet carries 148,809.5 frames/s of 64 bytes at 100 Mbit/s, and 8,127.4 of 1518 bytes.
     assert "148,810 frames/s" in said.stdout or "148,809 frames/s" in said.stdout
     assert "8,127 frames/s" in said.stdout
     assert "not conforming: trials last 1 s" in said.stdout
@@ -133,7 +133,7 @@ def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
 def test_of_a_group_the_slowest_receiver_counts(cli: Cli) -> None:
     args = ("--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
     *_, last = search(cli, *args, text=GROUP)
-    # 1000 of 1066 bytes of a line of 10 Mbit/s; its queue holds the excess of some milliseconds.
+    # 1000 of 1066 bytes at 10 Mbit/s; the queue holds an excess of some milliseconds.
     assert last["result"]["throughput_bit_per_s"] == pytest.approx(1e7 * 1000 / 1066, rel=0.01)
 
 
@@ -169,7 +169,7 @@ def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:
     bursts += 'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\n'
     args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "10 s")
     *_, last = search(cli, *args, "--max", "40 Mbit/s", text=bursts)
-    # At twice the mean 10 ms bring at most what the queue holds: the mean is what fits.
+    # A burst of 10 ms at twice the mean rate fits into the queue, so the mean rate decides.
     assert last["result"]["throughput_bit_per_s"] == pytest.approx(CAPACITY, rel=0.02)
 
 
@@ -180,7 +180,7 @@ def test_a_trial_of_bursts_has_its_load(lengths: str, load: int) -> None:
     bursts += f'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\nlengths = "{lengths}"\n'
     with Bench(loads(bursts), "u", "simulate", "base", lambda: False) as bench:
         trial, _ = bench.trial(load, 10.0)
-    # Bursts of 3.4 datagrams have three; 500 random ones are 6 % off as a rule.
+    # Bursts of 3.4 datagrams have only three; 500 random bursts typically deviate by 6 %.
     assert trial.sent * 1472 * 8 / 10.0 == pytest.approx(load, rel=0.15)
 
 
@@ -190,7 +190,7 @@ def test_fewer_datagrams_than_the_mean_of_random_times_are_not_lost(cli: Cli) ->
     )
     method = ("--engine", "simulate", "--method", "frame-loss", "--whole")
     *trials, _ = search(cli, *method, "--trial", "200 ms", "--max", "1 Mbit/s", text=text)
-    # 250 datagrams and less in a trial, of which a deviation is 6 % and more.
+    # A trial has at most 250 datagrams, so their standard deviation is 6 % or more.
     assert any(one["sent"] < 0.98 * one["load_bit_per_s"] * 0.2 / 800 for one in trials)
     assert [one["loss"] for one in trials] == [0.0] * len(trials)
 
@@ -212,13 +212,13 @@ def test_what_cannot_be_searched_is_told(cli: Cli) -> None:
 
 @live
 def test_a_real_path_is_searched() -> None:
-    """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than that, and never less."""
+    """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than the excess, but never less."""
     goal = Goal(loss=0.01, final=0.3, total=0.6, width=0.1)
     settings = Settings(goals=(goal,), most=40_000_000, longest=20.0)
     found = run_search(loads(NARROW), Store.open(":memory:"), settings, traffic="u", engine="measure")
     assert found.trials[0]["loss"] > 0.3
     assert found.result is not None
     upper = found.result["goals"][0]["upper_bit_per_s"]
-    # The shaper's bucket and the queue hold some of a short trial.
+    # In a short trial the shaper's bucket and the queue hold a part of the excess.
     assert upper is not None
     assert upper < 30e6

@@ -1,4 +1,4 @@
-"""Searches over made-up devices: exact ones, whose capacity is known, and noisy ones."""
+"""Searches over fake devices: exact ones with a known capacity, and noisy ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 100_000_000
 
 
 class Device:
-    """Passes datagrams of 1000 B up to a capacity in bit/s; now and then a stall loses a share of a trial."""
+    """Forwards datagrams of 1000 B up to a capacity in bit/s; random stalls lose a share of a trial."""
 
     def __init__(self, capacity: float, *, stalls: float = 0.0, share: float = 0.02, seed: int = 1) -> None:
         self.capacity, self.stalls, self.share = capacity, stalls, share
@@ -36,7 +36,7 @@ class Device:
     def __call__(self, load: int, duration: float) -> Trial:
         sent = max(1, round(load * duration / BITS))
         lost = max(0, sent - int(self.capacity * duration / BITS + 1e-6)) if load > self.capacity else 0
-        # A stall is rarer in a short trial, and then takes more of it.
+        # A short trial has stalls more rarely, but a stall takes a larger share of it.
         if self.random.random() < 1.0 - (1.0 - self.stalls) ** duration:
             lost = max(lost, round(sent * min(1.0, self.share / max(duration, 0.01))))
         trial = Trial(load, duration, sent, lost, sent)
@@ -48,7 +48,7 @@ def trials(count: int, duration: float, loss: float) -> list[Trial]:
     return [Trial(10**6, duration, 100_000, round(100_000 * loss), 100_000)] * count
 
 
-# The example search of RFC 9971: four goals, six points in time, and what the load is to each then.
+# The example search of RFC 9971: four goals, and the class of a load for each goal at six points in time.
 EXAMPLE_GOALS = {
     "rfc2544": Goal(loss=0.0, final=60, total=60, exceed=0.0),
     "tst009": Goal(loss=0.0, final=60, total=120, exceed=0.5),
@@ -68,8 +68,8 @@ EXAMPLE_BOUNDS = {
     "rfc2544": [N, U, U, U, U, U],
     "tst009": [N, N, N, N, N, L],
     "1s final": [N, N, N, L, L, L],
-    # The RFC prints "Lower Bound" for the last two, and beside it exceed ratios of 42.9 % and 27.3 %, which
-    # are more than the goal's 20 %: by its own code the load stays an upper bound.
+    # The RFC prints "Lower Bound" for the last two, with exceed ratios of 42.9 % and 27.3 %. These exceed the
+    # goal's 20 %, so by the RFC's own code the load stays an upper bound.
     "20% exceed": [N, N, U, U, U, U],
 }
 
@@ -108,7 +108,7 @@ def test_an_exact_device_has_its_capacity_between_the_bounds(capacity: int) -> N
         assert result.regular, result
         assert result.lower is not None
         assert result.upper is not None
-        # A trial of a second has a granularity of a datagram.
+        # A trial of one second has the granularity of one datagram.
         edge = capacity / (1 - goal.loss)
         assert result.lower <= edge + BITS
         assert result.upper >= edge - BITS
@@ -130,7 +130,7 @@ def test_the_preset_finds_what_halving_finds_in_less_time(capacity: int) -> None
     assert result.upper is not None
     assert found.lossless <= capacity + BITS
     assert found.lossy > capacity - BITS
-    # Both have the capacity between bounds of the same width.
+    # Both searches enclose the capacity in bounds of the same width.
     assert max(found.lossless, result.lower) < min(found.lossy, result.upper)
     spent = [sum(trial.duration for trial in device.trials) for device in (quick, halving)]
     assert spent[0] < spent[1] / 1.5
@@ -165,7 +165,7 @@ def test_a_noisy_device_gives_bounds_that_the_rfc_allows(seed: int) -> None:
 
 
 def test_stalls_that_the_goal_tolerates_do_not_lower_its_result() -> None:
-    """RFC 2544 lets one stall in a minute decide; half the trials may be bad for the default goal."""
+    """With RFC 2544 one stall per minute decides; with the default goal half of the trials may be bad."""
     found: list[GoalResult] = []
     for seed in range(10):
         (result,) = search([Goal(initial=0.2)], Device(50e6, stalls=0.1, seed=seed), 100_000, MOST)
@@ -218,7 +218,7 @@ def test_the_loss_curve_ends_after_two_clean_trials() -> None:
 
 
 def test_frames_of_the_rfc_are_datagrams() -> None:
-    # 64 bytes with 18 of Ethernet, 20 of IPv4 and 8 of UDP.
+    # 64 bytes include 18 of Ethernet, 20 of IPv4 and 8 of UDP.
     assert [payload_of(frame) for frame in FRAMES] == [18, 82, 210, 466, 978, 1234, 1472]
     assert payload_of(1522, vlan=True) == 1472
 

@@ -1,4 +1,4 @@
-"""The values that hold at a point, as the core sees them."""
+"""The effective values of settings at a point, as in the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots of what a user sees of a run: `show`, `explain`, `reproduce` and the text of the page.
+"""Snapshots of the outputs of a run: `show`, `explain`, `reproduce` and the text of the page.
 
 Runs are studies of the gallery, short where a study is slow, and points with recorded agents. After a change
 of an output run `UPDATE=1 pytest tests/python/test_snapshots.py`, read the diff, and give the reason in the
@@ -33,7 +33,7 @@ MACHINE: dict[str, str | int] = {"version": "0.1.0", "python": "3", "system": "L
 MACHINE |= {"machine": "x86_64", "cpu": "CPU", "cores": 1, "memory_bytes": 2**30, "hostname": "host"}
 MACHINE |= {"executor": "threads", "jobs": 1, "started": "2026-01-01T00:00:00.000000+00:00"}
 
-# Short points: claims that need the full length do not hold there, which is shown.
+# Settings for short points. Claims that need the full length fail there; the snapshots show that.
 STUDIES: dict[str, dict[str, str]] = {
     "adsl": {"run.duration": "400 ms", "run.warmup": "200 ms"},
     "arp": {},
@@ -50,7 +50,7 @@ STUDIES: dict[str, dict[str, str]] = {
     "satellite": {},
     "ten-flows": {"run.duration": "1200 ms", "run.warmup": "1 s"},
 }
-# Testbeds of the gallery without claims. Their other engines need real hosts.
+# Testbeds of the gallery without claims, with the engines that need no real hosts.
 TESTBEDS = {"kyoto-live": "limit,simulate", "kyoto-probed": "limit,simulate", "multicast": "limit,simulate"}
 
 RUNS = [*STUDIES, *TESTBEDS, "recorded"]
@@ -75,7 +75,7 @@ class Run:
     id: str
     store: Path
     arguments: tuple[str, ...] = ()
-    """The arguments of `reproduce` that find the run, of a study with claims."""
+    """The arguments of `reproduce` that find the stored run of a study with claims."""
 
     def normalise(self, text: str) -> str:
         """Replace ids of runs and the digest of the build: the only parts that change from run to run."""
@@ -91,7 +91,7 @@ Runs = Callable[[str], Run]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """Makes each run once, on a machine and at a time that are always the same."""
+    """Make each run once, with a fixed machine and a fixed time."""
     with pytest.MonkeyPatch.context() as patch:
         machine = MACHINE | {"build": build()}
         patch.setattr(environment, "environment", lambda *_: machine)
@@ -162,14 +162,14 @@ def test_the_text_of_a_page_is_as_its_snapshot(name: str, runs: Runs, cli: Cli) 
 def test_outcomes_of_recorded_agents_are_as_their_snapshot(runs: Runs) -> None:
     run = runs("recorded")
     with Store.open(run.store, create=False) as opened:
-        # Without the answers of the agents, which are inputs.
+        # Leave out the responses of the agents, which are inputs.
         outcomes = [slim(one) for one in opened.outcomes(run.id) if one.engine in recorded.ENGINES]
     plain = [msgspec.to_builtins(outcome) for outcome in outcomes]
     for outcome in plain:
-        # The hour of the test.
+        # The time of the test.
         del outcome["measured"]["at"]
     text = json.dumps(plain, indent=1, ensure_ascii=False)
-    # A list of numbers on a line: histograms have a hundred.
+    # Put each list of numbers on one line: histograms have a hundred.
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
     check_snapshot("recorded/outcomes.json", run.normalise(text))
 

@@ -52,7 +52,7 @@ def test_an_override_may_be_a_list() -> None:
 )
 def test_what_is_no_toml_is_named(data: dict[str, Any], names: str | None) -> None:
     if names is None:
-        # TOML can write a NUL, escaped.
+        # TOML can express a NUL as an escape.
         assert tomllib.loads(from_tables(data).data.decode()) == data
     else:
         with pytest.raises(SourceError, match=names):
@@ -113,7 +113,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    # The tests may run as root, whom no mode keeps out.
+    # The tests may run as root, for whom file modes do not matter.
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(SourceError, match="may not be read"):
         read(path)

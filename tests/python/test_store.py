@@ -1,4 +1,4 @@
-"""The store: what it keeps, old files, and what goes wrong with databases."""
+"""The store: its records, old files, and failures of databases."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-# A PostgreSQL server is asked only where one is named: `ENGPASS_TEST_POSTGRESQL=postgresql://me@localhost/test`.
+# PostgreSQL is tested only if a server is given: `ENGPASS_TEST_POSTGRESQL=postgresql://me@localhost/test`.
 POSTGRESQL = os.environ.get("ENGPASS_TEST_POSTGRESQL")
 
 
@@ -418,7 +418,7 @@ def test_a_store_that_fails_in_a_run_ends_it(
     store.close()
 
 
-# Many at once
+# Concurrency
 
 
 def test_many_threads_with_stores_of_their_own_write_one_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Outcomes of earlier versions are read as this version writes them, or without what would be a guess."""
+"""Outcomes of earlier versions are converted to the current format, without guessing missing values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engpass.upgrade import OldDrawing, drawing
 DATA = Path(__file__).parents[1] / "data"
 
 STORED: list[dict[str, Any]] = json.loads((DATA / "outcomes-v1.json").read_text(encoding="utf-8"))
-"""Testbeds with the outcomes that the first version stored of them."""
+"""Testbeds with outcomes that the first version stored for them."""
 
 TWO_LINKS = """
 host = { a = {}, b = {} }
@@ -47,7 +47,7 @@ PLAIN: dict[str, Any] = {
 
 
 def old(**more: object) -> Outcome:
-    """An outcome of the first version with some keys of its flow, read."""
+    """Read an outcome of the first version with additional keys of its flow."""
     flow = {**PLAIN["flows"]["stream"], **more}
     return outcomes.read(json.dumps({**PLAIN, "flows": {"stream": flow}}))
 
