@@ -86,7 +86,7 @@ def testbed_file(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command printed."""
+    """The output of a command."""
 
     stdout: str
     stderr: str

@@ -35,17 +35,19 @@ def got(
 
 
 def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
-    backlog = "the backlog at the end of the warm-up counts, too; a longer `duration` makes it matter less"
+    backlog = (
+        "data that was queued at the end of the warm-up also counts; a longer `duration` reduces this effect"
+    )
     (note,) = above.notes([got("a", 12), got("b", 8)])
     assert note == f"`a` is above its bound by 20.0 % (simulate): {backlog}"
     real, _ = above.notes([got("a", 12, engine="measure"), got("a", 11)])
     assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
     assert "the real ones give more" in real
     (chosen,) = above.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
-    assert "a real router may choose another way" in chosen
+    assert "a real router may choose another path" in chosen
 
 
-def test_many_flows_share_a_sentence() -> None:
+def test_note_summarises_many_flows_above_their_bounds() -> None:
     some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
     other = [got(one.flow, 10, place=1) for one in some]
     (note,) = above.notes([*some, *other])
@@ -102,9 +104,7 @@ def both_ways(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_flow_above_its_fair_share_stays_below_its_bound_everywhere(
-    both_ways: Path, tmp_path: Path
-) -> None:
+def test_flow_above_its_fair_share_is_not_reported_above_bound(both_ways: Path, tmp_path: Path) -> None:
     testbed = engpass.load(both_ways)
     with Store.open(tmp_path / "s.db") as store:
         testbed.run(["limit", "simulate"], store=store)
@@ -128,7 +128,7 @@ def test_a_flow_above_its_fair_share_stays_below_its_bound_everywhere(
     assert re.search(limits, finding.evidence)
 
 
-def test_one_column_says_limit_where_fair_share_and_bound_agree(both_ways: Path, tmp_path: Path) -> None:
+def test_table_has_one_limit_column_if_share_and_bound_agree(both_ways: Path, tmp_path: Path) -> None:
     text = both_ways.read_text().replace('kind = "tcp-stream"', 'kind = "udp-stream"', 1)
     alone = tmp_path / "alone.toml"
     alone.write_text(text[: text.index("[traffic.in]")] + text[text.index("[run]") :])
@@ -142,7 +142,7 @@ def test_one_column_says_limit_where_fair_share_and_bound_agree(both_ways: Path,
         assert "Limit <span" in render(record, store.outcomes(record.id))
 
 
-def test_who_starves_is_told_of_whom_and_may_gain_by_the_others_way(both_ways: Path) -> None:
+def test_explain_names_the_flow_that_starves_another(both_ways: Path) -> None:
     starved = explain(choose_in(engpass.load(both_ways), None, [], "out"), advice=False).finding
     assert (starved.key, starved.bottleneck) == ("idle: CPU", "memory of host `busy`")
     assert starved.evidence.endswith("while it is busy, also with `in`")

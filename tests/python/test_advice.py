@@ -35,7 +35,7 @@ def at_point(variant: str, message: str, **more: str) -> tuple[Chosen, Bench, Si
     return chosen, bench, situation(chosen, bench, chosen.outcomes)
 
 
-def test_every_gain_is_what_a_run_with_the_change_gives() -> None:
+def test_advised_gain_equals_a_run_with_the_change() -> None:
     made = explain(choose_in(short(), "congested", [f"{MESSAGE}=9 kB"], None))
     assert made.advice is not None
     assert made.advice.changes
@@ -46,7 +46,7 @@ def test_every_gain_is_what_a_run_with_the_change_gives() -> None:
         assert change.after > change.before == pytest.approx(made.at.goodput)
 
 
-def test_shaping_to_the_free_rate_cures_the_collapse() -> None:
+def test_advice_shapes_to_the_free_rate_in_congestion_collapse() -> None:
     made = explain(choose_in(short(), "congested", [f"{MESSAGE}=9 kB"], None))
     assert made.advice is not None
     best = made.advice.changes[0]
@@ -59,7 +59,7 @@ def test_shaping_to_the_free_rate_cures_the_collapse() -> None:
     assert not any("raise the buffer" in text for text in made.advice.tried), "no buffer mends an overload"
 
 
-def test_a_burst_that_does_not_fit_asks_for_a_larger_buffer() -> None:
+def test_advice_enlarges_a_buffer_that_bursts_overflow() -> None:
     # On average 4 kB fit beside the interference, but a burst of 85 cells does not fit into 16.
     made = explain(
         choose_in(
@@ -74,7 +74,7 @@ def test_a_burst_that_does_not_fit_asks_for_a_larger_buffer() -> None:
     assert buffers[0].after > buffers[0].before
 
 
-def test_a_busy_host_is_offered_larger_messages_before_a_faster_cpu() -> None:
+def test_advice_prefers_larger_messages_to_a_faster_cpu() -> None:
     made = explain(choose_in(short(), "free", [f"{MESSAGE}=1 kB"], None))
     assert made.advice is not None
     kinds = [change.kind for change in made.advice.changes]
@@ -95,7 +95,7 @@ def copying(variant: str, memory: str, bus: str, **more: str) -> advice.Advice:
     return made
 
 
-def test_a_full_bus_is_to_be_wider_and_no_other_way_helps() -> None:
+def test_advice_for_a_full_io_bus_is_only_a_wider_bus() -> None:
     made = copying("zero-copy", "400 MB/s", "133 MB/s")
     (best,) = [change for change in made.changes if change.kind == "I/O bus"]
     # min(4 * 133, 400) MB/s: beyond 400 MB/s the memory is the limit.
@@ -107,7 +107,7 @@ def test_a_full_bus_is_to_be_wider_and_no_other_way_helps() -> None:
     assert "give `sender` memory 2 times as fast" in made.tried
 
 
-def test_a_memory_that_copies_wear_out_asks_for_no_copy_before_another_memory() -> None:
+def test_advice_prefers_zero_copy_to_faster_memory() -> None:
     made = copying("one-copy-pipelined", "200 MB/s", "133 MB/s")
     gains = {change.kind: change for change in made.changes}
     # M / 3 with a copy; without one the bus of 133 MB/s is the limit, as with a memory of 400 MB/s or more.
@@ -120,7 +120,7 @@ def test_a_memory_that_copies_wear_out_asks_for_no_copy_before_another_memory() 
     assert "I/O bus" not in gains
 
 
-def test_turns_are_to_be_a_pipeline() -> None:
+def test_advice_replaces_the_strict_copy_path() -> None:
     made = copying("one-copy-strict", "1000 MB/s", "266 MB/s")
     ways = {
         dict(change.set)["traffic.transfer.send_path"]
@@ -130,7 +130,7 @@ def test_turns_are_to_be_a_pipeline() -> None:
     assert ways == {"one-copy-pipelined", "zero-copy"}
 
 
-def test_a_slow_copy_is_to_be_faster_or_in_the_cache() -> None:
+def test_advice_speeds_up_a_slow_copy_or_uses_the_cache() -> None:
     memory = '{ bandwidth = "1600 MB/s", copy = "100 MB/s", cache = { size = "1 MiB", copy = "2 GB/s" } }'
     made = copying("one-copy-pipelined", "1600 MB/s", "1 GB/s", **{"host.sender.memory": memory})
     gains = {change.kind: change for change in made.changes}
@@ -140,7 +140,7 @@ def test_a_slow_copy_is_to_be_faster_or_in_the_cache() -> None:
     assert gains["memory"].after == pytest.approx(1600 / 3 * 8e6, rel=5e-3)
 
 
-def test_a_receiver_that_copies_too_slowly_is_to_leave_the_copy_out() -> None:
+def test_advice_removes_the_copy_of_a_slow_receiver() -> None:
     made = copying(
         "zero-copy",
         "4000 MB/s",
@@ -188,7 +188,7 @@ def tried_with(
     return advise(at, bench_of(goodputs, runs), jobs=1), runs
 
 
-def test_a_search_goes_on_until_it_no_longer_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_advice_search_stops_after_two_steps_without_gain(monkeypatch: pytest.MonkeyPatch) -> None:
     gains = {"a": 1e6, "b": 2e6, "c": 2e6, "d": 2.01e6, "e": 9e6}
     made, runs = tried_with(monkeypatch, list(gains), gains.__getitem__)
     assert runs == ["a", "b", "c", "d"], "two steps without a gain end it"
@@ -196,13 +196,13 @@ def test_a_search_goes_on_until_it_no_longer_helps(monkeypatch: pytest.MonkeyPat
     assert made.tried == ("set a", "set b", "set c", "set d")
 
 
-def test_what_is_refused_or_gains_nothing_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_refused_or_without_gain_are_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
     made, runs = tried_with(monkeypatch, ["a", "b"], {"a": None, "b": 1.005e6}.__getitem__)
     assert runs == ["a", "b"]
     assert (made.changes, made.trades, made.tried) == ((), (), ("set b",))
 
 
-def test_a_change_that_harms_another_flow_is_a_trade_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_change_that_harms_another_flow_is_a_trade(monkeypatch: pytest.MonkeyPatch) -> None:
     made, _ = tried_with(monkeypatch, ["a"], lambda _: 4e6)
     assert made.changes == ()
     (trade,) = made.trades
@@ -211,7 +211,7 @@ def test_a_change_that_harms_another_flow_is_a_trade_and_says_so(monkeypatch: py
     assert json.loads(json.dumps(trade.to_json()))["flows"]["other"]["goodput_bit_per_s"] == [5e6, 4e6]
 
 
-def test_a_step_that_harms_no_flow_stands_beside_a_better_one_that_does(
+def test_harmless_step_is_listed_beside_a_better_trade(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gains = {"a": 2e6, "b": 4e6}
@@ -220,7 +220,7 @@ def test_a_step_that_harms_no_flow_stands_beside_a_better_one_that_does(
     assert [(one.say, one.after) for one in made.trades] == [("set b", 4e6)]
 
 
-def test_of_many_flows_that_lose_the_text_names_those_that_lose_most() -> None:
+def test_trade_text_names_the_flows_that_lose_most() -> None:
     few = change(2e6, others=(effect("b", 3e6, 2e6), effect("a", 5e6, 3e6)))
     assert few.text.endswith("(`b`: 3.00 → 2.00 Mbit/s; `a`: 5.00 → 3.00 Mbit/s)")
     many = change(2e6, others=tuple(effect(f"f{at}", (at + 1) * 1e6, 0.0) for at in range(2000)))
@@ -244,21 +244,21 @@ def change(
     return Change("test", cost, f"{after:g}", (), own, others)
 
 
-def test_the_best_comes_first_and_among_equals_the_cheapest_and_the_promptest() -> None:
+def test_changes_rank_by_gain_then_cost_then_delay() -> None:
     good, equal, hardware = change(9e6), change(9.1e6, Cost.APPLICATION), change(9.05e6, Cost.HARDWARE)
     late, small = change(9.02e6, delay=0.1), change(2e6)
     assert ranked([small, hardware, late, equal, good], 2.0) == [good, late, equal, hardware, small]
     assert ranked([], 0.1) == []
 
 
-def test_other_hardware_stands_behind_what_can_be_set() -> None:
+def test_hardware_ranks_behind_sufficient_settings() -> None:
     small, good, bought = change(2e6), change(9e6), change(30e6, Cost.HARDWARE)
     assert ranked([bought, small, good], 1.0) == [good, small, bought]
     assert ranked([bought, small], 1.0) == [bought, small], "a setting that leaves most of it missing"
     assert ranked([bought], 0.0) == [bought]
 
 
-def test_doubling_starts_at_the_value_that_holds() -> None:
+def test_doubling_starts_at_the_current_value() -> None:
     (made,) = doubling("k", Cost.SETTING, ("a", "b.c"), Amount.read("384 cells"), "to {}", steps=2)
     assert [step.say for step in made.steps] == ["to 768 cells", "to 1536 cells"]
     assert made.steps[0].set == (('a."b.c"', "768 cells"),)
@@ -266,7 +266,7 @@ def test_doubling_starts_at_the_value_that_holds() -> None:
     assert list(doubling("k", Cost.SETTING, ("a",), Amount.read("0 cells"), "{}")) == []
 
 
-def test_a_change_holds_over_what_was_set() -> None:
+def test_change_overrides_a_value_given_by_set() -> None:
     path = "switch.atomis5.output_buffer"
     _, bench, _ = at_point("congested", "9 kB", **{path: "64 cells"})
     larger = bench.outcomes([(path, "4096 cells")])
@@ -277,7 +277,7 @@ def test_a_change_holds_over_what_was_set() -> None:
     assert bench.served([("switch.nobody.discard", "tail")]) is None
 
 
-def test_a_change_of_the_swept_value() -> None:
+def test_change_of_the_swept_value_equals_setting_it() -> None:
     _, bench, _ = at_point("free", "1 kB")
     made = bench.outcomes([(MESSAGE, "8 kB")])
     same = short(**{MESSAGE: "8 kB"}).run(["simulate"], ["free"]).outcomes
@@ -317,7 +317,7 @@ def test_advice_at_a_token_bucket_keeps_its_rate(family: str, rate: str) -> None
     assert all("token-bucket" in value and "1.2 Mbit/s" in value for value in queues)
 
 
-def test_losses_at_a_policer_ask_for_shaping_to_its_rate() -> None:
+def test_advice_shapes_to_the_policer_rate() -> None:
     policing = {"rate": "38000 cells/s", "tolerance": "100 us"}
     testbed: dict[str, Any] = {
         "name": "A policed circuit",
@@ -345,7 +345,9 @@ def test_losses_at_a_policer_ask_for_shaping_to_its_rate() -> None:
         ("policed", "the policer of `west` towards `east`", ("90 %", "88.20 %")),
     ],
 )
-def test_a_router_is_to_shape_its_circuit(variant: str, place: str, rates: tuple[str, ...]) -> None:
+def test_advice_shapes_a_lossy_circuit_at_its_router(
+    variant: str, place: str, rates: tuple[str, ...]
+) -> None:
     """Most datagrams are lost before the circuit, so they do not reduce the limit."""
     values = {"traffic.video.rate": "10 Mbit/s cells", "run.duration": "300 ms", "run.warmup": "100 ms"}
     testbed = engpass.load(gallery.study("backbone").testbed, set=values)

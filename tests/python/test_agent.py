@@ -35,7 +35,7 @@ def ask(agent: subprocess.Popen[str], request: dict[str, Any]) -> dict[str, Any]
     return line(agent)
 
 
-def test_it_says_hello_answers_and_ends_with_its_input() -> None:
+def test_agent_greets_answers_and_ends_with_its_input() -> None:
     with start("--max-rate", "1 Gbit/s", "--max-time", "60 s") as agent:
         hello = line(agent)
         assert (hello["event"], hello["protocol"]) == ("hello", 1)
@@ -48,7 +48,7 @@ def test_it_says_hello_answers_and_ends_with_its_input() -> None:
     assert (agent.returncode, out, err) == (0, "", "")
 
 
-def test_it_is_gone_when_its_controller_is_killed() -> None:
+def test_agent_exits_when_its_controller_is_killed() -> None:
     text = f"""
 import subprocess, time
 agent = subprocess.Popen({COMMAND!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -76,7 +76,7 @@ def runs(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("option", [("--max-rate", "1000"), ("--silence", "soon")])
-def test_a_limit_without_a_unit_is_refused(option: tuple[str, str]) -> None:
+def test_agent_rejects_a_limit_without_a_unit(option: tuple[str, str]) -> None:
     with start(*option) as agent:
         out, err = agent.communicate(timeout=30)
     assert agent.returncode == 2

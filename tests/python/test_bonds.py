@@ -66,26 +66,26 @@ def changes(made: Explanation) -> dict[str, dict[str, str]]:
     return {change.say: dict(change.set) for change in found if change.kind == "bond"}
 
 
-def test_a_bond_that_leaves_a_member_idle_is_named_and_other_modes_are_tried() -> None:
+def test_explain_names_bond_with_idle_member_and_tries_modes() -> None:
     made = explained()
     assert (
         "bond `up` chooses by a hash, which leaves link `one` idle 100.0 % of the time"
         in made.finding.evidence
     )
     assert changes(made) == {
-        "let bond `up` choose by a hash of IP addresses and ports": {
+        "let bond `up` choose members by a hash of IP addresses and ports": {
             "bond.up.mode": '{ hash = { layers = "layer-3+4" } }'
         },
-        "let bond `up` send packets on its members in turn": {"bond.up.mode": "round-robin"},
+        "let bond `up` send packets round-robin over its members": {"bond.up.mode": "round-robin"},
     }
 
 
-def test_an_active_member_is_named_too() -> None:
+def test_explain_names_the_active_backup_bond() -> None:
     made = explained((("bond.up.mode", "active-backup"), ("bond.down.up", "false")))
     assert "bond `up` sends on its active member, which leaves link `two` idle" in made.finding.evidence
 
 
-def test_a_monitor_that_is_late_is_to_look_more_often() -> None:
+def test_advice_shortens_a_slow_bond_monitor_interval() -> None:
     sets = (("bond.up.mode", "active-backup"), ("bond.down.up", "false"))
     stream = TEXT.replace('kind = "tcp-stream"', 'kind = "udp-stream"').replace(
         '"64 KiB"\nstreams = 8', STREAM
@@ -97,7 +97,7 @@ def test_a_monitor_that_is_late_is_to_look_more_often() -> None:
     assert made.at.gap == pytest.approx(0.071, abs=1e-6)
 
 
-def test_a_host_that_hears_another_member_is_named() -> None:
+def test_explain_names_host_that_hears_another_bond_member() -> None:
     text = """\
 name = "two hosts"
 [host.a]
@@ -132,10 +132,10 @@ duration = "300 ms"
     made = explained((), text)
     assert made.finding.key == "drops: inactive member"
     assert made.finding.bottleneck == "the line from `a` to `b`"
-    assert "because host `b` hears another member of its bond" in made.finding.evidence
+    assert "because host `b` receives on another member of its bond" in made.finding.evidence
 
 
-def test_a_drawing_names_bonds() -> None:
+def test_topology_drawing_names_bonds() -> None:
     testbed = engpass.loads(TEXT, name="server.toml")
     assert [(bond.name, bond.node, bond.to, bond.mode) for bond in testbed.topology.bonds] == [
         ("up", "server", "s", "hash"),
@@ -144,12 +144,12 @@ def test_a_drawing_names_bonds() -> None:
     assert "bond up: hash, server → s, one, two" in diagram.diagram(testbed.topology)
 
 
-def test_the_kernel_carries_no_bonds() -> None:
+def test_kernel_testbed_rejects_bonds() -> None:
     numbers = point_plan(engpass.loads(TEXT).campaign, "base", [])
-    assert "bond `up` is an interface that is not set up there" in veth.cannot(numbers)
+    assert "bond `up` is not supported by this engine" in veth.cannot(numbers)
 
 
-def test_paths_have_the_shares_of_the_members() -> None:
+def test_path_shares_are_those_of_the_bond_members() -> None:
     def shares(mode: str) -> list[tuple[float, str]]:
         testbed = engpass.loads(TEXT, set={"bond.up.mode": mode})
         (outcome,) = testbed.run(["limit"]).outcomes

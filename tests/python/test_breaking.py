@@ -108,13 +108,13 @@ def test_a_claim_fails_with_its_change_and_others_hold(tmp_path: Path) -> None:
     assert (found["plain"].held, found["plain"].others) == (1, 1)
 
 
-def test_a_claim_that_holds_all_the_same_is_reported(tmp_path: Path) -> None:
+def test_claim_that_holds_despite_its_break_is_reported(tmp_path: Path) -> None:
     found = attempts(tmp_path, *GOOD, claim("lax", "plain", ANY, '"link.on.rate" = "10 Mbit/s"'))
-    assert found["lax"].problem == "the claim holds all the same"
+    assert found["lax"].problem == "the claim holds even with this change"
     assert found["lax"].obtained == "8.58 Mbit/s"
 
 
-def test_a_change_that_breaks_most_others_is_reported(tmp_path: Path) -> None:
+def test_break_that_fails_most_other_claims_is_reported(tmp_path: Path) -> None:
     others = [claim(f"other-{i}", "fast", FAST, FAST_SLOWER) for i in range(3)]
     # As with `--set`, a change of the file's value overrides the variant's.
     found = attempts(tmp_path, claim("plain", "plain", PLAIN, ALL_SLOWER), *others)
@@ -123,7 +123,7 @@ def test_a_change_that_breaks_most_others_is_reported(tmp_path: Path) -> None:
     assert (found["other-0"].held, found["other-0"].others) == (1, 3)
 
 
-def test_a_change_with_which_nothing_can_be_checked_is_reported(tmp_path: Path) -> None:
+def test_break_that_makes_a_claim_uncheckable_is_reported(tmp_path: Path) -> None:
     # Setting the swept path removes the sweep, and with it the point that the claim is about.
     found = attempts(
         tmp_path,
@@ -136,13 +136,13 @@ def test_a_change_with_which_nothing_can_be_checked_is_reported(tmp_path: Path) 
     assert found["refused"].problem.startswith("with it the claim cannot be run: error[")
 
 
-def test_a_change_against_the_rule_is_reported(tmp_path: Path) -> None:
+def test_break_larger_than_a_factor_of_two_is_reported(tmp_path: Path) -> None:
     found = attempts(tmp_path, *GOOD, claim("far", "plain", PLAIN, '"link.wire.rate" = "4 Mbit/s"'))
     assert found["far"].problem is not None
     assert found["far"].problem.endswith("by more than a factor of 2")
 
 
-def test_a_claim_is_held_against_what_is_expected_of_it_first(tmp_path: Path) -> None:
+def test_claim_is_checked_unchanged_before_its_break(tmp_path: Path) -> None:
     wrong = claim("wrong", "plain", FAST, SLOWER)
     known = claim("known", "plain", PLAIN, SLOWER).split("breaks")[0] + 'expected = false\nreason = "r"\n'
     found = attempts(tmp_path, *GOOD, wrong, known)
@@ -151,14 +151,14 @@ def test_a_claim_is_held_against_what_is_expected_of_it_first(tmp_path: Path) ->
     assert found["known"].problem.startswith("it holds: take its `expected = false`")
 
 
-def test_only_the_wanted_claims_are_tried(tmp_path: Path) -> None:
+def test_only_selected_claims_are_broken(tmp_path: Path) -> None:
     assert set(attempts(tmp_path, *GOOD, wanted=("fast",))) == {"fast"}
     with pytest.raises(EngpassError) as error:
         break_claims(gallery.study(str(tmp_path / "wire")), print, wanted=("fats",))
     assert error.value.help == "did you mean `fast`?"
 
 
-def test_a_claim_that_cannot_fail_fails_the_tool(tmp_path: Path) -> None:
+def test_prove_breaks_fails_on_a_claim_that_cannot_fail(tmp_path: Path) -> None:
     attempts(tmp_path, *GOOD, claim("lax", "plain", ANY, '"link.on.rate" = "10 Mbit/s"'))
     tool = [sys.executable, str(ROOT / "tools/prove_breaks.py"), str(tmp_path / "wire")]
     ended = subprocess.run(tool, capture_output=True, text=True, check=False)
@@ -167,7 +167,7 @@ def test_a_claim_that_cannot_fail_fails_the_tool(tmp_path: Path) -> None:
         'fails plain: 7.72 Mbit/s (variant.plain."link.wire.rate" = 9 Mbit/s); 1 of 2 others hold'
         in ended.stdout
     )
-    assert ended.stderr == "error: wire: claim `lax`: the claim holds all the same\n"
+    assert ended.stderr == "error: wire: claim `lax`: the claim holds even with this change\n"
     ended = subprocess.run([*tool, "fast"], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -199,7 +199,9 @@ def test_a_claim_that_cannot_fail_fails_the_tool(tmp_path: Path) -> None:
         ("host.b.tcp.mss", "9180 B", "no value that could be compared with `9180 B`"),
     ],
 )
-def test_a_break_changes_by_a_factor_of_two_or_removes(key: str, value: str, problem: str | None) -> None:
+def test_break_changes_at_most_by_two_or_removes_a_mechanism(
+    key: str, value: str, problem: str | None
+) -> None:
     variant = "fast" if key.startswith("variant") else "plain"
     check = Value(variant=variant, at=Quantity.parse("1 kB"))
     measure = Measure(check, None, "main", "limit", "stream")
@@ -207,7 +209,7 @@ def test_a_break_changes_by_a_factor_of_two_or_removes(key: str, value: str, pro
     assert (found is None) if problem is None else (found is not None and problem in found)
 
 
-def test_a_break_is_compared_with_the_value_of_the_campaign() -> None:
+def test_break_is_compared_with_the_campaign_value() -> None:
     spec = CampaignSpec(
         "slow", set=(("link.wire.rate", "4 Mbit/s"), ('sweep."link.on.rate"', '["30 Mbit/s"]'))
     )

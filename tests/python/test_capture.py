@@ -31,7 +31,7 @@ def packets(path: Path) -> int:
     return sum(kind == 6 for kind, _ in blocks(path))
 
 
-def test_a_capture_has_what_the_link_carried(cli: Cli, testbed_file: Path) -> None:
+def test_capture_contains_what_the_link_carried(cli: Cli, testbed_file: Path) -> None:
     both, cells = testbed_file.parent / "both.pcapng", testbed_file.parent / "cells.pcapng"
     shown = cli("run", testbed_file.name, *ONE, "--json", "--capture", f"link.wire={both.name}")
     (outcome,) = [json.loads(line) for line in shown.stdout.splitlines()]
@@ -45,7 +45,7 @@ def test_a_capture_has_what_the_link_carried(cli: Cli, testbed_file: Path) -> No
     assert packets(cells) == sent
 
 
-def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path) -> None:
+def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
     again = (
         "run",
         testbed_file.name,
@@ -75,7 +75,7 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
             ("--engine", "limit", "--capture", "link.wire=w"),
             "there is nothing to capture in limit\nhelp: run it",
         ),
-        ((*ONE, "--capture", "link.wire"), "`--capture link.wire` names no file\nhelp: write"),
+        ((*ONE, "--capture", "link.wire"), "`--capture link.wire` has no file name\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
         (
             (*ONE, "--capture", "link.wire.c=w"),
@@ -105,7 +105,7 @@ def test_a_capture_runs_a_point_that_is_there_again(cli: Cli, testbed_file: Path
         ((*ONE, "--capture-as", "cells"), "there is nothing to capture\nhelp: write `--capture"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_wrong_capture_options_are_rejected(
     cli: Cli, testbed_file: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     shown = cli("run", testbed_file.name, *arguments, code=2)
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_told(
     assert not (testbed_file.parent / "w").exists()
 
 
-def test_no_file_is_written_over_another(cli: Cli, testbed_file: Path) -> None:
+def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -> None:
     """The check comes before the run and follows symbolic and hard links."""
     text, name = testbed_file.read_text(), testbed_file.name
     (testbed_file.parent / "link").symlink_to(name)
@@ -150,16 +150,18 @@ def test_no_file_is_written_over_another(cli: Cli, testbed_file: Path) -> None:
     ("log", "told"),
     [
         ("/proc/x", "writing logs into `/proc/x`: No such file or directory\nhelp: see who may write there"),
-        ("TESTBED", "is a file, and every point has a log of its own\nhelp: name a directory"),
+        ("TESTBED", "is a file, but every point needs a separate log\nhelp: name a directory"),
     ],
 )
-def test_a_directory_of_logs_that_cannot_be_made(cli: Cli, testbed_file: Path, log: str, told: str) -> None:
+def test_log_directory_that_cannot_be_made_is_an_error(
+    cli: Cli, testbed_file: Path, log: str, told: str
+) -> None:
     there = ("--engine", "emulate", "--variant", "plain", "--log")
     shown = cli("run", testbed_file.name, *there, log.replace("TESTBED", testbed_file.name), code=2)
     assert told in shown.stderr
 
 
-def test_a_name_with_an_equals_sign_stands_in_quotes(cli: Cli, testbed_file: Path) -> None:
+def test_capture_point_name_with_equals_sign_needs_quotes(cli: Cli, testbed_file: Path) -> None:
     text = testbed_file.read_text().replace("[link.wire]", '[link."a=b.c"]')
     testbed_file.write_text(text.replace('"link.wire.medium"', "'link.\"a=b.c\".medium'"))
     one = ("run", testbed_file.name, *ONE, "--set", 'link."a=b.c".delay=1 us')
@@ -174,7 +176,7 @@ def test_a_name_with_an_equals_sign_stands_in_quotes(cli: Cli, testbed_file: Pat
     assert "`x` is not an end of link `a=b.c`" in said
 
 
-def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:
+def test_full_disk_during_a_capture_fails_the_point(cli: Cli, testbed_file: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")
     shown = cli("run", testbed_file.name, *ONE, "--capture", "link.wire=/dev/full", code=1)
@@ -182,7 +184,7 @@ def test_a_full_disk_fails_the_point(cli: Cli, testbed_file: Path) -> None:
     assert "`--capture-limit` bounds a capture" in shown.stderr
 
 
-def test_tshark_reads_it(cli: Cli, testbed_file: Path) -> None:
+def test_tshark_reads_a_capture(cli: Cli, testbed_file: Path) -> None:
     if shutil.which("tshark") is None:
         pytest.skip("there is no tshark")
     cli("run", testbed_file.name, *ONE, "--capture", "link.wire=wire.pcapng")
@@ -211,7 +213,7 @@ def seen(path: Path, *filters: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
 @pytest.mark.parametrize(("variant", "pieces"), [("shaped", 1), ("small-mtu", 3)])
-def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, pieces: int) -> None:
+def test_packets_captured_in_cells_equal_those_on_ethernet(cli: Cli, variant: str, pieces: int) -> None:
     """Each router decrements the TTL; the first one fragments, and none reassembles."""
     places = ("link.lan.office", "link.trunk.west", "link.remote-lan.far")
     files = [cli.directory / f"{number}.pcapng" for number in range(len(places))]
@@ -236,7 +238,7 @@ def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, p
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
-def test_requests_and_replies_stand_in_captures(cli: Cli) -> None:
+def test_captures_contain_arp_requests_and_replies(cli: Cli) -> None:
     """A request also crosses the line of a station without traffic; only the requested station replies."""
     study = str(gallery.study("arp").testbed)
     files = {link: cli.directory / f"{link}.pcapng" for link in ("segment", "other")}

@@ -74,7 +74,7 @@ def loaded() -> set[str]:
     return found
 
 
-def test_local_agents_import_nothing_from_the_working_directory(program: Program, loaded: set[str]) -> None:
+def test_local_agents_import_nothing_from_the_current_directory(program: Program, loaded: set[str]) -> None:
     mark = plant(program.directory, loaded)
     (program.directory / "local.toml").write_text(LOCAL)
     program("run", "local.toml", "--engine", "measure", "--json")
@@ -94,16 +94,14 @@ def test_local_agents_ignore_the_python_variables(
 
 
 @emulates
-def test_a_driver_and_its_agents_import_nothing_from_the_working_directory(
-    program: Program, loaded: set[str]
-) -> None:
+def test_driver_imports_nothing_from_the_current_directory(program: Program, loaded: set[str]) -> None:
     mark = plant(program.directory, loaded)
     (program.directory / "far.toml").write_text(FAR)
     program("run", "far.toml", "--engine", "emulate", "--limit", "1 s", "--json")
     assert not mark.exists(), mark.read_text()
 
 
-def test_tools_are_not_looked_up_in_the_working_directory(
+def test_tools_are_not_looked_up_in_the_current_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tool in ("ip", "nsenter"):
@@ -117,7 +115,7 @@ def test_tools_are_not_looked_up_in_the_working_directory(
         assert Path(child.find("nsenter") or "/").is_absolute()
 
 
-def test_only_one_place_starts_interpreters() -> None:
+def test_only_the_child_module_starts_interpreters() -> None:
     naming = {
         str(path.relative_to(ROOT))
         for folder in ("python/engpass", "benches")
@@ -138,7 +136,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("bare")
-def test_an_agent_that_cannot_find_the_package_names_the_cure(cli: Cli) -> None:
+def test_agent_without_the_package_names_the_remedy(cli: Cli) -> None:
     (cli.directory / "local.toml").write_text(LOCAL)
     said = cli("run", "local.toml", "--engine", "measure", code=1).stderr
     # Both agents end; the message names the first one that is noticed.
@@ -150,7 +148,7 @@ def test_an_agent_that_cannot_find_the_package_names_the_cure(cli: Cli) -> None:
 
 @emulates
 @pytest.mark.usefixtures("bare")
-def test_a_driver_that_cannot_find_the_package_names_the_cure(cli: Cli) -> None:
+def test_driver_without_the_package_names_the_remedy(cli: Cli) -> None:
     (cli.directory / "far.toml").write_text(FAR)
     said = cli("up", "far.toml", code=2).stderr
     assert "the network cannot be emulated: " in said
@@ -158,7 +156,7 @@ def test_a_driver_that_cannot_find_the_package_names_the_cure(cli: Cli) -> None:
     assert "help: agents and drivers start without `PYTHONPATH`" in said
 
 
-def test_without_an_interpreter_the_error_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_interpreter_error_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
     with pytest.raises(Exception, match="no Python interpreter to start a child with") as caught:
         child.interpreter("engpass", "agent")

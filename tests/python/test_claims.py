@@ -219,12 +219,12 @@ FAILS: list[Case] = [
     (ONSET, [*FREE[:2], *GONE[4:], 0.1, 0.1], NONE_LOST, "3 kB: 1.50 Mbit/s, `free` 18.00 Mbit/s"),
     (LEVEL, FREE, NONE_LOST, "25.00 to 33.00 Mbit/s"),
     (LEVEL, [0.0] * 10, NONE_LOST, "0 bit/s"),
-    (CLIFF, [21.5] * 10, NONE_LOST, "no loss anywhere"),
-    (CLIFF, OVER, [1.0] * 10, "losses from the start"),
+    (CLIFF, [21.5] * 10, NONE_LOST, "no loss at any point"),
+    (CLIFF, OVER, [1.0] * 10, "losses at the first point"),
     (CLIFF, OVER, [0.0] * 9 + [1.0], "9.50 kB; 1.00 Mbit/s before, 500.00 kbit/s at 10 kB"),
     (CLIFF, [*OVER[:9], 2.5], OVER_LOST, "6.50 kB; 21.50 Mbit/s before, 2.50 Mbit/s at 10 kB"),
     (CLIFF, [19.0, *OVER[1:]], OVER_LOST, "6.50 kB; 19.00 Mbit/s before, 500.00 kbit/s at 10 kB"),
-    (OSCILLATION, FREE, NONE_LOST, "no two maxima"),
+    (OSCILLATION, FREE, NONE_LOST, "fewer than two maxima"),
     (OSCILLATION, [*WAVES[:8], 28.0, 29.0], NONE_LOST, "3.00 kB; 1 periods, from 3 kB to 6 kB"),
     (
         OSCILLATION,
@@ -258,7 +258,7 @@ FAILS: list[Case] = [
     ("claim", "values", "lost", "obtained"),
     HOLDS,
 )
-def test_what_holds(
+def test_claim_holds_for_matching_curves(
     tmp_path: Path, claim: str, values: list[float], lost: list[float], obtained: str
 ) -> None:
     rows = {"v": values, "free": FREE, "flat": FLAT, "gone": GONE}
@@ -269,7 +269,7 @@ def test_what_holds(
     ("claim", "values", "lost", "obtained"),
     FAILS,
 )
-def test_what_does_not_hold(
+def test_claim_does_not_hold_for_other_curves(
     tmp_path: Path, claim: str, values: list[float], lost: list[float], obtained: str
 ) -> None:
     rows = {"v": values, "free": FREE, "flat": FLAT, "gone": GONE}
@@ -277,7 +277,7 @@ def test_what_does_not_hold(
     assert found == Verdict(obtained, False)
 
 
-def test_every_check_is_tried_both_ways() -> None:
+def test_every_check_has_holding_and_failing_cases() -> None:
     several = {case[0].split('check = "')[1].split('"')[0] for case in TOGETHER}
     assert {case[3] for case in TOGETHER} == {True, False}
     for cases in (HOLDS, FAILS):
@@ -315,7 +315,7 @@ TOGETHER: list[tuple[str, list[list[Flow]], str, bool]] = [
 
 
 @pytest.mark.parametrize(("claim", "repeats", "obtained", "holds"), TOGETHER)
-def test_all_flows_together(
+def test_checks_judge_all_flows_of_a_run_together(
     tmp_path: Path, claim: str, repeats: list[list[Flow]], obtained: str, holds: bool
 ) -> None:
     made = [
@@ -340,7 +340,7 @@ def test_all_flows_together(
     assert judged.verdict == Verdict(obtained, holds, judged="cannot be checked" not in obtained)
 
 
-def test_timeouts_are_no_quantity_of_the_limit() -> None:
+def test_limit_has_no_timeouts() -> None:
     limited = outcome("v", {"f": limit()}, engine="limit")
     with pytest.raises(NoDataError, match="no timeouts"):
         Campaign([], [limited]).curve("limit", "v", "f", "timeouts")
@@ -375,12 +375,12 @@ def test_a_claim_without_data_does_not_hold(tmp_path: Path, claim: str) -> None:
     assert found.obtained == "cannot be checked: no point of simulate, variant v"
 
 
-def test_a_fall_needs_a_point_before_it(tmp_path: Path) -> None:
+def test_fall_check_needs_a_point_before_it(tmp_path: Path) -> None:
     found = verdict(tmp_path, FALL.replace('at = "10 kB"', 'at = "1 kB"'), {"v": FREE})
     assert found == Verdict("cannot be checked: no point before this value", False, judged=False)
 
 
-def test_the_mean_of_the_repeats_counts() -> None:
+def test_curve_is_the_mean_of_the_repeats() -> None:
     rows = outcomes({"v": [1.0] * 10}) + outcomes({"v": [3.0] * 10})
     curve = Campaign([AXIS], rows).curve("simulate", "v", "stream", "goodput")
     assert {sample.value for sample in curve.samples} == {2e6}
@@ -397,7 +397,7 @@ def test_the_limit_has_stages_and_no_losses() -> None:
             campaign.curve("limit", "v", "stream", quantity)
 
 
-def test_every_delay_is_read_from_its_own_figure() -> None:
+def test_each_delay_quantity_reads_its_own_figure() -> None:
     times = Quantiles(min=1.0, p50=2.0, p90=3.0, p99=4.0, p99_9=5.0, max=6.0)
     delayed = replace(flow(1.0), delay_s=Delays(network=times))
     campaign = Campaign(
@@ -432,14 +432,18 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (
             GOOD + 'check = "valeu"\nwith = { variant = "v" }',
             11,
-            "there is no check `valeu`\nhelp: did you mean `value`?",
+            "unknown check `valeu`\nhelp: did you mean `value`?",
         ),
-        (GOOD + 'check = "value"\nwith = { variant = "v" }', 4, "it needs what is accepted, once"),
+        (
+            GOOD + 'check = "value"\nwith = { variant = "v" }',
+            4,
+            "it needs one description of the accepted values",
+        ),
         (GOOD + 'check = "value"\ntolerance = "1 %"', 4, "needs the argument `variant`"),
         (
             GOOD + 'check = "value"\ntolerance = "1 %"\nleast = "1 kB"\nwith = { variant = "v" }',
             12,
-            "it needs what is accepted, once",
+            "it needs one description of the accepted values",
         ),
         (
             GOOD + 'check = "value"\ntolerance = "1 kB"\nwith = { variant = "v" }',
@@ -465,29 +469,29 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (
             GOOD + 'check = "value"\nleast = "2 B"\nmost = "1 B"\nwith = { variant = "v" }',
             13,
-            "`2 B` to `1 B` is no interval",
+            "`2 B` to `1 B` is not an interval",
         ),
         (GOOD + 'check = "rises"\ntolerance = "1 %"\nwith = { variant = "v" }', 12, "compares no number"),
-        (GOOD + 'check = "rises"\nwith = { variant = 1 }', 12, "the argument `variant` is no text"),
+        (GOOD + 'check = "rises"\nwith = { variant = 1 }', 12, "the argument `variant` is not text"),
         (GOOD + 'check = "rises"\nengine = 1\nwith = { variant = "v" }', 12, "`engine` is not text"),
         (
             GOOD + 'check = "rises"\ncampaign = "x"\nwith = { variant = "v" }',
             12,
-            "there is no campaign `x`",
+            "unknown campaign `x`",
         ),
         (2 * (GOOD + RISING), 14, "two claims have the id `c`"),
-        (GOOD.replace("derived", "felt") + RISING, 8, "there is no kind `felt`"),
-        ("[campaign.x]\nset = { a = 1 }", 5, "the value of `a` is no text"),
-        ("[campaign.x]\nvariants = []", 5, "`variants` is no list of names"),
+        (GOOD.replace("derived", "felt") + RISING, 8, "unknown kind `felt`"),
+        ("[campaign.x]\nset = { a = 1 }", 5, "the value of `a` is not text"),
+        ("[campaign.x]\nvariants = []", 5, "`variants` is not a list of names"),
         ("[campaign.x]\nrepeats = true", 5, "`repeats` is not a whole number"),
-        ("campaign = { x = 1 }", 1, "it is no table"),
-        ("claim = [1]", 1, "it is no table"),
-        ("notes = [1]", 4, "`notes` is no list of sentences"),
+        ("campaign = { x = 1 }", 1, "it is not a table"),
+        ("claim = [1]", 1, "it is not a table"),
+        ("notes = [1]", 4, "`notes` is not a list of sentences"),
         # Values that the source prints.
         (
             GOOD.replace("derived", "measured") + RISING,
             4,
-            "a measured claim needs what its source prints\nhelp: name the `section`",
+            "a measured claim needs the value that its source prints\nhelp: name the `section`",
         ),
         (MEASURED.replace('section = "4.1"\n', ""), 4, "a printed value needs `section`"),
         (MEASURED.replace('printed = "1Mbps"\n', ""), 4, "a printed value needs `printed`"),
@@ -497,28 +501,30 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
             "`printed` is `it is about 1 Mbps`, neither a number nor one word",
         ),
         (MEASURED.replace("1Mbps", "単調に増大する"), 9, "neither a number nor one word"),
-        (MEASURED.replace("measured", "prediction"), 10, "nothing is published about a prediction"),
+        (MEASURED.replace("measured", "prediction"), 10, "a prediction has no published value"),
         (MEASURED + 'value = "1 Mbit/s"', 14, "it has both `published` and `value`"),
         # Expectations.
         (GOOD + RISING + "expected = false", 4, "it has no `reason`"),
-        (GOOD + RISING + 'reason = "r"', 13, "`reason` says why a claim is not expected to hold"),
+        (GOOD + RISING + 'reason = "r"', 13, "`reason` has no effect without `expected = false`"),
         (GOOD + RISING + 'expected = "no"', 13, "`expected` is not `true` or `false`"),
         (GOOD + RISING + 'decided_by = "d"', 13, "a claim of kind `derived` is decided by its check"),
         (OPEN.replace('decided_by = "a measurement"\n', ""), 4, "it has no `decided_by`"),
         (OPEN + RISING, 10, "an open claim has no `check`"),
-        (OPEN + BREAKS, 10, "a claim that is not expected to hold has nothing to break"),
+        (OPEN + BREAKS, 10, "`breaks` needs a claim that is expected to hold"),
         # Changes that break a claim.
-        (GOOD.replace(BREAKS, "") + RISING, 4, "it needs one change that breaks it"),
+        (GOOD.replace(BREAKS, "") + RISING, 4, "it needs `breaks`, one change with which it no longer holds"),
         (GOOD.replace('"run.seed" = "2"', '"a.b" = "1", "c.d" = "2"') + RISING, 9, "more than one key"),
-        (GOOD.replace('"2"', "2") + RISING, 9, "the value of `run.seed` is no text"),
+        (GOOD.replace('"2"', "2") + RISING, 9, "the value of `run.seed` is not text"),
         (
             GOOD + RISING + 'expected = false\nreason = "r"',
             9,
-            "a claim that is not expected to hold has nothing to break",
+            "`breaks` needs a claim that is expected to hold",
         ),
     ],
 )
-def test_an_error_names_line_cause_and_cure(tmp_path: Path, text: str, line: int, message: str) -> None:
+def test_claims_file_error_names_line_cause_and_remedy(
+    tmp_path: Path, text: str, line: int, message: str
+) -> None:
     path = tmp_path / "claims.toml"
     path.write_text(HEAD + text)
     with pytest.raises(ClaimsError) as error:
@@ -528,7 +534,7 @@ def test_an_error_names_line_cause_and_cure(tmp_path: Path, text: str, line: int
     assert error.value.help
 
 
-def test_a_printed_value_needs_the_text_that_prints_it(tmp_path: Path) -> None:
+def test_printed_value_needs_its_source_text(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     path.write_text(HEAD.replace('text = "T"\n', "") + MEASURED)
     with pytest.raises(ClaimsError, match="does not say which text prints it"):
@@ -584,7 +590,7 @@ def test_claims_are_counted_by_kind_and_status(tmp_path: Path) -> None:
     assert summed(["holds"]) == "1 of 1 claims hold"
 
 
-def test_a_claim_in_json_says_what_was_expected(tmp_path: Path) -> None:
+def test_claim_json_contains_its_expectation(tmp_path: Path) -> None:
     measured, known, unknown = (one.to_json() for one in kinds(tmp_path, MEASURED, KNOWN, OPEN))
     assert (measured["published"], measured["section"], measured["printed"]) == ("1 Mbit/s", "4.1", "1Mbps")
     assert (measured["value"], measured["source"]) == (None, None)
@@ -596,7 +602,7 @@ def test_a_claim_in_json_says_what_was_expected(tmp_path: Path) -> None:
     assert told == (None, None, "open", "a measurement")
 
 
-def test_a_value_that_no_source_states_says_its_origin() -> None:
+def test_unpublished_value_names_its_origin() -> None:
     assert expectation("measured", "33.6 Mbit/s", None) == "33.6 Mbit/s"
     assert expectation("derived", "22.10 Mbit/s", None) == "22.10 Mbit/s"
     assert expectation("derived", None, "21.55 Mbit/s") == "computed: 21.55 Mbit/s"
@@ -614,9 +620,7 @@ def test_a_value_that_no_source_states_says_its_origin() -> None:
         (False, False, "Expected"),
     ],
 )
-def test_a_column_without_published_values_is_not_headed_stated(
-    stated: bool, expected: bool, head: str
-) -> None:
+def test_column_without_published_values_is_headed_expected(stated: bool, expected: bool, head: str) -> None:
     assert heading(stated=stated, expected=expected) == head
 
 
@@ -657,7 +661,7 @@ def test_a_link_has_cells_utilisation_and_accounts(quantity: str, value: float, 
     assert (curve.samples[0].value, curve.unit) == (value, unit)
 
 
-def test_a_link_without_data_says_so() -> None:
+def test_missing_link_data_is_an_error() -> None:
     link = LinkOutcome(directions=[DirectionOutcome(from_="a", to="b"), DirectionOutcome(from_="b", to="a")])
     campaign = Campaign([], [outcome("v", {}, links={"wire": link})])
     for name, quantity, said in (
@@ -669,7 +673,7 @@ def test_a_link_without_data_says_so() -> None:
             campaign.curve("simulate", "v", "f", quantity, link=name)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_claims_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ClaimsError, match="cannot be read"):
         read(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
@@ -680,7 +684,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         read(tmp_path / "text.toml")
 
 
-def test_a_tolerance_of_a_share_counts_in_points_of_it(tmp_path: Path) -> None:
+def test_tolerance_of_a_share_is_in_percentage_points(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     body = (
         GOOD.replace("1 Mbit/s", "16.41 %")
@@ -696,7 +700,7 @@ def test_a_tolerance_of_a_share_counts_in_points_of_it(tmp_path: Path) -> None:
     assert 0.16461 not in accept
 
 
-def test_one_bound_is_enough(tmp_path: Path) -> None:
+def test_claim_accepts_a_single_bound(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     path.write_text(f'{HEAD}{GOOD}check = "value"\nleast = "155 Mbit/s"\nwith = {{ variant = "v" }}')
     measure = read(path).claims[0].measure
@@ -718,20 +722,20 @@ def test_one_bound_is_enough(tmp_path: Path) -> None:
         ("384 cells", 384.0, "cells", 0),
     ],
 )
-def test_quantities(text: str, value: float, unit: str, decimals: int) -> None:
+def test_quantity_is_parsed_with_unit_and_decimals(text: str, value: float, unit: str, decimals: int) -> None:
     quantity = Quantity.parse(text)
     assert (quantity.value, quantity.unit, quantity.decimals) == (value, unit, decimals)
 
 
 @pytest.mark.parametrize("text", ["", "9", "kB", "nan Mbit/s", "1e9 B", "9 kb", "inf %"])
-def test_what_is_no_quantity(text: str) -> None:
+def test_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is no quantity"):
         Quantity.parse(text)
 
 
 @example(0.9995, "s")
 @given(st.floats(0, 1e12), st.sampled_from(["bit/s", "B", "", "s", "cells"]))
-def test_a_value_is_said_with_its_unit(value: float, unit: str) -> None:
+def test_printed_value_has_its_unit_and_precision(value: float, unit: str) -> None:
     said = say(value, unit)
     number, _, name = said.partition(" ")
     assert name
@@ -743,7 +747,7 @@ def test_a_value_is_said_with_its_unit(value: float, unit: str) -> None:
     assert say_range(0, value, unit).split()[-1] == name.split()[-1]
 
 
-def test_what_is_no_number_is_never_said() -> None:
+def test_nan_and_infinity_are_never_printed() -> None:
     for value in (math.nan, math.inf):
         with pytest.raises(ValueError, match="no result"):
             say(value, "bit/s")

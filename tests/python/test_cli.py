@@ -52,15 +52,15 @@ def test_every_command_has_help(cli: Cli) -> None:
         assert f"Usage: engpass {command.name}" in cli(command.name, "--help").stdout
 
 
-def test_version(cli: Cli) -> None:
+def test_version_option_prints_the_version(cli: Cli) -> None:
     assert re.fullmatch(r"engpass \d+\.\d+\.\d+\n", cli("--version").stdout)
 
 
-def test_an_unknown_command_offers_the_nearest(cli: Cli) -> None:
+def test_unknown_command_suggests_the_nearest(cli: Cli) -> None:
     assert "there is no command `chek`\nhelp: did you mean `check`?" in cli("chek", code=2).stderr
 
 
-def test_check_of_a_sound_file(cli: Cli, testbed_file: Path) -> None:
+def test_check_counts_the_points_of_a_sound_file(cli: Cli, testbed_file: Path) -> None:
     assert cli("check", testbed_file.name).stdout == (
         "lan.toml is sound: 2 nodes, 1 flow, 2 variants, 4 values of `traffic.stream.message`, 2 repeats;"
         f" {POINTS} points to run\n"
@@ -73,7 +73,7 @@ def test_check_reads_standard_input(cli: Cli) -> None:
     assert cli("check", "-", stdin=TESTBED.encode()).stdout.startswith("<stdin> is sound")
 
 
-def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Path) -> None:
+def test_check_names_engines_that_cannot_run_a_variant(cli: Cli, testbed_file: Path) -> None:
     testbed_file.write_text(
         """
         [host.server]
@@ -116,7 +116,7 @@ def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Pat
     assert refused[0]["help"].startswith("set `up = false`")
 
 
-def test_warnings_are_about_the_variants_that_are_chosen(cli: Cli, testbed_file: Path) -> None:
+def test_warnings_concern_only_the_chosen_variants(cli: Cli, testbed_file: Path) -> None:
     text = testbed_file.read_text()
     base, variants = text.split("[variant.", 1)
     testbed_file.write_text(
@@ -130,7 +130,7 @@ def test_warnings_are_about_the_variants_that_are_chosen(cli: Cli, testbed_file:
     assert warned not in cli("limit", testbed_file.name, "--variant", first).stderr
 
 
-def test_check_of_a_broken_file(cli: Cli) -> None:
+def test_check_reports_the_errors_of_a_broken_file(cli: Cli) -> None:
     shown = cli("check", "-", stdin=b"name = [", code=2)
     assert shown.stdout == ""
     assert shown.stderr.startswith("error")
@@ -152,7 +152,7 @@ def test_diagnostics_are_json_lines_on_standard_error(command: str, cli: Cli) ->
 
 
 @pytest.mark.parametrize("command", ["run", "limit", "explain"])
-def test_hosts_without_traffic_are_sound_and_nothing_that_an_engine_runs(
+def test_testbed_without_traffic_is_sound_but_not_runnable(
     command: str, cli: Cli, testbed_file: Path
 ) -> None:
     testbed_file.write_text('[host.a]\n[host.b]\n[link.l]\nends = ["a", "b"]\nmedium = "ethernet-100"\n')
@@ -177,7 +177,7 @@ def test_limit_shows_the_stages_and_the_bottleneck(cli: Cli, testbed_file: Path)
     assert "variant" not in cli("limit", testbed_file.name).stdout
 
 
-def test_limit_as_json_names_variants_only_where_the_file_does(cli: Cli, testbed_file: Path) -> None:
+def test_limit_json_names_variants_only_if_the_file_does(cli: Cli, testbed_file: Path) -> None:
     (shown,) = lines(cli("limit", testbed_file.name, "--json").stdout)
     assert list(shown) == ["variants"]
     testbed_file.write_text(TESTBED.partition("[variant")[0])
@@ -191,7 +191,7 @@ def test_limit_as_json_names_variants_only_where_the_file_does(cli: Cli, testbed
     assert list(shown["variants"]) == ["base"]  # type: ignore[call-overload]
 
 
-def test_a_run_tells_its_story_and_prints_a_table(cli: Cli, testbed_file: Path) -> None:
+def test_run_reports_its_progress_and_prints_a_table(cli: Cli, testbed_file: Path) -> None:
     shown = cli("run", testbed_file.name)
     (run_id,) = set(ID.findall(shown.stderr))
     assert shown.stderr == (
@@ -213,7 +213,7 @@ def test_a_run_tells_its_story_and_prints_a_table(cli: Cli, testbed_file: Path) 
     )
 
 
-def test_a_long_sweep_is_thinned_and_says_so(cli: Cli, testbed_file: Path) -> None:
+def test_table_of_a_long_sweep_is_thinned_with_a_note(cli: Cli, testbed_file: Path) -> None:
     testbed_file.write_text(TESTBED.replace('to = "4 kB", step = "1 kB"', 'to = "40 kB", step = "1 kB"'))
     shown = cli("run", testbed_file.name, "--engine", "limit").stdout
     assert re.search(
@@ -222,7 +222,7 @@ def test_a_long_sweep_is_thinned_and_says_so(cli: Cli, testbed_file: Path) -> No
     assert shown.count("│ plain") == 11
 
 
-def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, testbed_file: Path) -> None:
+def test_run_json_is_one_line_per_point_in_order(cli: Cli, testbed_file: Path) -> None:
     shown = cli("run", testbed_file.name, "--json", "--jobs", "4")
     points = lines(shown.stdout)
     assert len(points) == POINTS
@@ -234,7 +234,7 @@ def test_run_as_json_is_one_line_per_point_in_order_and_nothing_else(cli: Cli, t
     assert cli("run", testbed_file.name, "--json", "--jobs", "1").stdout == shown.stdout
 
 
-def test_a_run_does_not_ask_for_the_value_that_its_sweep_replaces(cli: Cli, testbed_file: Path) -> None:
+def test_value_replaced_by_the_sweep_is_not_checked(cli: Cli, testbed_file: Path) -> None:
     # The message exceeds a datagram. TCP allows that, and no point uses it: the sweep replaces the value.
     text = TESTBED.replace('kind = "udp-stream"', 'kind = "tcp-stream"')
     text = text.replace('message = "1 kB"', 'message = "64 KiB"')
@@ -279,7 +279,7 @@ message = "1 kB"
 """
 
 
-def test_a_spreadsheet_gets_no_formulas(cli: Cli) -> None:
+def test_spreadsheet_export_escapes_formulas(cli: Cli) -> None:
     (cli.directory / "formulas.toml").write_text(FORMULAS)
     cli("run", "formulas.toml", "--engine", "simulate")
 
@@ -300,7 +300,7 @@ def test_a_spreadsheet_gets_no_formulas(cli: Cli) -> None:
         assert f"`--spreadsheet` is for csv, and this is {name[2:]}" in said
 
 
-def test_numbers_below_zero_stay_numbers_in_a_spreadsheet() -> None:
+def test_negative_numbers_stay_numbers_in_a_spreadsheet() -> None:
     import pyarrow as pa
 
     from engpass.cli.export import _without_formulas
@@ -316,7 +316,7 @@ def test_numbers_below_zero_stay_numbers_in_a_spreadsheet() -> None:
     assert found.schema.types == table.schema.types
 
 
-def test_runs_show_and_export(cli: Cli, testbed_file: Path) -> None:
+def test_runs_show_and_export_list_a_stored_run(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name, "--engine", "limit")
     run_id = str(lines(cli("runs", "--json").stdout)[0]["id"])
     assert re.search(rf"│ {run_id} │ Two hosts │ lan.toml │ done +│ +8 of 8 │", cli("runs").stdout)
@@ -347,7 +347,7 @@ def test_runs_show_and_export(cli: Cli, testbed_file: Path) -> None:
     assert "cannot be written: Is a directory" in cli("export", "-o", ".", code=2).stderr
 
 
-def test_a_failing_point_exits_with_1_and_is_told(
+def test_failing_point_is_reported_with_exit_code_1(
     cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = lab.work
@@ -401,7 +401,7 @@ def test_a_failing_point_exits_with_1_and_is_told(
         (b"\x1b[31mred", "error"),
     ],
 )
-def test_a_bad_file_is_told_and_exits_with_2(
+def test_bad_file_is_reported_with_exit_code_2(
     command: str, content: bytes | None, message: str, cli: Cli
 ) -> None:
     if content is not None:
@@ -444,7 +444,7 @@ def test_a_bad_file_is_told_and_exits_with_2(
         (["check", "."], "`.` is a directory\nhelp: name a testbed file in it"),
     ],
 )
-def test_a_bad_argument_is_told_and_exits_with_2(
+def test_bad_argument_is_reported_with_exit_code_2(
     args: list[str], message: str, cli: Cli, testbed_file: Path
 ) -> None:
     shown = cli(*args, code=2)
@@ -453,7 +453,7 @@ def test_a_bad_argument_is_told_and_exits_with_2(
     assert testbed_file.read_text() == TESTBED
 
 
-def test_arguments_that_are_no_utf8(program: Program, testbed_file: Path) -> None:
+def test_non_utf8_arguments_are_handled(program: Program, testbed_file: Path) -> None:
     def run(*args: str | bytes) -> subprocess.CompletedProcess[bytes]:
         command = [*program.command(), *args]
         return subprocess.run(command, cwd=program.directory, env=program.environment(), capture_output=True)
@@ -473,7 +473,7 @@ def test_arguments_that_are_no_utf8(program: Program, testbed_file: Path) -> Non
 # Streams
 
 
-def test_standard_output_that_closes_early(program: Program, testbed_file: Path) -> None:
+def test_stdout_closed_early_ends_without_traceback(program: Program, testbed_file: Path) -> None:
     process = program.start("run", testbed_file.name, "--json", "--set", "run.repeats=400", "--yes")
     assert process.stdout is not None
     assert process.stderr is not None
@@ -491,7 +491,7 @@ def test_standard_output_that_closes_early(program: Program, testbed_file: Path)
     ("redirect", "code"),
     [(">&-", 0), ("2>&-", 0), ("> /dev/full", 2), ("2> /dev/full", 0), ("| true", 0)],
 )
-def test_streams_that_are_closed_or_full(
+def test_closed_or_full_streams_give_the_right_exit_code(
     command: str, redirect: str, code: int, program: Program, testbed_file: Path
 ) -> None:
     said = program.shell(f"{shlex.join(program.command())} {command} {redirect}", code=code).stderr
@@ -525,7 +525,7 @@ def terminal(program: Program, *args: str, **env: str) -> str:
     return shown.decode()
 
 
-def test_show_delays(program: Program, testbed_file: Path) -> None:
+def test_show_delays_prints_one_way_quantiles(program: Program, testbed_file: Path) -> None:
     paced = ["--set", "traffic.stream.rate=10 Mbit/s"]
     program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain", *paced)
     shown = program("show", "--delays").stdout
@@ -551,7 +551,7 @@ def test_colour_and_a_bar_only_on_a_terminal(program: Program, testbed_file: Pat
     assert "\x1b" not in piped
 
 
-def test_an_ascii_terminal_gets_ascii(program: Program, testbed_file: Path) -> None:
+def test_ascii_terminal_gets_ascii_output(program: Program, testbed_file: Path) -> None:
     testbed_file.write_text(TESTBED.replace("Two hosts", "Zwei Bürorechner"))
     shown = program(
         "run", testbed_file.name, "--engine", "limit", PYTHONIOENCODING="ascii", PYTHONUTF8="0"
@@ -560,7 +560,7 @@ def test_an_ascii_terminal_gets_ascii(program: Program, testbed_file: Path) -> N
     assert shown.startswith("Zwei B?rorechner")
 
 
-def test_help_and_check_answer_at_once(program: Program, testbed_file: Path) -> None:
+def test_help_and_check_import_no_costly_modules(program: Program, testbed_file: Path) -> None:
     """Checks imports instead of times, since imports take the time; Typer takes more than half of it."""
     light = {"engpass", "engpass_command", "typer", "annotated_doc", "shellingham", "_distutils_hack"}
     costly = {
@@ -591,7 +591,7 @@ def test_help_and_check_answer_at_once(program: Program, testbed_file: Path) -> 
         assert (done.returncode, done.stderr) == (0, "[] []\n"), args
 
 
-def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_log_prints_a_line_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     from engpass.lab import Progress
     from engpass.progress import bar
 
@@ -613,7 +613,7 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_log_shows_the_share_of_a_long_point(monkeypatch: pytest.MonkeyPatch) -> None:
     from engpass.lab import Progress
     from engpass.progress import bar
 
@@ -630,7 +630,7 @@ def test_a_log_says_how_far_a_long_run_is(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_no_more_is_lost_than_was_sent(cli: Cli, tmp_path: Path) -> None:
+def test_loss_is_shown_as_at_most_100_percent(cli: Cli, tmp_path: Path) -> None:
     """A packet sent before the window may wait in a queue and be dropped within the window."""
     (tmp_path / "full.toml").write_text("""
 [host.a]

@@ -53,7 +53,7 @@ def header(shown: str) -> list[str]:
     return [cell.strip() for cell in line.strip("┃").split("┃")]
 
 
-def test_the_summary_has_delay_and_leaves_out_columns_to_fit_into_100(cli: Cli) -> None:
+def test_summary_leaves_out_columns_to_fit_into_100_characters(cli: Cli) -> None:
     (cli.directory / "lan.toml").write_text(TESTBED)
     shown = cli("run", "lan.toml").stdout
     assert header(shown) == [
@@ -105,7 +105,7 @@ def two_engines() -> list[Outcome]:
     ]
 
 
-def test_repeats_are_folded_and_points_without_a_one_way_delay_show_nothing() -> None:
+def test_summary_folds_repeats_and_leaves_unknown_delays_blank() -> None:
     record = RunRecord(
         id="0",
         name="Two engines",
@@ -136,7 +136,7 @@ def test_repeats_are_folded_and_points_without_a_one_way_delay_show_nothing() ->
     ]
 
 
-def test_export_has_every_figure_of_the_delay(cli: Cli) -> None:
+def test_export_contains_every_delay_figure(cli: Cli) -> None:
     (cli.directory / "lan.toml").write_text(TESTBED)
     cli("run", "lan.toml")
     rows = list(csv.DictReader(io.StringIO(cli("export").stdout)))
@@ -149,7 +149,7 @@ def test_export_has_every_figure_of_the_delay(cli: Cli) -> None:
             assert [float(one) for one in delays] == sorted(map(float, delays))
 
 
-def test_the_report_has_delays_only_where_an_engine_tells_them() -> None:
+def test_report_shows_delays_only_where_known() -> None:
     record = Record(
         engines=["simulate", "measure"], variants=["free"], repeats=2, points_total=4, points_done=4
     )

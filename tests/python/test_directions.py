@@ -54,7 +54,7 @@ def test_set_changes_one_direction_of_a_plain_rate() -> None:
     )
 
 
-def test_a_sweep_runs_over_the_rate_of_one_direction() -> None:
+def test_sweep_varies_the_rate_of_one_direction() -> None:
     run = loads(PLAIN + f'[sweep]\n"{BACKWARD}" = ["10 kbit/s", "20 Mbit/s"]\n').run(["simulate"])
     carried = [
         {side.start: side.books.capacity for side in ledger.directions(outcome)} for outcome in run.outcomes
@@ -62,14 +62,14 @@ def test_a_sweep_runs_over_the_rate_of_one_direction() -> None:
     assert carried == [{"a": 10_000_000, "b": 5_000}, {"a": 10_000_000, "b": 10_000_000}]
 
 
-def test_the_drawing_says_both_rates() -> None:
+def test_topology_drawing_shows_both_rates() -> None:
     topology = loads(THIN).topology
     assert "a to b, point-to-point, 20 Mbit/s from a, 1 Mbit/s from b" in describe(topology)
     assert "1 Mbit/s from b" in diagram(topology)
     assert "a to b, point-to-point, 20 Mbit/s." in describe(loads(PLAIN).topology)
 
 
-def test_each_end_of_a_link_is_held_to_its_own_rate() -> None:
+def test_each_end_of_a_link_is_limited_to_its_own_rate() -> None:
     made = numbers()
     plan = layout(made)
     (at_a,), (at_b,) = (plan.nodes[node].ports for node in "ab")
@@ -82,7 +82,7 @@ def test_each_end_of_a_link_is_held_to_its_own_rate() -> None:
     assert veth.notes(fast) == ["link `access` is as fast as this machine: it is not held to its rate"]
 
 
-def test_measured_books_have_the_capacity_of_each_direction() -> None:
+def test_measured_ledger_has_the_capacity_of_each_direction() -> None:
     second = 10**9
     made = numbers()
     made = replace(made, run=replace(made.run, duration_ns=second, warmup_ns=0))

@@ -86,7 +86,7 @@ def run_page(page: Page, folder: Folder, *, prove: bool) -> tuple[list[str], lis
 
 
 @named(PAGES)
-def test_every_block_of_a_page_is_of_a_kind_that_is_run_or_checked(path: Path) -> None:
+def test_every_block_of_a_page_is_run_or_checked(path: Path) -> None:
     assert not READ[path].faults
 
 
@@ -96,7 +96,7 @@ def test_few_blocks_are_left_to_make_prove() -> None:
 
 
 @named([*PAGES, *GUIDES])
-def test_commands_of_a_page_exist_with_their_options_files_and_values(path: Path) -> None:
+def test_page_commands_options_files_and_values_exist(path: Path) -> None:
     page = READ[path]
     files = {block.file: "\n".join(block.lines) for block in page.blocks if block.file is not None}
     faults = list(faults_in_prose(path.read_text(encoding="utf-8")))
@@ -109,7 +109,7 @@ def test_commands_of_a_page_exist_with_their_options_files_and_values(path: Path
 
 
 @named([path for path in PAGES if any(block.language == "toml" for block in READ[path].blocks)])
-def test_tables_of_a_page_pass_the_check(path: Path, tmp_path: Path) -> None:
+def test_toml_tables_of_a_page_pass_the_check(path: Path, tmp_path: Path) -> None:
     assert not list(faults_of_tables(READ[path], tmp_path))
 
 
@@ -202,7 +202,7 @@ def test_command_that_fails_is_named(planted: Planted, tmp_path: Path) -> None:
     assert "`echo why; exit 3` ends with 3:\nwhy" in fault
 
 
-def test_program_in_python_is_run_with_its_output(planted: Planted, tmp_path: Path) -> None:
+def test_python_block_is_run_and_its_output_compared(planted: Planted, tmp_path: Path) -> None:
     page = planted("```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n\n```python\nassert False\n```\n")
     assert page.faults == []
     (fault,) = result(page, tmp_path)
@@ -228,7 +228,7 @@ def test_program_in_the_background_ends_with_its_block(planted: Planted, tmp_pat
         time.sleep(0.01)
 
 
-def test_marked_block_is_run_by_make_prove_alone(
+def test_marked_block_is_run_only_by_make_prove(
     planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_documents.UPDATE", False)
@@ -260,7 +260,7 @@ def test_marked_block_is_run_by_make_prove_alone(
         (f"<!-- {VARY}: noise -->\nSome words.\n", "must stand directly above its block"),
     ],
 )
-def test_block_that_would_escape_is_a_fault(text: str, fault: str, planted: Planted) -> None:
+def test_block_that_would_escape_all_checks_is_a_fault(text: str, fault: str, planted: Planted) -> None:
     (found, *_) = planted(text).faults
     assert fault in found
 
@@ -305,7 +305,7 @@ def test_figures_that_vary_keep_their_rows_and_units(shown: str, real: str, same
     assert not matches([shown], [real])
 
 
-def test_ids_of_runs_are_the_same_in_every_build(
+def test_run_ids_are_replaced_by_stable_ids(
     planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shown(ids: str, name: str) -> list[str]:
@@ -319,7 +319,7 @@ def test_ids_of_runs_are_the_same_in_every_build(
     assert one != shown("b7c39ea06d b7c39ea06e", "three")
 
 
-def test_progress_of_a_slow_machine_is_no_output(planted: Planted, tmp_path: Path) -> None:
+def test_progress_lines_do_not_count_as_output(planted: Planted, tmp_path: Path) -> None:
     text = (
         "```console\n$ echo '1,234 of 9,000 points, 3.1 points/s, 2,505 s left'; echo 3 of 4\n3 of 4\n```\n"
     )
@@ -344,13 +344,13 @@ def test_long_lines_are_wrapped_and_tables_are_not() -> None:
         ("", "goodput 7|delay 1 ms|loss 3 %|2 runs"),
     ],
 )
-def test_update_renews_what_is_shown_and_leaves_out_what_is_elided(shown: str, new: str) -> None:
+def test_update_renews_shown_lines_and_keeps_elisions(shown: str, new: str) -> None:
     real = ["goodput 7", "delay 1 ms", "loss 3 %", "2 runs"]
     assert renewed(shown.split("|") if shown else [], real) == new.split("|")
     assert matches(new.split("|"), real)
 
 
-def test_update_is_not_led_astray_by_blank_lines() -> None:
+def test_update_keeps_elisions_around_blank_lines() -> None:
     real = ["title", "", "┏━┓", "│ a │", "└─┘", "", "help", "  set b", "", "end"]
     assert renewed(["old title", "...", "", "help", "  set a", "", "end"], real) == [
         "title",
@@ -362,7 +362,7 @@ def test_update_is_not_led_astray_by_blank_lines() -> None:
     ]
 
 
-def test_update_writes_the_page_and_nothing_else_of_it(
+def test_update_changes_only_the_outputs_of_a_page(
     planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_documents.UPDATE", True)
@@ -390,7 +390,7 @@ def test_update_writes_the_page_and_nothing_else_of_it(
         ("engpass reproduce kyoto-1979", "kyoto-1979"),
     ],
 )
-def test_call_that_names_something_unknown_is_a_fault(command: str, fault: str | None) -> None:
+def test_call_with_an_unknown_name_is_a_fault(command: str, fault: str | None) -> None:
     line = (
         'host.a = {}\nhost.b = {}\nlink.wire = { ends = ["a", "b"], medium = "ethernet-10" }\n'
         'traffic.x = { kind = "udp-stream", from = "a", to = "b", message = "1 kB" }\n'
@@ -414,11 +414,11 @@ def test_call_that_names_something_unknown_is_a_fault(command: str, fault: str |
         ("make paper", 1),
     ],
 )
-def test_inline_code_that_names_something_unknown_is_a_fault(span: str, faults: int) -> None:
+def test_inline_code_with_an_unknown_name_is_a_fault(span: str, faults: int) -> None:
     assert len(list(faults_in_prose(f"Use `{span}` for this.\n"))) == faults
 
 
-def test_block_of_a_program_that_this_machine_lacks_is_told(planted: Planted) -> None:
+def test_missing_programs_of_a_block_are_listed(planted: Planted) -> None:
     (block,) = planted("```console\n$ no-such-program\n...\n```\n").blocks
     assert isinstance(block, Block)
     assert missing_programs(block) == ["no-such-program"]

@@ -25,7 +25,7 @@ def times(said: str) -> list[float]:
 
 
 @needs("ping", "tshark")
-def test_the_first_ping_waits_for_the_answer(cli: Cli, program: Program) -> None:
+def test_first_ping_waits_for_the_arp_reply(cli: Cli, program: Program) -> None:
     capture = cli.directory / "segment.pcapng"
     with up(cli, ARP, "--limit", "1 s", *HELD, f"--capture=link.segment={capture}"):
         said = program("exec", ARP, "a", *PING).stdout
@@ -49,7 +49,7 @@ def test_the_first_ping_waits_for_the_answer(cli: Cli, program: Program) -> None
 
 
 @needs("ping")
-def test_a_router_without_a_hold_loses_the_first_ping(cli: Cli, program: Program) -> None:
+def test_router_without_arp_hold_drops_the_first_pings(cli: Cli, program: Program) -> None:
     with up(cli, ARP, "--limit", "1 s", *DROPPED):
         # The reverse direction resolves another neighbour, which costs the second ping.
         said = program("exec", ARP, "a", "--", "ping", "-n", "-c", "4", "-i", "0.2", "10.64.0.2").stdout

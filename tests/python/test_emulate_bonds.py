@@ -43,7 +43,7 @@ def server(tmp_path: Path) -> str:
 
 @needs("iperf3")
 @pytest.mark.parametrize(("mode", "links"), [(("--set", "bond.up.mode=hash"), 1), (TURNS, 2)])
-def test_iperf3_gets_one_link_by_a_hash_and_both_in_turns(
+def test_iperf3_uses_one_link_by_hash_and_both_by_round_robin(
     cli: Cli, program: Program, server: str, mode: tuple[str, ...], links: int
 ) -> None:
     with up(cli, server, "--limit", "1 s", *mode), serving(program, server, "client", "iperf3", "-s", "-1"):
@@ -64,7 +64,7 @@ def test_iperf3_gets_one_link_by_a_hash_and_both_in_turns(
 @needs("ping")
 @pytest.mark.alone
 @pytest.mark.parametrize(("mode", "least", "most"), [(BACKUP, 1, 6), (TURNS, 0, 1)], ids=["backup", "turns"])
-def test_pings_meet_a_member_that_fails(
+def test_ping_loses_few_packets_when_a_bond_member_fails(
     cli: Cli, program: Program, server: str, mode: tuple[str, ...], least: int, most: int
 ) -> None:
     Path(server).write_text(TEXT + CUT)
@@ -91,7 +91,7 @@ def member_of_linux(source: int, destination: int, hosts: tuple[int, int], membe
     return (mixed >> 1) % members
 
 
-def test_a_bond_takes_the_member_that_linux_would(cli: Cli, program: Program, server: str) -> None:
+def test_bond_hash_equals_the_choice_of_linux(cli: Cli, program: Program, server: str) -> None:
     ports = range(40_000, 40_032)
     send = (
         "import socket\n"

@@ -114,7 +114,7 @@ def until(file: str, *, down: bool, seconds: float = 20.0) -> float:
 
 
 @needs("ping")
-def test_pings_take_turns_and_routers_count(cli: Cli, program: Program, ways: str) -> None:
+def test_pings_alternate_over_paths_and_ttl_counts_routers(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s"):
         said = program("exec", ways, "a", "--", "ping", "-n", "-c", "6", "-i", "0.2", "10.64.0.2").stdout
         # With a TTL of 2 a ping reaches the router of the lower path, or the last router.
@@ -132,7 +132,7 @@ def test_pings_take_turns_and_routers_count(cli: Cli, program: Program, ways: st
 
 
 @needs("iperf3")
-def test_iperf3_fills_both_lines_by_a_hash(cli: Cli, program: Program, ways: str) -> None:
+def test_iperf3_connections_use_both_lines_by_hash(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s", *HASHED), serving(program, ways, "b", "iperf3", "-s", "-1"):
         # Fixed ports: with random ones all connections may use the same line.
         found = iperf3(program, ways, "a", "iperf3 -J -t 3 -P 8 --cport 40000 -c $ENGPASS_ADDRESS_B")
@@ -147,7 +147,7 @@ def test_iperf3_fills_both_lines_by_a_hash(cli: Cli, program: Program, ways: str
 
 
 @needs("iperf3")
-def test_iperf3_s_datagrams_take_turns(cli: Cli, program: Program, ways: str) -> None:
+def test_iperf3_datagrams_alternate_by_round_robin(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s"), serving(program, ways, "b", "iperf3", "-s", "-1"):
         before = sent(ways)
         found = iperf3(program, ways, "a", "iperf3 -J -u -b 5M -l 1000 -t 2 -c $ENGPASS_ADDRESS_B")
@@ -161,7 +161,7 @@ def test_iperf3_s_datagrams_take_turns(cli: Cli, program: Program, ways: str) ->
 @needs("ping")
 @pytest.mark.alone
 @pytest.mark.parametrize("policy", [FIRST, REPAIRED], ids=["first", "hash"])
-def test_pings_meet_a_line_that_fails_and_returns(
+def test_ping_loses_packets_only_during_a_line_outage(
     cli: Cli, program: Program, ways: str, policy: tuple[str, ...]
 ) -> None:
     Path(ways).write_text(WAYS + CUT.format(3, 5))
@@ -192,7 +192,7 @@ def test_pings_meet_a_line_that_fails_and_returns(
 
 @needs("iperf3")
 @pytest.mark.alone
-def test_iperf3_goes_on_where_a_line_fails(cli: Cli, program: Program, ways: str) -> None:
+def test_iperf3_continues_after_a_line_failure(cli: Cli, program: Program, ways: str) -> None:
     Path(ways).write_text(WAYS + CUT.format(3, 5))
     with (
         up(cli, ways, "--limit", "1 s", "--log", "ways.log", *HASHED),
@@ -228,7 +228,7 @@ def test_a_run_counts_events_from_its_first_packet(cli: Cli, ways: str) -> None:
 
 
 @needs("tshark", "ping")
-def test_captures_of_both_lines_have_what_passes(cli: Cli, program: Program, ways: str) -> None:
+def test_captures_of_both_lines_contain_all_fragments(cli: Cli, program: Program, ways: str) -> None:
     Path(ways).write_text(WAYS + CUT.format(2, 4))
     files = {line: cli.directory / f"{line}.pcapng" for line in ("upper", "lower")}
     capture = [word for line, file in files.items() for word in ("--capture", f"link.{line}.r={file}")]

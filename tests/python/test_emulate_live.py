@@ -110,7 +110,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a:
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("atm")
-def test_a_round_trip_takes_what_the_model_says_and_more(cli: Cli, program: Program) -> None:
+def test_round_trip_takes_at_least_the_modelled_delay(cli: Cli, program: Program) -> None:
     cli("up", "atm.toml", "--log", "atm.log")
     try:
         said = program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
@@ -153,7 +153,7 @@ def carried(point: Outcome) -> float:
 
 
 @pytest.mark.usefixtures("atm")
-def test_a_shaper_just_below_what_is_left_saves_all(cli: Cli) -> None:
+def test_shaper_below_the_free_capacity_avoids_all_losses(cli: Cli) -> None:
     (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
 
     def emulated() -> Outcome:
@@ -175,7 +175,7 @@ def test_a_shaper_just_below_what_is_left_saves_all(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("atm")
-def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
+def test_unshaped_stream_loses_nearly_everything(cli: Cli) -> None:
     found = points(cli, "--engine", "simulate,emulate", "--variant", "overrun")
     assert goodput(found["simulate overrun"]) == 0
     point = found["emulate overrun"]
@@ -189,7 +189,7 @@ def test_without_a_shaper_nothing_comes(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("atm")
-def test_slow_motion_gives_the_same(cli: Cli) -> None:
+def test_time_dilated_goodput_equals_simulate(cli: Cli) -> None:
     (simulated,) = points(cli, "--engine", "simulate", "--variant", "shaped").values()
 
     def slow() -> Outcome:
@@ -208,7 +208,7 @@ SHAPED = ("run", "atm.toml", "--engine", "emulate", "--variant", "shaped", "--fr
 @pytest.mark.parametrize(
     "how", [(), ("--wire-true",), ("--slow", "2", "--clock", "hybrid")], ids=["super", "wire-true", "slow"]
 )
-def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ...]) -> None:
+def test_capture_report_counts_the_packets_written(cli: Cli, how: tuple[str, ...]) -> None:
     said = cli(*SHAPED, *how, "--json", "--capture", "link.out.s=out.pcapng", "--capture-as", "ip")
     (told,) = re.findall(r"captured ([\d,]+) to `out.pcapng`\n", said.stderr)
     written = packets(cli.directory / "out.pcapng")
@@ -218,7 +218,7 @@ def test_a_capture_of_real_packets_is_told_as_it_is(cli: Cli, how: tuple[str, ..
 
 
 @pytest.mark.usefixtures("atm")
-def test_a_capture_that_reached_its_limit_says_so(cli: Cli) -> None:
+def test_capture_reports_that_its_limit_was_reached(cli: Cli) -> None:
     said = cli(*SHAPED, "--capture", "link.in=in.pcapng", "--capture-limit", "7 packets").stderr
     assert "captured 7 to `in.pcapng`, and no more: the limit was reached\n" in said
     assert packets(cli.directory / "in.pcapng") == 7
@@ -236,7 +236,7 @@ def test_a_full_disk_ends_the_capture_and_not_the_network(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("atm")
-def test_what_a_testbed_captured_is_told_when_it_goes_down(cli: Cli, program: Program) -> None:
+def test_down_reports_the_captured_packets(cli: Cli, program: Program) -> None:
     cli("up", "atm.toml", "--capture", "link.in.near=near.pcapng", "--capture-as", "ip")
     program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
     said = cli("down", "atm.toml").stderr
@@ -245,18 +245,18 @@ def test_what_a_testbed_captured_is_told_when_it_goes_down(cli: Cli, program: Pr
 
 
 @pytest.mark.usefixtures("atm")
-def test_nobody_knows_what_a_driver_captured_that_was_killed(cli: Cli) -> None:
+def test_capture_of_a_killed_driver_is_reported_as_an_error(cli: Cli) -> None:
     cli("up", "atm.toml", "--capture", "link.in=in.pcapng")
     (lab,) = [lab for lab in netlab.labs() if lab.file.startswith(str(cli.directory))]
     assert lab.driver is not None
     os.kill(lab.driver, signal.SIGKILL)
     (told,) = netlab.down(lab).captured
-    assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without a word"}
+    assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without an error message"}
 
 
 @pytest.mark.usefixtures("atm")
 @pytest.mark.parametrize("number", ["INT", "TERM"])
-def test_a_driver_that_gets_a_signal_ends_in_order(cli: Cli, program: Program, number: str) -> None:
+def test_driver_ends_cleanly_on_a_signal(cli: Cli, program: Program, number: str) -> None:
     files = ("--capture", "link.in.near=near.pcapng", "--capture-as", "ip", "--log", "atm.log")
     # A background job of a shell ignores SIGINT, and its children inherit that.
     up = shlex.join([sys.executable, "-m", "engpass", "up", "atm.toml", *files])
@@ -298,7 +298,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("atm")
-def test_a_log_that_breaks_off_is_told(cli: Cli, program: Program, small: Path) -> None:
+def test_truncated_log_is_reported(cli: Cli, program: Program, small: Path) -> None:
     cli("up", "atm.toml", "--log", "small/a.log", "--capture", "link.in.near=near.pcapng")
     try:
         program("exec", "atm.toml", "near", "--", sys.executable, "-c", MANY)
@@ -312,7 +312,7 @@ def test_a_log_that_breaks_off_is_told(cli: Cli, program: Program, small: Path) 
 
 
 @pytest.mark.usefixtures("atm")
-def test_a_log_of_a_point_that_breaks_off_is_told(cli: Cli, small: Path) -> None:
+def test_truncated_log_of_a_point_is_reported(cli: Cli, small: Path) -> None:
     # Leave room only for the header.
     (small / "full").write_bytes(bytes(56 << 10))
     ended = cli(*SHAPED, "--json", "--log", "small", code=1)
@@ -322,7 +322,7 @@ def test_a_log_of_a_point_that_breaks_off_is_told(cli: Cli, small: Path) -> None
 
 
 @pytest.mark.usefixtures("atm")
-def test_what_a_killed_driver_has_logged_and_captured_is_there(cli: Cli, program: Program) -> None:
+def test_log_and_capture_survive_a_killed_driver(cli: Cli, program: Program) -> None:
     cli("up", "atm.toml", "--log", "atm.log", "--capture", "link.in.near=near.pcapng")
     (lab,) = [lab for lab in netlab.labs() if lab.file.startswith(str(cli.directory))]
     try:
@@ -342,7 +342,7 @@ def test_what_a_killed_driver_has_logged_and_captured_is_there(cli: Cli, program
 
 
 @pytest.mark.usefixtures("atm")
-def test_a_log_that_is_damaged_or_empty_is_an_error(cli: Cli, program: Program) -> None:
+def test_replay_rejects_a_damaged_or_empty_log(cli: Cli, program: Program) -> None:
     cli("up", "atm.toml", "--log", "atm.log")
     try:
         program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")

@@ -83,7 +83,7 @@ def iperf3(program: Program, file: str, host: str, command: str) -> dict[str, An
 
 
 @needs("iperf3")
-def test_iperf3_gets_what_the_shaper_leaves_across_the_kyoto_testbed(cli: Cli, program: Program) -> None:
+def test_iperf3_gets_the_shaped_rate_on_the_kyoto_testbed(cli: Cli, program: Program) -> None:
     with (
         up(cli, KYOTO, "--variant", "shaped-16", "--limit", "1 s"),
         serving(program, KYOTO, "ss20", "iperf3", "-s", "-1"),
@@ -102,7 +102,7 @@ def test_iperf3_gets_what_the_shaper_leaves_across_the_kyoto_testbed(cli: Cli, p
 
 
 @needs("iperf3")
-def test_iperf3_sees_half_a_second_across_the_satellite(cli: Cli, program: Program) -> None:
+def test_iperf3_measures_the_satellite_round_trip_time(cli: Cli, program: Program) -> None:
     with up(cli, SATELLITE, "--limit", "1 s"), serving(program, SATELLITE, "boat", "iperf3", "-s", "-1"):
         command = "iperf3 -J -t 4 -c $ENGPASS_ADDRESS_BOAT"
         found = iperf3(program, SATELLITE, "ground", command)
@@ -130,7 +130,7 @@ def test_hosts_without_declared_traffic_are_up(cli: Cli, program: Program, tmp_p
 
 
 @needs("curl", "tshark")
-def test_curl_fetches_a_file_and_tshark_reads_what_it_sent(cli: Cli, program: Program) -> None:
+def test_tshark_reads_a_curl_download_over_the_satellite(cli: Cli, program: Program) -> None:
     (cli.directory / "file.bin").write_bytes(bytes(range(256)) * 2000)
     captured = cli.directory / "sky.pcapng"
     with (
@@ -159,7 +159,7 @@ def test_curl_fetches_a_file_and_tshark_reads_what_it_sent(cli: Cli, program: Pr
 
 
 @needs("curl")
-def test_curl_crosses_cells(cli: Cli, program: Program) -> None:
+def test_curl_downloads_a_file_over_atm_cells(cli: Cli, program: Program) -> None:
     (cli.directory / "file.bin").write_bytes(bytes(range(256)) * 1000)
     with (
         up(cli, KYOTO, "--variant", "tcp-free", "--limit", "1 s"),
@@ -177,7 +177,7 @@ def test_curl_crosses_cells(cli: Cli, program: Program) -> None:
 
 
 @needs("ping")
-def test_a_router_says_when_a_packet_has_lived_too_long(cli: Cli, program: Program) -> None:
+def test_router_sends_time_exceeded_messages(cli: Cli, program: Program) -> None:
     def ping(*how: str, code: int = 0) -> Result:
         return program("exec", SATELLITE, "ground", "--", "ping", "-c", "1", *how, "10.64.0.2", code=code)
 
@@ -219,7 +219,7 @@ def test_ping_crosses_a_circuit_between_routers(cli: Cli, program: Program) -> N
 
 
 @needs("iperf3")
-def test_iperf3_fills_what_a_router_shapes(cli: Cli, program: Program) -> None:
+def test_iperf3_stays_within_the_rate_shaped_by_a_router(cli: Cli, program: Program) -> None:
     with (
         up(cli, BACKBONE, "--variant", "shaped", "--limit", "1 s"),
         serving(program, BACKBONE, "archive", "iperf3", "-s", "-1"),
@@ -286,7 +286,7 @@ def test_a_kernel_learns_the_path_mtu_from_a_router(cli: Cli, program: Program) 
 
 
 @needs("ping")
-def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -> None:
+def test_router_without_icmp_is_a_black_hole(cli: Cli, program: Program) -> None:
     serve = (
         "import socket\n"
         "with socket.create_server(('10.64.0.2', 80)) as door:\n"
@@ -318,7 +318,7 @@ def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -
 
 
 @pytest.mark.alone
-def test_declared_datagrams_are_cut_as_in_the_model(cli: Cli) -> None:
+def test_declared_datagrams_are_fragmented_as_in_the_model(cli: Cli) -> None:
     """Routers send no ICMP messages, and the sender discovers the path MTU."""
     change = {
         "traffic.datagrams.rate": "20 Mbit/s",

@@ -115,7 +115,7 @@ def numbers(change: Mapping[str, str] | None = None) -> PointPlan:
     return point_plan(loads(ATM, change).campaign, "base", [])
 
 
-def test_the_ways_are_those_of_circuits_in_both_directions() -> None:
+def test_paths_follow_the_circuits_in_both_directions() -> None:
     ways = {(way.from_, way.to): way for way in numbers().ways}
     assert set(ways) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")}
     assert {way.mtu_bytes for way in ways.values()} == {9180}
@@ -127,7 +127,7 @@ def test_the_ways_are_those_of_circuits_in_both_directions() -> None:
     assert known(ways["a", "b"].circuit).overhead_bytes == 16
 
 
-def test_circuits_of_different_paces_get_a_class_each() -> None:
+def test_circuits_of_different_rates_get_separate_htb_classes() -> None:
     found = numbers()
     plan = stations(found)
     lines = held(found, plan["a"], plan, 9180, 1, whole=True)
@@ -139,7 +139,7 @@ def test_circuits_of_different_paces_get_a_class_each() -> None:
     assert "linklayer atm tbf rate 14976000bit" in one, "ten times slower"
 
 
-def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
+def test_host_rate_is_that_of_its_fastest_nic() -> None:
     text = """
     [host.a]
     [host.b]
@@ -162,7 +162,7 @@ def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
     assert "mpu 84 overhead 38 linklayer ethernet tbf rate 1000000000bit burst 132000" in line
 
 
-def test_the_members_of_a_bond_stand_together() -> None:
+def test_bond_rate_combines_its_members_by_mode() -> None:
     text = """
     [host.a]
     [host.b]
@@ -212,7 +212,7 @@ message = "1 kB"
 """
 
 
-def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
+def test_tap_devices_count_their_header_and_need_ethernet() -> None:
     found = point_plan(loads(LAN).campaign, "base", [])
     plan = stations(found)
     (line,) = held(found, plan["a"], plan, 1500, 1, whole=False, tap=True)
@@ -227,7 +227,7 @@ def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
     assert Options(tap=True).to_json() != Options().to_json()
 
 
-def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> None:
+def test_time_dilation_scales_agent_schedules_and_results() -> None:
     (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
     assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=100_000)
     assert (flow.start_ns, flow.warmup_ns, flow.duration_ns) == (300_000_000, 700_000_000, 1_000_000_000)
@@ -292,7 +292,7 @@ def by_factor(before: Any, after: Any, path: tuple[str, ...] = ()) -> dict[str, 
     return {name: factor for part in parts for name, factor in part.items()}
 
 
-def test_no_time_and_no_rate_of_a_flow_is_left_in_slow_motion() -> None:
+def test_all_times_and_rates_of_a_flow_are_scaled_back() -> None:
     """Names show which fields are times and rates, so fields of later versions are checked, too."""
     whole = msgspec.convert(filled(msgspec.inspect.type_info(FlowOutcome)), FlowOutcome)
     # Figures of `limit` do not come from real hosts and are therefore not scaled.
@@ -313,14 +313,14 @@ def test_no_time_and_no_rate_of_a_flow_is_left_in_slow_motion() -> None:
     assert expected["real.precision.interval_s"] == expected["tcp.rtt_s.p99_9"] == 0.1
 
 
-def test_cells_stay_in_the_model() -> None:
+def test_cell_flows_are_carried_by_the_model_only() -> None:
     assert [flow.name for flow in carried(numbers()).flows] == ["paced"]
     only = replace(numbers(), flows=[flow for flow in numbers().flows if flow.cells])
     with pytest.raises(MeasureError, match="no host has anything to send"):
         carried(only)
 
 
-def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_get_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
     text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
     point = point_plan(loads(text, change).campaign, "base", [])
@@ -338,7 +338,7 @@ def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytes
     assert others == [told]
 
 
-def test_datagrams_of_a_host_that_discovers_the_path_mtu_may_be_cut() -> None:
+def test_path_mtu_discovery_clears_dont_fragment_of_datagrams() -> None:
     """By default the DF flag is off, as in the model and unlike in Linux; a setting of the file is kept."""
 
     def flags(change: list[tuple[str, str]]) -> list[bool | None]:
@@ -351,7 +351,7 @@ def test_datagrams_of_a_host_that_discovers_the_path_mtu_may_be_cut() -> None:
     assert flags([("host.a.tcp.path_mtu", "discovered"), whole]) == [True, None]
 
 
-def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
+def test_losses_name_the_only_traffic_of_a_path() -> None:
     planned = flows(carried(numbers()), seed=1)
     drops = [
         Drop(
@@ -371,7 +371,7 @@ def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
     assert carried_of("paced", ways, both) is None
 
 
-def test_a_driver_of_another_version_is_told() -> None:
+def test_driver_of_another_version_is_rejected() -> None:
     old: Json = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
     with pytest.raises(LabError, match=r"the driver does not speak our language: .*sent_datagrams"):
         Closed.of({"outcome": old, "lateness": {"valid": True}})
@@ -393,7 +393,7 @@ def noted(engine: Engine, *notes: str) -> Outcome:
     )
 
 
-def test_notes_of_points_are_told_once() -> None:
+def test_notes_of_points_are_printed_once() -> None:
     remarks = Remarks()
     for outcome in (
         noted("emulate", "it is slow", "it is odd"),
@@ -408,7 +408,7 @@ def test_notes_of_points_are_told_once() -> None:
     assert remarks.lines()[-1].startswith("14 more notes")
 
 
-def test_a_machine_without_tun_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_tun_names_the_missing_device(monkeypatch: pytest.MonkeyPatch) -> None:
     from pathlib import Path
 
     from engpass.netlab import emulated
@@ -417,18 +417,18 @@ def test_a_machine_without_tun_says_what_is_missing(monkeypatch: pytest.MonkeyPa
     assert cannot(numbers()) == ["this machine has no `/nowhere/tun`: load or build the kernel's `tun`"]
 
 
-def test_options_that_no_driver_can_keep() -> None:
+def test_invalid_driver_options_are_rejected() -> None:
     for wrong in (Options(clock="quartz"), Options(slow=0)):
         with pytest.raises(EngpassError):
             wrong.check()
 
 
-def test_lateness_in_a_sentence() -> None:
+def test_lateness_message_names_quantile_and_limit() -> None:
     told = too_late(Lateness(valid=False, p999_ns=2_500_000, limit_ns=1_000_000))
     assert told.startswith("0.1 % of the packets came 2.5 ms late or more, and the limit is 1 ms")
 
 
-def test_rates_are_of_the_networks_own_time() -> None:
+def test_watched_rates_are_in_virtual_time() -> None:
     def status(at: int, bits: int, lost: int) -> Status:
         link = WatchedLink(link="l", from_="a", to="b", rate_bit_per_s=1000, bits=bits, lost=lost)
         return Status(at_ps=at, links=[link])
@@ -439,7 +439,7 @@ def test_rates_are_of_the_networks_own_time() -> None:
     assert link.bit_per_s == 0.0
 
 
-def test_the_first_difference_of_a_replay() -> None:
+def test_replay_reports_the_first_difference() -> None:
     output = Output(at_ps=1_500_000, way="a to b", token=7, fate="delivered")
     found = Replayed(
         identical=False,
@@ -463,7 +463,7 @@ def test_the_first_difference_of_a_replay() -> None:
     )
 
 
-def test_captures_reach_the_driver() -> None:
+def test_capture_options_reach_the_driver() -> None:
     from engpass.capture import Captures
 
     captures = Captures((("link.wire.a", "a.pcapng"),), "cells", "20 MB")

@@ -161,7 +161,7 @@ def test_a_run_makes_its_traffic_without_root(user: User) -> None:
     ("verb", "said"),
     [(["down", "far.toml"], "{} is down: 2 namespaces removed"), (["clean"], "removed testbed {}")],
 )
-def test_what_a_killed_driver_left_is_removed_without_root(user: User, verb: list[str], said: str) -> None:
+def test_remains_of_a_killed_driver_are_removed_without_root(user: User, verb: list[str], said: str) -> None:
     user("up", "far.toml")
     there = json.loads(user("ps", "--json").stdout)
     os.kill(there["driver"], signal.SIGKILL)

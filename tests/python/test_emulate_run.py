@@ -40,7 +40,7 @@ def points(cli: Cli, *args: str) -> list[Outcome]:
 
 
 @pytest.mark.usefixtures("far")
-def test_points_stand_beside_those_of_the_model(cli: Cli) -> None:
+def test_emulated_points_are_stored_beside_simulated_ones(cli: Cli) -> None:
     args = ("--engine", "limit,simulate,emulate", "--repeats", "1")
     limit, simulated, emulated = when_it_keeps_up(lambda: points(cli, *args), lost_ms=LOST_MS)
     assert [one.engine for one in (limit, simulated, emulated)] == ["limit", "simulate", "emulate"]
@@ -66,7 +66,7 @@ def test_points_stand_beside_those_of_the_model(cli: Cli) -> None:
 
 
 @pytest.mark.usefixtures("far")
-def test_what_is_slow_is_told_in_the_networks_time(cli: Cli) -> None:
+def test_time_dilated_results_are_in_virtual_time(cli: Cli) -> None:
     args = ("--engine", "emulate", "--repeats", "1", "--slow", "3")
     (point,) = when_it_keeps_up(lambda: points(cli, *args), lost_ms=2 * LOST_MS)
     # 1 Mbit/s for 300 ms; the agents sent at a third of the rate for three times as long.
@@ -90,9 +90,7 @@ def test_a_point_that_is_late_is_invalid(cli: Cli, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("far")
-def test_a_driver_that_dies_is_the_reason_and_the_next_point_has_another(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_driver_fails_its_point_and_is_replaced(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_DRIVER", "die")
     failed = lines(cli, "--engine", "emulate", "--repeats", "2", code=1)
     assert len(failed) == 2
@@ -103,14 +101,14 @@ def test_a_driver_that_dies_is_the_reason_and_the_next_point_has_another(
 
 
 @pytest.mark.usefixtures("far")
-def test_other_options_are_another_campaign(cli: Cli) -> None:
+def test_other_driver_options_make_another_campaign(cli: Cli) -> None:
     args = ("--engine", "emulate", "--repeats", "1", "--json")
     cli("run", "far.toml", *args)
     assert "all 1 points are there" in cli("run", "far.toml", *args).stderr
     assert "1 points, kept" in cli("run", "far.toml", *args, "--wire-true").stderr
 
 
-def test_what_a_killed_run_leaves_is_cleaned(cli: Cli, program: Program, far: Path) -> None:
+def test_clean_removes_the_remains_of_a_killed_run(cli: Cli, program: Program, far: Path) -> None:
     far.write_text(FAR.replace("400 ms", "60 s"))
     before = drivers()
     running = program.start("run", "far.toml", "--engine", "emulate", "--repeats", "1")
@@ -131,7 +129,7 @@ def up(lab: netlab.Lab) -> bool:
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
-def test_ctrl_c_and_its_like_leave_nothing(
+def test_run_ends_cleanly_on_ctrl_c_and_hangup(
     program: Program, far: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
     """A closed terminal causes two SIGHUPs: from its shell and from the kernel."""
@@ -151,7 +149,7 @@ def test_ctrl_c_and_its_like_leave_nothing(
 
 
 @pytest.mark.usefixtures("far")
-def test_under_nohup_a_closed_terminal_is_let_be(program: Program) -> None:
+def test_run_under_nohup_ignores_a_hangup(program: Program) -> None:
     before = drivers()
     with subprocess.Popen(
         [

@@ -27,7 +27,7 @@ def lan(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("lan")
 @pytest.mark.parametrize("how", [(), ("--tap",)], ids=["tun", "tap"])
-def test_a_group_reaches_its_members_and_every_line_carries_it_once(cli: Cli, how: tuple[str, ...]) -> None:
+def test_multicast_crosses_each_line_once_to_all_members(cli: Cli, how: tuple[str, ...]) -> None:
     lossy_line = ("--set", "link.i.loss=5 %")
 
     def emulated() -> Outcome:
@@ -71,9 +71,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
 
 
 @pytest.mark.usefixtures("lan")
-def test_hosts_with_ethernet_devices_have_hardware_addresses_and_hear_what_goes_to_all(
-    cli: Cli, program: Program
-) -> None:
+def test_tap_hosts_have_hardware_addresses_and_hear_broadcasts(cli: Cli, program: Program) -> None:
     cli("up", "lan.toml", "--tap")
     try:
         address = json.loads(
@@ -113,7 +111,7 @@ print(there_and_back(socket.AF_INET, "10.64.0.3"), there_and_back(socket.AF_INET
 """
 
 
-def test_hosts_without_ethernet_have_no_such_device(cli: Cli, tmp_path: Path) -> None:
+def test_tap_rejects_hosts_without_ethernet(cli: Cli, tmp_path: Path) -> None:
     line = 'ends = ["b", "i"]\nmedium = '
     text = GROUP.read_text().replace(f'{line}"ethernet-100"', f'{line}"point-to-point"\nrate = "1 Mbit/s"')
     (tmp_path / "far.toml").write_text(text.replace('[switch.b]\nkind = "ethernet"', "[router.b]"))
@@ -162,9 +160,7 @@ repeats = 1
 """
 
 
-def test_circuits_of_one_host_are_held_to_paces_of_their_own(
-    cli: Cli, program: Program, tmp_path: Path
-) -> None:
+def test_circuits_of_one_host_keep_their_own_rates(cli: Cli, program: Program, tmp_path: Path) -> None:
     (tmp_path / "paces.toml").write_text(PACES)
     limit = outcomes.read(cli("run", "paces.toml", "--engine", "limit", "--json").stdout).flows
 

@@ -85,7 +85,7 @@ def far(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_only_the_model_carries_is_emulated(cli: Cli, program: Program, far: Path) -> None:
+def test_up_emulates_what_the_kernel_cannot_carry(cli: Cli, program: Program, far: Path) -> None:
     up = cli("up", "far.toml")
     try:
         assert up.stdout == ("a: 10.64.0.1, fd65:6e67:7061:7373::1\nb: 10.64.0.2, fd65:6e67:7061:7373::2\n")
@@ -123,7 +123,7 @@ print(*there)
 """
 
 
-def test_a_sender_is_held_back_at_its_own_host(cli: Cli, program: Program, far: Path) -> None:
+def test_sender_waits_at_its_own_host_without_loss(cli: Cli, program: Program, far: Path) -> None:
     """A full TUN device drops packets; the queueing discipline before it makes the socket wait instead."""
     cli("up", "far.toml", "--engine", "emulate")
     try:
@@ -177,7 +177,7 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         cli("down", "far.toml")
 
 
-def test_watch_into_a_pipe_shows_one_look_after_the_other(cli: Cli, program: Program, far: Path) -> None:
+def test_watch_into_a_pipe_prints_successive_snapshots(cli: Cli, program: Program, far: Path) -> None:
     cli("up", "far.toml")
     try:
         with program.start("watch", "far.toml", "--interval", "0.05") as looks:
@@ -202,7 +202,7 @@ def test_watch_into_a_pipe_shows_one_look_after_the_other(cli: Cli, program: Pro
         ("mute", "the driver is not ready after 1 s"),
     ],
 )
-def test_a_driver_that_does_not_get_ready(
+def test_driver_that_is_not_ready_is_an_error(
     cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch, how: str, said: str
 ) -> None:
     monkeypatch.setenv("FAKE_DRIVER", how)
@@ -210,12 +210,12 @@ def test_a_driver_that_does_not_get_ready(
     assert said in cli("up", "far.toml", code=2).stderr
 
 
-def test_a_driver_that_cannot_be_run(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_that_cannot_be_run_is_an_error(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(emulated.DRIVER, "/nowhere/driver")
     assert "`/nowhere/driver` cannot be run" in cli("up", "far.toml", code=2).stderr
 
 
-def test_two_testbeds_with_the_same_names_do_not_meet(
+def test_testbeds_with_equal_host_names_are_isolated(
     cli: Cli, program: Program, far: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other.toml").write_text(FAR)
@@ -238,7 +238,7 @@ def end_driver(lab: netlab.Lab, number: signal.Signals = signal.SIGKILL) -> None
         time.sleep(0.01)
 
 
-def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
+def test_clean_removes_the_remains_of_a_killed_driver(cli: Cli, far: Path) -> None:
     cli("up", "far.toml", "--capture", "link.line=c.pcapng")
     lab = netlab.find(str(far))
     end_driver(lab)
@@ -247,14 +247,14 @@ def test_what_a_killed_driver_leaves_is_cleaned(cli: Cli, far: Path) -> None:
     assert "its network with it\nhelp: `engpass down far.toml` removes what it left" in said
     said = cli("clean").stderr
     assert (
-        f"error: the capture `{far.parent / 'c.pcapng'}` broke off: its driver ended without a word" in said
+        f"error: the capture `{far.parent / 'c.pcapng'}` broke off: its driver ended without an error message" in said
     )
     assert f"removed testbed {lab.id}" in said
     assert "nothing was left behind" in cli("clean").stderr
 
 
 @pytest.mark.parametrize("how", ["killed", "told", "failed"])
-def test_down_removes_what_a_driver_that_ended_has_left(cli: Cli, far: Path, how: str) -> None:
+def test_down_removes_the_remains_of_an_ended_driver(cli: Cli, far: Path, how: str) -> None:
     cli("up", "far.toml", "--capture", "link.line=c.pcapng", "--log", "a.log")
     lab = netlab.find(str(far))
     end_driver(lab)
@@ -280,7 +280,7 @@ def test_down_removes_what_a_driver_that_ended_has_left(cli: Cli, far: Path, how
     assert "is not up" in cli("down", "far.toml", code=2).stderr
 
 
-def test_clean_tells_what_was_captured(cli: Cli, far: Path) -> None:
+def test_clean_reports_the_captured_packets(cli: Cli, far: Path) -> None:
     cli("up", "far.toml", "--capture", "link.line=c.pcapng")
     lab = netlab.find(str(far))
     end_driver(lab)
@@ -291,7 +291,7 @@ def test_clean_tells_what_was_captured(cli: Cli, far: Path) -> None:
     assert (said["captured"], said["broken_logs"]) == ([told], [])
 
 
-def test_ctrl_c_and_kill_during_up(cli: Cli, program: Program, far: Path) -> None:
+def test_up_interrupted_by_a_signal_can_be_cleaned(cli: Cli, program: Program, far: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
@@ -326,7 +326,7 @@ kind = "ethernet"
 
 
 @pytest.mark.parametrize("engine", ["measure", "emulate"])
-def test_hosts_that_would_share_a_variable_have_none(cli: Cli, program: Program, engine: str) -> None:
+def test_hosts_that_would_share_an_address_variable_get_none(cli: Cli, program: Program, engine: str) -> None:
     (cli.directory / "my lab.toml").write_text(COLLIDING)
     said = cli("up", "my lab.toml", "--engine", engine).stderr
     try:
@@ -344,7 +344,7 @@ def test_hosts_that_would_share_a_variable_have_none(cli: Cli, program: Program,
         cli("down", "my lab.toml")
 
 
-def test_a_host_whose_name_begins_as_an_option_does(cli: Cli) -> None:
+def test_host_name_like_an_option_follows_a_double_dash(cli: Cli) -> None:
     (cli.directory / "x.toml").write_text(FAR.replace("host.a", 'host."-a"').replace('"a"', '"-a"'))
     assert "`engpass exec x.toml -- -a COMMAND` runs" in cli("up", "x.toml").stderr
     cli("down", "x.toml")
@@ -364,7 +364,7 @@ def test_a_host_whose_name_begins_as_an_option_does(cli: Cli) -> None:
         (("--slow", "1000000000000"), "`--slow` is `1000000000000`\nhelp: give a whole number from 1"),
     ],
 )
-def test_options_out_of_their_range_are_told_before_anything_is_begun(
+def test_out_of_range_options_are_rejected_before_the_start(
     cli: Cli, arguments: tuple[str, str], told: str
 ) -> None:
     for command in (("up", "far.toml"), ("run", "far.toml", "--engine", "emulate")):
@@ -373,12 +373,12 @@ def test_options_out_of_their_range_are_told_before_anything_is_begun(
 
 
 @pytest.mark.usefixtures("far")
-def test_limits_in_all_units(cli: Cli) -> None:
+def test_max_lateness_accepts_all_time_units(cli: Cli) -> None:
     for limit in ("1 ns", "5 µs", "5 \u03bcs", "1_000 us", "1.5 ms", "2 s", "10000 min"):
         emulated.Options(limit=limit).check()
 
 
-def test_a_host_whose_namespace_is_gone(cli: Cli, far: Path) -> None:
+def test_missing_namespace_of_a_host_is_an_error(cli: Cli, far: Path) -> None:
     cli("up", "far.toml")
     lab = netlab.find(str(far))
     try:
@@ -393,25 +393,25 @@ def test_a_host_whose_namespace_is_gone(cli: Cli, far: Path) -> None:
         cli("down", "far.toml")
 
 
-def test_there_is_nothing_to_emulate_without_links(cli: Cli) -> None:
+def test_up_rejects_a_testbed_without_links(cli: Cli) -> None:
     (cli.directory / "one.toml").write_text("[host.a]\n")
     said = cli("up", "one.toml", "--engine", "emulate", code=2).stderr
     assert "there is nothing to emulate: this testbed has no links\nhelp: join its hosts by a link" in said
 
 
-def test_standard_input_is_no_testbed_that_is_up(cli: Cli) -> None:
+def test_exec_rejects_standard_input_as_testbed(cli: Cli) -> None:
     said = cli("exec", "-", "a", "--", "true", code=2).stderr
-    assert "is not read from standard input\nhelp: name its file, or its id of `engpass ps`" in said
+    assert "is not read from standard input\nhelp: give its file, or its id of `engpass ps`" in said
 
 
-def test_a_path_without_a_shell(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_without_a_shell_in_path_is_an_error(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = child.find
     monkeypatch.setattr("engpass.child.find", lambda tool: None if tool == "sh" else find(tool))
     said = cli("up", "far.toml", code=2).stderr
     assert "`sh` is not in PATH\nhelp: put its directory there" in said
 
 
-def test_without_room_for_ipv6_no_host_has_it(cli: Cli, program: Program, far: Path) -> None:
+def test_hosts_have_no_ipv6_if_an_mtu_is_below_1280(cli: Cli, program: Program, far: Path) -> None:
     far.write_text(FAR.replace("[traffic", 'mtu = "1279 B"\n[traffic'))
     assert cli("up", "far.toml").stdout == "a: 10.64.0.1\nb: 10.64.0.2\n"
     try:
@@ -424,13 +424,13 @@ def test_without_room_for_ipv6_no_host_has_it(cli: Cli, program: Program, far: P
 
 
 @pytest.mark.usefixtures("far")
-def test_a_link_too_small_for_ipv6_is_made_by_the_kernel(cli: Cli) -> None:
+def test_kernel_testbed_accepts_a_link_below_the_ipv6_mtu(cli: Cli) -> None:
     (cli.directory / "small.toml").write_text(COLLIDING.replace('100"', '100"\nmtu = "600 B"'))
     cli("up", "small.toml", "--engine", "measure")
     cli("down", "small.toml")
 
 
-def test_options_of_the_model_are_for_the_model(cli: Cli, tmp_path: Path) -> None:
+def test_model_options_need_the_emulate_engine(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "near.toml").write_text(FAR.replace('delay = "20 ms"\n', ""))
     said = cli("up", "near.toml", "--engine", "measure", "--slow", "2", code=2).stderr
     assert "has no clock of its own" in said

@@ -27,7 +27,7 @@ def testbeds(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(FAR.replace("400 ms", "60 s"))
 
 
-def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
+def test_testbed_rejects_a_file_that_another_one_writes(cli: Cli) -> None:
     cli("up", "far.toml", "--log", "a.log", "--capture", "link.line=c.pcapng")
     lab = netlab.find(str(cli.directory / "far.toml"))
     (cli.directory / "c.pcapng").touch()
@@ -58,7 +58,7 @@ def test_two_testbeds_write_no_file_at_once(cli: Cli) -> None:
         cli("clean")
 
 
-def test_a_testbed_does_not_write_the_log_of_a_point(cli: Cli) -> None:
+def test_run_rejects_a_point_log_that_a_testbed_writes(cli: Cli) -> None:
     (cli.directory / "logs").mkdir()
     cli("up", "far.toml", "--log", "logs/point-000000.log")
     try:
@@ -83,7 +83,7 @@ def running(program: Program, *args: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate(timeout=60)
 
 
-def test_two_runs_write_no_file_at_once(cli: Cli, program: Program) -> None:
+def test_run_rejects_logs_that_another_run_writes(cli: Cli, program: Program) -> None:
     with running(program, *ONE, "--log", "logs") as first:
         for again in ("logs", "./logs/"):
             said = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", again, code=2).stderr
@@ -99,7 +99,7 @@ def test_two_runs_write_no_file_at_once(cli: Cli, program: Program) -> None:
     assert "is kept in `2.db`" in after.stderr
 
 
-def test_points_that_are_there_are_run_again_for_their_logs(cli: Cli) -> None:
+def test_log_option_reruns_stored_points(cli: Cli) -> None:
     again = ("run", "far.toml", *ONE)
     cli(*again)
     assert "all 1 points are there" in cli(*again).stderr
@@ -112,7 +112,7 @@ def test_points_that_are_there_are_run_again_for_their_logs(cli: Cli) -> None:
     assert "points are there" in cli(*simulate).stderr
 
 
-def test_captures_of_simulated_runs(cli: Cli) -> None:
+def test_simulated_run_rejects_a_capture_of_another_run(cli: Cli) -> None:
     """Claims of the own process do not conflict; those of another process do."""
     mine = Files((str(cli.directory / "c.pcapng"),))
     run = ("run", "far.toml", "--engine", "simulate", "--repeats", "1", "--capture", "link.line=c.pcapng")
@@ -132,7 +132,7 @@ def test_captures_of_simulated_runs(cli: Cli) -> None:
             other.kill()
 
 
-def test_what_a_killed_run_said_is_cleaned(cli: Cli) -> None:
+def test_clean_removes_the_file_claims_of_a_killed_run(cli: Cli) -> None:
     with registry.locked() as directory:
         left = directory / "0a0b0c.writes"
         files = '{"captures": [], "log": null, "logs": null}'
@@ -141,7 +141,7 @@ def test_what_a_killed_run_said_is_cleaned(cli: Cli) -> None:
     assert not left.exists()
 
 
-def test_devices_are_everybodys(tmp_path: Path) -> None:
+def test_devices_may_have_several_writers(tmp_path: Path) -> None:
     null = Files(("/dev/null",))
     assert null.shared(null) is None
     assert Files(logs="d").shared(Files(log="d/trace.log")) is None

@@ -13,7 +13,7 @@ from report_kyoto import Record, outcome
 LATE = "0.1 % of the packets came 2 ms late or more"
 
 
-def test_distances_are_from_what_is_simulated() -> None:
+def test_differences_are_relative_to_simulate() -> None:
     found = {
         one.engine: one
         for one in apart({"limit": 120.0, "simulate": 100.0, "emulate": 94.0, "measure": 104.0})
@@ -23,11 +23,11 @@ def test_distances_are_from_what_is_simulated() -> None:
     assert {name for name, one in found.items() if one.far} == {"emulate"}
 
 
-def test_a_limit_that_is_exceeded_is_marked() -> None:
+def test_exceeded_limit_is_marked() -> None:
     assert [one.engine for one in apart({"limit": 90.0, "simulate": 100.0}) if one.far] == ["limit"]
 
 
-def test_nothing_is_far_from_nothing() -> None:
+def test_zero_goodputs_are_not_marked_as_apart() -> None:
     assert not any(one.far for one in apart({"simulate": 0.0, "emulate": 0.0}))
     assert any(one.far for one in apart({"simulate": 0.0, "emulate": 5.0}))
     # A single datagram against none at the other engine is not marked.
@@ -48,7 +48,7 @@ def four(late: bool) -> tuple[Record, list[Outcome]]:
     return record, outcomes
 
 
-def test_the_report_has_the_four_engines_side_by_side() -> None:
+def test_report_shows_four_engines_side_by_side() -> None:
     page = render(*four(late=False))
     section = page[page.index('<h2 id="engines">') :]
     section = section[: section.index("</section>")]
@@ -61,7 +61,7 @@ def test_the_report_has_the_four_engines_side_by_side() -> None:
     assert "(<code>emulate</code> has 18" in page[: page.index('<h2 id="results">')]
 
 
-def test_the_report_has_the_notes_of_real_hosts() -> None:
+def test_report_shows_the_notes_of_real_hosts() -> None:
     record, outcomes = four(late=False)
     notes = ["TCP of `dl` has `bbr`"]
     measured = MeasuredPoint(at="1997-11-05T10:00:00Z", took_s=1.0, carrier="model", notes=notes)
@@ -71,7 +71,7 @@ def test_the_report_has_the_notes_of_real_hosts() -> None:
     )
 
 
-def test_the_report_says_what_does_not_count() -> None:
+def test_report_names_invalid_points() -> None:
     page = render(*four(late=True))
     assert f"1 emulated point is invalid: {LATE}" in page
     assert page.count('<span class="badge bad">invalid</span>') == 3, "in the sentence and in both tables"
@@ -89,6 +89,6 @@ def test_losses_of_two_engines_are_not_added_up() -> None:
     assert "<td>emulate</td>" in section
 
 
-def test_one_engine_is_not_compared() -> None:
+def test_report_of_one_engine_has_no_comparison() -> None:
     record, outcomes = four(late=False)
     assert 'id="engines"' not in render(record, outcomes[:2]), "the limit stands beside every goodput anyway"

@@ -76,7 +76,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(one) for one in text.splitlines()]
 
 
-def test_the_point_that_is_served_worst_is_explained(crowded: Cli) -> None:
+def test_explain_selects_the_worst_served_point(crowded: Cli) -> None:
     shown = crowded("explain").stdout
     # A datagram of 189 cells never fits into a buffer of 64 cells beside the noise, so nothing arrives.
     assert "wild, traffic.wild.rate = 10 Mbit/s is served worst" in shown
@@ -87,7 +87,7 @@ def test_the_point_that_is_served_worst_is_explained(crowded: Cli) -> None:
     assert re.search(r"\d+ changes simulated in \d+ runs", shown)
 
 
-def test_a_point_that_is_asked_for(crowded: Cli) -> None:
+def test_explain_takes_the_requested_point(crowded: Cli) -> None:
     (made,) = lines(
         crowded("explain", "--json", "--flow", "calm", "--point", "traffic.wild.rate=10000 kbit/s").stdout
     )
@@ -102,7 +102,7 @@ def test_a_point_that_is_asked_for(crowded: Cli) -> None:
             assert sum(one["ledger"].values()) == one["capacity"]
 
 
-def test_a_file_is_explained_without_a_run(cli: Cli) -> None:
+def test_explain_of_a_file_needs_no_run(cli: Cli) -> None:
     (cli.directory / "crowded.toml").write_text(CROWDED)
     (made,) = lines(cli("explain", "crowded.toml", "--no-advice", "--json").stdout)
     assert (made["run"], made["flow"], made["advice"]) == (None, "wild", None)
@@ -131,11 +131,11 @@ def test_a_file_is_explained_without_a_run(cli: Cli) -> None:
         (["--report", "no/such.html", "--no-advice"], "`no/such.html` cannot be written"),
     ],
 )
-def test_what_cannot_be_explained(args: list[str], said: str, crowded: Cli) -> None:
+def test_explain_rejects_invalid_choices(args: list[str], said: str, crowded: Cli) -> None:
     assert said in crowded("explain", *args, code=2).stderr
 
 
-def test_a_run_without_simulated_points(cli: Cli, testbed_file: Path) -> None:
+def test_explain_of_a_run_needs_simulated_points(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name, "--engine", "limit")
     assert "has no simulated points\nhelp: " in cli("explain", code=2).stderr
     cli("run", testbed_file.name, "--engine", "simulate")
@@ -143,7 +143,7 @@ def test_a_run_without_simulated_points(cli: Cli, testbed_file: Path) -> None:
     assert made["limit_bit_per_s"] > 0, "limits that the run does not have are computed"
 
 
-def test_a_point_that_is_not_there_yet(cli: Cli, testbed_file: Path) -> None:
+def test_explain_rejects_a_point_without_an_outcome(cli: Cli, testbed_file: Path) -> None:
     import sqlite3
 
     cli("run", testbed_file.name)
@@ -153,7 +153,7 @@ def test_a_point_that_is_not_there_yet(cli: Cli, testbed_file: Path) -> None:
     assert "has no simulated outcome at traffic.stream.message = 4 kB yet" in shown
 
 
-def test_outcomes_of_another_build_are_made_anew(cli: Cli, testbed_file: Path) -> None:
+def test_outcomes_of_another_build_are_simulated_again(cli: Cli, testbed_file: Path) -> None:
     import sqlite3
 
     cli("run", testbed_file.name)
@@ -172,13 +172,13 @@ def test_outcomes_of_another_build_are_made_anew(cli: Cli, testbed_file: Path) -
     assert explain(stale, advice=False).at.goodput == explain(here, advice=False).at.goodput
 
 
-def test_nothing_to_gain_is_said_with_what_was_tried() -> None:
+def test_explain_says_if_no_change_was_tried_or_helps() -> None:
     calm = CROWDED.replace('"9 kB", rate = "60 Mbit/s" }', '"1 kB", rate = "1 Mbit/s" }')
     made = explain(choose_in(loads(calm.partition("[sweep]")[0]), None, [], "wild"))
     assert made.advice is not None
     assert (made.advice.changes, made.advice.tried) == ((), ())
     assert made.finding.bottleneck == "application `wild`"
-    assert made.sentence.endswith("; no change was tried: nothing that was seen asks for one")
+    assert made.sentence.endswith("; no change was simulated: no finding suggests one")
     full = CROWDED.replace("[host.b]\n", '[host.b]\nnic_buffer = "64 KiB"\n')
     stuck = explain(
         choose_in(loads(full.replace('"100 Mbit/s line"', '"155.52 Mbit/s line"')), None, [], "wild")
@@ -186,18 +186,18 @@ def test_nothing_to_gain_is_said_with_what_was_tried() -> None:
     assert stuck.advice is not None
     assert stuck.advice.tried
     if not stuck.advice.changes:
-        assert stuck.sentence.endswith("changes tried helps")
+        assert stuck.sentence.endswith("simulated changes helps")
 
 
 # With ledgers
 
 
-def test_the_dead_cells_are_the_evidence() -> None:
+def test_lost_datagrams_on_the_line_are_the_evidence() -> None:
     made = explain(chosen("congested", "20 kB"), advice=False)
     assert made.at.tight is not None
     assert made.at.tight.place == "atomis5 -> ss20"
     assert made.finding.key == "drops: buffer full"
-    assert "of link `receiver` goes into parts of what is lost" in made.sentence
+    assert "of link `receiver` carries parts of lost datagrams" in made.sentence
     assert [step.name for step in made.waterfall][:3] == ["line rate", "physical framing", "cell headers"]
     data = json.loads(json.dumps(made.to_json(), allow_nan=False))
     assert data["waterfall"][0] == {"name": "line rate", "family": "", "share": 0.0, "remaining_share": 1.0}
@@ -217,7 +217,7 @@ def at_half_its_rate(outcome: Outcome) -> Outcome:
     return replace(outcome, flows={**outcome.flows, "stream": slower})
 
 
-def test_an_idle_line_names_who_could_have_used_it() -> None:
+def test_idle_line_names_the_busy_cpu() -> None:
     one = chosen("free", "1 kB")
     made = explain(
         dataclasses.replace(one, outcomes=tuple(map(at_half_its_rate, one.outcomes))), advice=False
@@ -227,7 +227,7 @@ def test_an_idle_line_names_who_could_have_used_it() -> None:
     assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
 
 
-def test_a_full_nic_is_found_and_is_to_be_larger() -> None:
+def test_full_nic_buffer_is_found_and_advised_larger() -> None:
     one = chosen("free", "1 kB")
     idle = links(0.1, 0.1, 0.0, why="idle: NIC buffer")
     halved = [replace(at_half_its_rate(outcome), links=idle) for outcome in one.outcomes]
@@ -237,13 +237,13 @@ def test_a_full_nic_is_found_and_is_to_be_larger() -> None:
     assert "nic" in [proposal.kind for proposal in sockets.propose(made.at)]
 
 
-def test_every_reason_for_an_idle_line_is_an_account() -> None:
+def test_every_idle_reason_is_an_account() -> None:
     (idle,) = (family for family in ledger.FAMILIES if family.key == "idle")
     assert {f"idle: {reason}" for reason in _IDLE} <= set(idle.accounts)
     assert set(_ANY_SENDER) <= set(_IDLE)
 
 
-def test_losses_of_parallel_links_are_told_apart() -> None:
+def test_losses_of_parallel_links_are_distinguished() -> None:
     hop = Hop("one", "s", "r", 1e6, 0, None)
     assert hop.is_at(Place(node="s", link="one", to="r"))
     assert not hop.is_at(Place(node="s", link="two", to="r"))
@@ -274,7 +274,7 @@ SHARED: dict[str, Any] = {
 }
 
 
-def test_a_full_line_is_held_by_those_that_share_it() -> None:
+def test_full_shared_line_names_the_share_of_other_flows() -> None:
     made = explain(choose_in(load(SHARED), "base", [], "far"), advice=False)
     at = made.at
     assert (at.sharing, made.finding.key) == (("near",), "shared")
@@ -286,7 +286,7 @@ def test_a_full_line_is_held_by_those_that_share_it() -> None:
     assert others.taken * 10e6 == pytest.approx(at.theirs, rel=0.02)
 
 
-def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
+def test_each_flow_on_a_shared_line_has_its_own_idle_reason() -> None:
     # The line is idle for both flows; each gets the idle reasons of its own sender.
     hosts = {
         "near": {"tcp": {"send_buffer": "9 kB", "nagle": "off"}},
@@ -304,7 +304,7 @@ def test_a_flow_on_a_shared_line_has_reasons_of_its_own() -> None:
     assert found == {"near": near, "far": ("idle: receive window", far)}
 
 
-def test_books_of_a_damaged_store_are_refused() -> None:
+def test_explain_rejects_an_unbalanced_ledger() -> None:
     one = chosen("congested", "9 kB")
     kept = one.outcomes[0].links["sender"].directions[0].ledger
     assert kept is not None
@@ -313,7 +313,7 @@ def test_books_of_a_damaged_store_are_refused() -> None:
         explain(one, advice=False)
 
 
-def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_tables_and_page_show_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from engpass import explain as package
 
     monkeypatch.setattr(package, "choose_in", lambda *_, **__: chosen("congested", "20 kB"))
@@ -330,7 +330,7 @@ def test_the_tables_have_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch)
     assert "<code>atomis5</code>" in page
 
 
-def test_a_ledger_of_a_run(cli: Cli, testbed_file: Path) -> None:
+def test_show_ledger_prints_the_ledger_of_a_run(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name)
     shown = cli("show", "--ledger")
     with Store.open(cli.directory / "engpass.db") as store:
@@ -346,7 +346,7 @@ def test_a_ledger_of_a_run(cli: Cli, testbed_file: Path) -> None:
 # Timelines
 
 
-def test_a_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from engpass.cli import console
     from engpass.cli.explanation import show
 
@@ -366,7 +366,7 @@ def test_a_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.Capt
     assert json.loads(json.dumps(made.to_json()))["timeline"]["duration_s"] == 10
 
 
-def test_the_panels_of_a_timeline() -> None:
+def test_timeline_figure_has_a_panel_per_recorded_series() -> None:
     spec = timeline_figure.draw(timeline(), "stream", "t", "s").to_dict()
     # The panels: windows, goodput, the used queue, events, the time axis.
     assert len(spec["vconcat"]) == 5
@@ -383,7 +383,7 @@ def test_the_panels_of_a_timeline() -> None:
     assert "only the first are kept" in timeline_figure.says(replace(high, queues={"q": cut}), "stream")
 
 
-def test_many_events_are_few_marks() -> None:
+def test_timeline_figure_thins_many_events() -> None:
     whole = timeline()
     queue = replace(whole.queues["atomis5 -> ss20"], drops=[i / 1000 for i in range(10_000)])
     crowd = replace(whole, queues={"atomis5 -> ss20": queue})
@@ -392,13 +392,13 @@ def test_many_events_are_few_marks() -> None:
     assert 500 < len(rows) < 2000
 
 
-def test_a_line_of_blocks() -> None:
+def test_sparkline_scales_values_to_blocks() -> None:
     assert line([0, 1, 2, 3], [0, 4, 8, 1], 4, 4) == " ▄█▁"
     assert line([0.0], [0.0], 0, 3) == "   "
     assert line([0, 3], [8, 8], 4, 4) == "████"
 
 
-def test_a_core_without_timelines_says_so(testbed_file: Path) -> None:
+def test_timeline_is_recorded_or_an_error_without_support(testbed_file: Path) -> None:
     campaign = load(testbed_file).campaign
     sweep = [("traffic.stream.message", "2 kB")]
     if hasattr(_engpass.Campaign, "timeline"):
@@ -410,11 +410,11 @@ def test_a_core_without_timelines_says_so(testbed_file: Path) -> None:
             record_timeline(campaign, "plain", sweep)
 
 
-def test_the_command_is_listed() -> None:
+def test_explain_command_is_listed() -> None:
     assert "explain" in [command.name for command in commands.COMMANDS]
 
 
-def test_only_generators_are_nothing_to_explain() -> None:
+def test_explain_rejects_generators() -> None:
     text = re.sub(r"(calm|wild) = .*\n", "", CROWDED).partition("[sweep]")[0]
     with pytest.raises(EngpassError, match="only generators"):
         choose_in(loads(text), None, [], None)
@@ -422,7 +422,7 @@ def test_only_generators_are_nothing_to_explain() -> None:
         choose_in(loads(CROWDED), None, [], "noise")
 
 
-def test_ctrl_c_ends_it_soon(program: Program) -> None:
+def test_ctrl_c_ends_explain_soon(program: Program) -> None:
     endless = CROWDED.replace("100 ms", "100 min").partition("[sweep]")[0]
     (program.directory / "endless.toml").write_text(endless)
     process = program.start("explain", "endless.toml")
@@ -450,7 +450,7 @@ run = { duration = "100 ms" }
 """
 
 
-def test_the_ledger_is_that_of_the_lines_that_carry_the_flow() -> None:
+def test_explain_uses_ledgers_of_lines_that_carry_the_flow() -> None:
     made = explain(choose_in(loads(TWO_WAYS), None, [], None), advice=False)
     carried = {side.link for side in made.at.books.values() if side.books.share("delivered") > 0}
     assert carried == {"up", "down"}, "the engine sends the traffic over the circuit"

@@ -34,7 +34,7 @@ def words(made: Explanation) -> list[str]:
     return made.sentence.split("; ")
 
 
-def test_the_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
+def test_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
     made = explained(None, None)
     assert (made.chosen.variant, made.chosen.flow) == ("drop-tail", "call")
     finding, *advice = words(made)
@@ -50,7 +50,7 @@ def test_the_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
     )
 
 
-def test_every_change_tells_what_it_does_to_every_flow() -> None:
+def test_every_change_reports_its_effect_on_every_flow() -> None:
     made = explained("drop-tail", "call")
     assert made.advice is not None
     for change in (*made.advice.changes, *made.advice.trades):
@@ -61,7 +61,7 @@ def test_every_change_tells_what_it_does_to_every_flow() -> None:
             assert all(len(pair) == 2 for pair in figures.values())
 
 
-def test_each_kind_of_shorter_queue_is_tried() -> None:
+def test_advice_tries_each_kind_of_shorter_queue() -> None:
     made = explained("drop-tail", "call")
     assert made.advice is not None
     says = [change.say for change in made.advice.changes]
@@ -77,7 +77,7 @@ def test_each_kind_of_shorter_queue_is_tried() -> None:
     assert [effect.flow for effect in first.others if effect.harmed] == ["download"]
 
 
-def test_no_change_is_recommended_that_brings_the_delay_back() -> None:
+def test_advice_recommends_no_queue_with_a_long_delay() -> None:
     for flow in ("call", "download"):
         advice = explained("fq-codel", flow).advice
         assert advice is not None
@@ -87,7 +87,7 @@ def test_no_change_is_recommended_that_brings_the_delay_back() -> None:
             assert "queue by `drop-tail` instead of `fq-codel` at `isp` towards `home`" in advice.tried
 
 
-def test_a_download_that_fills_a_large_buffer_is_told_of_its_own_delay() -> None:
+def test_download_in_a_large_buffer_is_harmed_by_its_own_delay() -> None:
     made = explained("drop-tail", "download")
     assert made.finding.key == "delay"
     assert words(made)[0] == (
@@ -98,22 +98,22 @@ def test_a_download_that_fills_a_large_buffer_is_told_of_its_own_delay() -> None
     assert made.advice.changes[0].say.startswith("queue by `fq-codel`")
 
 
-def test_a_call_with_all_it_needs_is_limited_by_its_application() -> None:
+def test_satisfied_call_is_limited_by_its_application() -> None:
     made = explained("fq-codel", "call")
     assert words(made) == [
         "application `call` limits `call`: it gets 1.50 Mbit/s of its limit of 1.50 Mbit/s",
-        "none of the 2 changes tried helps",
+        "none of the 2 simulated changes helps",
     ]
 
 
-def test_no_text_calls_a_rate_impossible() -> None:
+def test_explanation_never_calls_a_rate_impossible() -> None:
     # The limit is a fair share, which a flow can exceed, for example by priority.
     for variant in ("drop-tail", "fq-codel"):
         for flow in ("call", "download"):
             assert "possible" not in explained(variant, flow).sentence
 
 
-def test_the_command_prints_gains_and_trades_with_all_flows(cli: Cli) -> None:
+def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
     text = CALL.read_text().replace("repeats = 2", "repeats = 1")
     (cli.directory / "call.toml").write_text(text)
     shown = cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call").stdout
@@ -134,7 +134,7 @@ def test_the_command_prints_gains_and_trades_with_all_flows(cli: Cli) -> None:
     assert [change["harms"] for change in made["trades"] if "go first" in change["change"]] == [["download"]]
 
 
-def test_the_page_has_gains_trades_and_delays() -> None:
+def test_explanation_page_shows_gains_trades_and_delays() -> None:
     from engpass.report import render_explanation
 
     page = render_explanation(explained("drop-tail", "call"))
@@ -174,7 +174,7 @@ def atm(schedule: str) -> dict[str, Any]:
     }
 
 
-def test_a_call_behind_bursts_of_cells_is_let_go_first() -> None:
+def test_advice_gives_priority_to_a_call_behind_cell_bursts() -> None:
     made = explain(choose_in(load(atm("fifo")), None, [], "call"))
     assert made.finding.key == "delay"
     assert made.finding.bottleneck == "the buffer of `s` towards `home`"
@@ -186,7 +186,7 @@ def test_a_call_behind_bursts_of_cells_is_let_go_first() -> None:
     assert best.own.after.delay < made.at.needs.tolerable
 
 
-def test_a_flow_that_waits_in_a_host_is_not_said_to_wait_in_a_network() -> None:
+def test_delay_in_a_host_is_not_blamed_on_the_network() -> None:
     testbed: dict[str, Given] = {
         "name": "A slow reader",
         "host": {"busy": {"memory": {"bandwidth": "90 MB/s"}}, "peer": {}},
@@ -214,18 +214,18 @@ PACED = Needs(1.5e6, 0.012, resends=False, paced=True)
 TCP = Needs(14e6, 0.012, resends=True, paced=False)
 
 
-def test_a_queue_may_take_an_idle_round_trip_or_5_ms() -> None:
+def test_tolerable_delay_adds_an_idle_round_trip_or_5_ms() -> None:
     assert PACED.tolerable == pytest.approx(0.036)
     assert Needs(1e6, 0.0001, resends=False, paced=True).tolerable == pytest.approx(0.0051)
 
 
-def test_losses_harm_datagrams_from_one_in_a_thousand_on_and_tcp_by_its_goodput_only() -> None:
+def test_losses_above_one_in_a_thousand_harm_only_datagrams() -> None:
     assert not PACED.loses(Served(1.5e6, losses=Losses(10_000, 10)))
     assert PACED.loses(Served(1.5e6, losses=Losses(10_000, 11)))
     assert not TCP.loses(Served(14e6, losses=Losses(10_000, 3000)))
 
 
-def test_a_sender_without_a_pace_does_not_suffer_from_the_queue_that_it_fills_itself() -> None:
+def test_unpaced_sender_is_not_harmed_by_its_own_queue() -> None:
     limit = FlowLimit(idle_delay_s=0.001, stages=[], candidates=[])
     late = Served(1e6, delay=1.0)
     assert not Needs.of(limited(1e6, limit)).waits(late)
@@ -236,7 +236,7 @@ def test_a_sender_without_a_pace_does_not_suffer_from_the_queue_that_it_fills_it
     assert Needs.of(limited(1e6, replace(limit, candidates=[application]))).waits(late)
 
 
-def test_the_score_falls_with_each_of_the_three() -> None:
+def test_score_falls_with_goodput_loss_and_delay() -> None:
     best = PACED.score(Served(1.5e6, delay=0.02))
     assert best == 1.0
     assert PACED.score(Served(0.75e6, delay=0.02)) == pytest.approx(0.5)
@@ -255,9 +255,7 @@ def test_the_score_falls_with_each_of_the_three() -> None:
         (Served(1.5e6, delay=0.04), True, True),
     ],
 )
-def test_a_decline_harms_where_the_flow_then_lacks_what_it_needs(
-    after: Served, declines: bool, harmed: bool
-) -> None:
+def test_decline_harms_only_below_the_needs_of_the_flow(after: Served, declines: bool, harmed: bool) -> None:
     before = Served(1.5e6, delay=0.02)
     assert (PACED.declines(before, after), PACED.harmed(before, after)) == (declines, harmed)
 
@@ -271,13 +269,13 @@ def test_a_decline_harms_where_the_flow_then_lacks_what_it_needs(
         (Served(43e3, losses=Losses(1000, 320), delay=0.02), True),
     ],
 )
-def test_a_shorter_delay_makes_up_for_no_great_loss_or_goodput(after: Served, spoils: bool) -> None:
+def test_shorter_delay_does_not_outweigh_loss_or_goodput(after: Served, spoils: bool) -> None:
     before = Served(48e3, losses=Losses(1000, 320), delay=2.0)
     assert PACED.score(after) > PACED.score(before)
     assert PACED.spoils(before, after) is spoils
 
 
-def test_a_change_that_halves_the_goodput_of_a_call_does_not_help_it() -> None:
+def test_advice_rejects_changes_that_cut_the_goodput_of_a_call() -> None:
     testbed: dict[str, Given] = {
         "name": "An upload beside a call",
         "host": {"pc": {}, "server": {}},
@@ -323,7 +321,7 @@ def late() -> dict[str, Any]:
     }
 
 
-def test_a_flow_with_a_bound_below_its_fair_share_is_judged_by_its_bound() -> None:
+def test_flow_with_bound_below_fair_share_is_judged_by_bound() -> None:
     made = explain(choose_in(load(late()), None, [], None))
     limit = made.at.limited.limit
     assert limit is not None
@@ -335,7 +333,7 @@ def test_a_flow_with_a_bound_below_its_fair_share_is_judged_by_its_bound() -> No
     assert made.to_json()["limit_bit_per_s"] == bound
 
 
-def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None:
+def test_flow_is_judged_by_the_lower_of_fair_share_and_bound() -> None:
     without = FlowLimit(stages=[], candidates=[])
     line = Bottleneck(kind="link", name="line", title="link `line`")
     bound = Bound(bit_per_s=3e6, bottleneck=line, summary="link `line` bounds it to 3.00 Mbit/s")
@@ -344,7 +342,7 @@ def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None
     assert Needs.of(None).limit == 0.0
 
 
-def test_acknowledgements_limit_a_lone_flow_in_the_plural_and_without_a_fair_share() -> None:
+def test_lone_flow_limited_by_acks_has_no_fair_share_in_text() -> None:
     testbed: dict[str, Given] = {
         "name": "A thin way back",
         "host": {"a": {}, "b": {}},
@@ -372,7 +370,7 @@ CALL_AND_BULK = {
 }
 
 
-def test_a_call_that_waits_in_its_nic_is_held_by_the_nic_and_a_smaller_one_helps() -> None:
+def test_call_delayed_in_its_nic_is_advised_a_smaller_buffer() -> None:
     testbed: dict[str, Given] = {
         "name": "A call behind an upload of its host",
         "host": {"a": {}, "b": {}},
@@ -393,7 +391,7 @@ def test_a_call_that_waits_in_its_nic_is_held_by_the_nic_and_a_smaller_one_helps
     assert all(change.own.after.delay is not None and change.own.after.delay < 0.1 for change in smaller)
 
 
-def test_a_call_that_waits_in_a_router_is_held_by_its_buffer() -> None:
+def test_call_delayed_in_a_router_names_its_buffer() -> None:
     testbed: dict[str, Given] = {
         "name": "A call behind an agreed rate",
         "host": {"a": {}, "b": {}},

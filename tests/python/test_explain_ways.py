@@ -41,7 +41,7 @@ LONGER = 'lower = { ends = ["near", "far"], medium = "ethernet-100", delay = "15
 HASH = (("router.near.ecmp", "hash"),)
 
 
-def test_a_connection_is_told_that_a_hash_crowds_its_line() -> None:
+def test_explain_names_a_hash_that_leaves_a_line_idle() -> None:
     made = explained(TWO, HASH)
     assert made.at.tight is not None
     assert made.at.tight.link == "upper"
@@ -49,16 +49,16 @@ def test_a_connection_is_told_that_a_hash_crowds_its_line() -> None:
     assert said in made.finding.evidence
 
 
-def test_a_router_without_a_policy_has_a_hash_for_explanations_too() -> None:
+def test_router_without_policy_is_explained_as_a_hash() -> None:
     given = explained(TWO, HASH)
     made = explained(TWO.replace('[router.near]\necmp = "first"', "[router.near]"))
     assert (made.sentence, changes(made)) == (given.sentence, changes(given))
 
 
-def test_turns_and_another_seed_are_tried_and_gain_what_a_run_gains() -> None:
+def test_ecmp_advice_gain_equals_a_run_with_the_change() -> None:
     made = explained(TWO, HASH)
     found = changes(made)
-    turns = "let router `near` send packets over equal ways in turn"
+    turns = "let router `near` send packets round-robin over equal-cost paths"
     assert found[turns] == {"router.near.ecmp": "round-robin"}
     (seed,) = [sets for words, sets in found.items() if "seed" in words]
     # With seed 2 each connection has its own line; the seeds 0, 3 and 4 change nothing.
@@ -70,28 +70,28 @@ def test_turns_and_another_seed_are_tried_and_gain_what_a_run_gains() -> None:
             assert change.after == ran.flows["stream"].goodput_bit_per_s > change.before
 
 
-def test_all_seeds_are_tried_although_some_bring_nothing() -> None:
+def test_advice_tries_all_hash_seeds() -> None:
     made = explained(TWO, HASH)
     assert made.advice is not None
     tried = [words for words in made.advice.tried if "seed" in words]
     assert tried == [f"give the hash of router `near` the seed {seed}" for seed in range(1, 8)]
 
 
-def test_a_router_that_always_takes_the_first_line_is_named_and_a_hash_is_tried() -> None:
+def test_explain_names_first_path_policy_and_tries_a_hash() -> None:
     made = explained(TWO, (("router.near.ecmp", "first"),))
-    said = "router `near` takes the first of equally short ways, which leaves link `lower` idle 100.0 %"
+    said = "router `near` takes the first of equal-cost paths, which leaves link `lower` idle 100.0 %"
     assert said in made.finding.evidence
     assert made.advice is not None
-    assert "let router `near` choose among equally short ways by a hash" in made.advice.tried
+    assert "let router `near` choose among equal-cost paths by a hash" in made.advice.tried
 
 
-def test_weights_stay_when_the_policy_changes() -> None:
+def test_advice_keeps_weights_when_the_policy_changes() -> None:
     weights = (("router.near.ecmp", "{ hash = { weights = { upper = 3 } } }"),)
     found = changes(explained(TWO, weights))
     assert {"router.near.ecmp": "{ round-robin = { weights = { upper = 3 } } }"} in found.values()
 
 
-def test_a_stream_is_told_which_line_fails_and_a_choice_is_tried() -> None:
+def test_explain_names_the_failed_line_and_advises_ecmp() -> None:
     made = explained(PAIR + CUT)
     assert made.finding.key == "drops: line down"
     assert made.sentence.startswith(
@@ -99,44 +99,44 @@ def test_a_stream_is_told_which_line_fails_and_a_choice_is_tried() -> None:
         " time and loses 500 datagrams (25.0 %), and nothing arrives for 501 ms; let router `near` choose"
     )
     assert changes(made) == {
-        "let router `near` choose among equally short ways by a hash": {"router.near.ecmp": "hash"}
+        "let router `near` choose among equal-cost paths by a hash": {"router.near.ecmp": "hash"}
     }
 
 
-def test_a_connection_is_told_of_its_timer_and_needs_a_choice_on_both_ways() -> None:
+def test_explain_of_a_tcp_outage_names_timer_and_both_routers() -> None:
     made = explained(ONE)
     assert made.finding.key == "drops: line down"
     assert "link `upper` holds `stream`" in made.sentence
     assert "because the retransmission timer must expire" in made.finding.evidence
     both = {"router.near.ecmp": "hash", "router.far.ecmp": "hash"}
-    assert changes(made) == {"let routers `near` and `far` choose among equally short ways by a hash": both}
+    assert changes(made) == {"let routers `near` and `far` choose among equal-cost paths by a hash": both}
 
 
-def test_a_flow_that_has_its_limit_is_told_of_the_outage_all_the_same() -> None:
+def test_explanation_of_a_flow_at_its_limit_names_an_outage() -> None:
     # With this seed the hash chose the upper line before the failure.
     made = explained(PAIR + CUT, (("router.near.ecmp", "{ hash = { seed = 1 } }"),), advice=False)
     assert made.sentence.startswith("application `stream` limits `stream`: it gets 11.78 Mbit/s of its limit")
     assert made.sentence.endswith("; link `upper` is down 25.0 % of the time")
 
 
-def test_losses_that_are_few_are_still_named_after_the_line_that_was_down() -> None:
+def test_few_outage_losses_still_name_the_failed_line() -> None:
     brief = PAIR + CUT.replace('"1 s"', '"520 ms"')
     made = explained(brief, advice=False)
     assert made.finding.verb == "harms"
     assert "it is down 1.0 % of the time and loses 20 datagrams (1.0 %)" in made.sentence
 
 
-def test_a_connection_is_told_that_turns_mix_its_packets_up() -> None:
+def test_explain_names_reordering_by_round_robin() -> None:
     longer = TWO.replace('lower = { ends = ["near", "far"], medium = "ethernet-100" }', LONGER)
     sets = (("router.near.ecmp", "round-robin"), ("host.a.tcp.recovery", "sack"))
     made = explained(longer, sets)
     assert "because packets that router `near` sends over several ways overtake each other: " in made.sentence
-    assert "segments are sent again and none is lost" in made.sentence
+    assert "segments are retransmitted although none is lost" in made.sentence
     assert made.advice is not None
-    assert "let router `near` keep each connection on one way by a hash" in made.advice.tried
+    assert "let router `near` keep each connection on one path by a hash" in made.advice.tried
 
 
-def test_no_flow_is_told_of_a_line_that_is_down_elsewhere() -> None:
+def test_outage_off_the_path_is_not_named() -> None:
     lower = CUT.replace("upper", "lower")
     assert "is down" not in find(explained(PAIR + lower, advice=False).at).evidence
 
@@ -145,7 +145,7 @@ def path(share: float, *nodes: str) -> Path:
     return Path(share=share, steps=[Step(link=f"{a}{b}", from_=a, to=b) for a, b in pairwise(nodes)])
 
 
-def test_hops_of_ways_that_part_and_meet_stand_in_order_with_their_shares() -> None:
+def test_hops_of_several_paths_are_in_order_with_shares() -> None:
     paths = [path(0.5, *"anxfb"), path(0.25, *"anyfb"), path(0.25, *"anxgb")]
     flow = FlowOutcome(kind="udp-stream", paths=paths, goodput_bit_per_s=1.0, offered_bit_per_s=1.0)
     outcome = Outcome(

@@ -53,7 +53,7 @@ def test_all_studies_are_found() -> None:
     )
 
 
-def test_the_wheel_takes_every_file_of_the_gallery() -> None:
+def test_wheel_contains_every_file_of_the_gallery() -> None:
     # In the package the gallery is a symbolic link; only the glob below follows it into the wheel.
     assert (ROOT / "python/engpass/studies").resolve() == ROOT / "gallery"
     included = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]["include"]
@@ -65,14 +65,14 @@ def test_the_wheel_takes_every_file_of_the_gallery() -> None:
 
 
 @each
-def test_the_testbed_passes_the_check_and_the_schema(study: Study) -> None:
+def test_study_testbed_passes_the_check_and_the_schema(study: Study) -> None:
     engpass.load(study.testbed)
     schema = json.loads((ROOT / "schema/testbed.schema.json").read_text())
     jsonschema.validate(tomllib.loads(study.testbed.read_text()), schema)
 
 
 @each
-def test_the_claims_fit_the_testbed(study: Study) -> None:
+def test_study_claims_fit_the_testbed(study: Study) -> None:
     made = prepare(study)
     assert len(made.claims.claims) >= 5
     assert made.parts[-1].spec.name == "main"
@@ -81,7 +81,7 @@ def test_the_claims_fit_the_testbed(study: Study) -> None:
 
 
 @each
-def test_the_page_tells_of_every_claim(study: Study) -> None:
+def test_study_page_states_every_claim(study: Study) -> None:
     page = study.page.read_text()
     assert f"engpass reproduce {study.name}" in page
     for claim in study.claims().claims:
@@ -92,7 +92,7 @@ def test_the_page_tells_of_every_claim(study: Study) -> None:
 
 
 @each
-def test_every_break_obeys_its_rule(study: Study) -> None:
+def test_breaks_of_study_claims_obey_the_rule(study: Study) -> None:
     claims, text = study.claims(), study.testbed.read_text()
     for claim in claims.claims:
         if claim.breaks is not None:
@@ -131,13 +131,13 @@ def comment_above(text: str, start: str) -> str:
         "schedule",
     ],
 )
-def test_an_estimate_of_the_kyoto_study_says_so(key: str) -> None:
+def test_kyoto_estimates_are_marked_as_estimates(key: str) -> None:
     text = gallery.study("kyoto-1997").testbed.read_text()
     assert "ESTIMATE" in comment_above(text, f"{key} = ")
 
 
 @pytest.mark.parametrize(("kind", "goodput"), [("udp-stream", 22.10), ("tcp-stream", 22.07)])
-def test_the_formulas_of_the_kyoto_study_come_from_its_testbed(kind: str, goodput: float) -> None:
+def test_kyoto_testbed_limits_match_the_study_formulas(kind: str, goodput: float) -> None:
     testbed = engpass.load(gallery.study("kyoto-1997").testbed, {"traffic.stream.kind": kind})
     flow = testbed.limit(["congested"])["congested"].flows["stream"]
     assert round(flow.goodput_bit_per_s / 1e6, 2) == goodput
@@ -164,7 +164,7 @@ def test_a_probed_host_is_no_bottleneck_of_a_line_of_1997() -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/probe.md", "gallery/kyoto-probed/testbed.toml"])
-def test_tables_of_probes_have_all_that_a_probe_saves(page: str) -> None:
+def test_probe_tables_in_pages_have_all_saved_keys(page: str) -> None:
     text = (ROOT / page).read_text()
     (table,) = re.findall(r"^\[host\.server\]\n(?:#.*\n)*(memory = .*)$", text, re.MULTILINE)
     memory = tomllib.loads(table)["memory"]
@@ -192,13 +192,13 @@ def test_a_study_is_a_name_or_a_directory(tmp_path: Path) -> None:
     assert gallery.study(str(kyoto)).name == "kyoto-1997"
 
 
-def test_a_package_without_a_gallery_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gallery_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery, "HOME", tmp_path / "studies")
     with pytest.raises(EngpassError, match="the gallery is missing"):
         gallery.studies()
 
 
-def test_the_documentation_has_every_check_with_its_arguments() -> None:
+def test_documentation_lists_every_check_with_its_arguments() -> None:
     text = (ROOT / "docs/gallery.md").read_text().split("| check |")[1]
     for name, check in CHECKS.items():
         (row,) = [line for line in text.splitlines() if line.startswith(f"| `{name}` ")]
@@ -208,7 +208,7 @@ def test_the_documentation_has_every_check_with_its_arguments() -> None:
         assert ("±" in row.split("|")[1]) is check.numeric
 
 
-def test_the_documentation_has_every_kind_and_every_removal() -> None:
+def test_documentation_lists_every_kind_and_removal() -> None:
     text = (ROOT / "docs/gallery.md").read_text()
     for kind in KINDS:
         assert f"\n| `{kind}` | " in text
@@ -218,7 +218,7 @@ def test_the_documentation_has_every_kind_and_every_removal() -> None:
         assert f"`{value}`" in removals
 
 
-def test_the_example_of_the_guide_is_a_claim_of_the_gallery() -> None:
+def test_example_of_the_guide_is_a_claim_of_the_gallery() -> None:
     text = (ROOT / "docs/gallery.md").read_text()
     example = text.split("```toml\n")[1].split("```")[0]
     assert example in (ROOT / "gallery/kyoto-1997/claims.toml").read_text()

@@ -45,7 +45,7 @@ def test_five_files_may_form_a_cycle(tmp_path: Path) -> None:
     assert cycles(tmp_path, ring(RING[:5])) == (0, shown, "")
 
 
-def test_six_files_fail_with_their_imports(tmp_path: Path) -> None:
+def test_cycle_of_six_files_fails_with_its_imports(tmp_path: Path) -> None:
     code, shown, wrong = cycles(tmp_path, ring(RING), "--edges")
     assert code == 1
     assert shown.splitlines()[:2] == ["small: 6 files import each other", "    a.rs -> b.rs"]
@@ -96,7 +96,7 @@ def test_every_way_of_naming_an_item_is_an_import(tmp_path: Path, text: str) -> 
         "use std::collections::{BTreeMap as b, BTreeSet}; fn f() -> b<u8, u8> { b::new() }",
     ],
 )
-def test_no_other_text_is_an_import(tmp_path: Path, text: str) -> None:
+def test_comments_tests_and_other_crates_are_no_imports(tmp_path: Path, text: str) -> None:
     files = {
         "lib.rs": "mod a; mod b; pub struct Own;",
         "a.rs": text,
@@ -118,7 +118,7 @@ def test_modules_above_and_below_each_other_form_no_cycle(tmp_path: Path) -> Non
     assert run(tmp_path) == (0, "", "")
 
 
-def test_crates_may_not_depend_on_each_other_for_tests_either(tmp_path: Path) -> None:
+def test_crates_may_not_form_a_cycle_by_dev_dependencies(tmp_path: Path) -> None:
     write(tmp_path / "crates", "one", {"lib.rs": ""}, "[dependencies]\ntwo.workspace = true\nother = '1'\n")
     write(tmp_path / "crates", "two", {"lib.rs": ""}, "[dependencies]\nthree = { path = '../three' }\n")
     write(tmp_path / "crates", "three", {"lib.rs": ""})

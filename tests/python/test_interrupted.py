@@ -25,7 +25,7 @@ TOTAL = 2 * 4 * 30
 # Half as many points, for a single interruption.
 HALF = [*ARGS, "--set", "run.repeats=15"]
 HALF_TOTAL = TOTAL // 2
-# As many points as `ARGS`, but very short: no test interrupts them.
+# All points of `ARGS`, but very short: no test interrupts them.
 SHORT = [*ARGS, "--set", "run.duration=50 ms"]
 
 
@@ -96,7 +96,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
+def test_signal_keeps_finished_points_and_says_how_to_resume(
     number: signal.Signals, program: Program, testbed_file: Path
 ) -> None:
     path = program.directory / "engpass.db"
@@ -134,7 +134,7 @@ runpy.run_module("engpass", run_name="__main__")
 
 
 @pytest.mark.parametrize("name", ["typer", "engpass.cli.check", "engpass.testbed"])
-def test_ctrl_c_before_anything_has_begun_shows_no_traceback(name: str, testbed_file: Path) -> None:
+def test_ctrl_c_during_imports_shows_no_traceback(name: str, testbed_file: Path) -> None:
     code = CTRL_C_AT_AN_IMPORT.format(name=name, file=testbed_file)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     # Before the command is called, the signal ends the program; a shell reports 130 for that, too.
@@ -142,7 +142,7 @@ def test_ctrl_c_before_anything_has_begun_shows_no_traceback(name: str, testbed_
     assert (ended.returncode, ended.stderr, ended.stdout) == (*said, "")
 
 
-def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Path) -> None:
+def test_ctrl_c_ends_a_running_point(program: Program, testbed_file: Path) -> None:
     testbed_file.write_text(TESTBED.replace('"20 ms"', '"10000 s"').partition("[sweep]")[0])
     process = program.start("run", testbed_file.name, "--engine", "simulate", "--json")
     deadline = time.monotonic() + 30
@@ -156,7 +156,7 @@ def test_ctrl_c_ends_a_point_that_is_running(program: Program, testbed_file: Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_search_that_is_ended_goes_on(number: signal.Signals, program: Program, testbed_file: Path) -> None:
+def test_interrupted_search_resumes(number: signal.Signals, program: Program, testbed_file: Path) -> None:
     # A thousand trials.
     loads = (
         "--method",
@@ -190,9 +190,7 @@ def test_a_search_that_is_ended_goes_on(number: signal.Signals, program: Program
     assert int(kept[1]) >= told, "what was told is kept"
 
 
-def test_json_of_an_interrupted_run_has_every_point_that_is_kept(
-    program: Program, testbed_file: Path
-) -> None:
+def test_json_of_an_interrupted_run_has_every_stored_point(program: Program, testbed_file: Path) -> None:
     process = program.start("run", testbed_file.name, "--json", *ARGS)
     wait_for(program.directory / "engpass.db", 20, process)
     process.send_signal(signal.SIGINT)
@@ -219,7 +217,7 @@ def test_two_processes_share_a_store_and_a_campaign(program: Program, testbed_fi
     connection.close()
 
 
-def test_a_file_size_limit_stands_for_a_full_disk(program: Program, testbed_file: Path) -> None:
+def test_full_disk_keeps_the_points_stored_before(program: Program, testbed_file: Path) -> None:
     # `ulimit -f` makes writes fail like a full disk, but with another error number.
     line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *SHORT))
     said = program.shell(line, code=2).stderr

@@ -43,7 +43,7 @@ random_books = st.builds(
 
 
 @given(random_books)
-def test_the_waterfall_goes_from_all_to_what_is_delivered(one: Books) -> None:
+def test_waterfall_goes_from_line_rate_to_delivered(one: Books) -> None:
     steps = ledger.waterfall(one)
     assert (steps[0].name, steps[0].left) == ("line rate", 1.0)
     assert steps[-1].left == pytest.approx(one.share("delivered"), abs=1e-12)
@@ -53,7 +53,7 @@ def test_the_waterfall_goes_from_all_to_what_is_delivered(one: Books) -> None:
 
 
 @given(random_books, st.floats(0, 1))
-def test_the_waterfall_of_one_of_several_flows_ends_in_its_own(one: Books, own: float) -> None:
+def test_waterfall_of_one_flow_ends_in_its_own_share(one: Books, own: float) -> None:
     steps, delivered = ledger.waterfall(one, own), one.share("delivered")
     assert steps[-1].left == min(own, delivered)
     others = [step for step in steps if step.name == "other flows"]
@@ -64,7 +64,7 @@ def test_the_waterfall_of_one_of_several_flows_ends_in_its_own(one: Books, own: 
 
 
 @given(st.lists(random_books, min_size=1, max_size=4))
-def test_sums_balance_whatever_their_units(several: list[Books]) -> None:
+def test_ledger_sums_balance_in_any_units(several: list[Books]) -> None:
     total = ledger.add(several)
     assert total is not None
     assert sum(total.accounts.values()) == total.capacity
@@ -73,18 +73,18 @@ def test_sums_balance_whatever_their_units(several: list[Books]) -> None:
     assert sum(total.of(family.key) for family in ledger.FAMILIES) == pytest.approx(1)
 
 
-def test_nothing_is_the_sum_of_nothing() -> None:
+def test_empty_ledgers_have_no_sum() -> None:
     assert ledger.add([]) is None
     assert ledger.directions(outcome({"wire": LinkOutcome(directions=[])})) == []
     assert ledger.directions(outcome({})) == []
 
 
-def test_units() -> None:
+def test_ledger_parts_convert_to_bits_and_shares() -> None:
     one = Books(26, 13, {"delivered": 13, "lost datagrams": 13})
     assert (one.bits("delivered"), one.share("lost datagrams"), one.idle) == (1.0, 0.5, 0.0)
 
 
-def test_accounts_stand_in_the_order_of_their_families() -> None:
+def test_accounts_are_ordered_by_family() -> None:
     shuffled = [
         "idle: CPU",
         "generator: b",
@@ -120,7 +120,9 @@ def _negative(accounts: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"), [(_off_by_one, "does not balance"), (_negative, "has a negative account")]
 )
-def test_books_that_do_not_balance_are_refused(damage: Callable[[dict[str, int]], None], said: str) -> None:
+def test_unbalanced_or_negative_ledger_is_rejected(
+    damage: Callable[[dict[str, int]], None], said: str
+) -> None:
     whole = outcome(links(0.2, 0.1, 0.5))
     assert len(ledger.directions(whole)) == 6
     kept = whole.links["receiver"].directions[0].ledger
@@ -132,7 +134,7 @@ def test_books_that_do_not_balance_are_refused(damage: Callable[[dict[str, int]]
     assert "--fresh" in (caught.value.help or "")
 
 
-def test_a_slim_outcome_has_the_same_books() -> None:
+def test_slim_outcome_keeps_the_ledgers() -> None:
     whole = outcome({**links(0.2, 0.1, 0.5), "old": LinkOutcome(directions=[])})
     kept = ledger.slim(whole)
     assert ledger.directions(kept) == ledger.directions(whole)

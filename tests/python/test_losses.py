@@ -29,14 +29,14 @@ def flow(sent: int, lost: int) -> FlowOutcome:
     return FlowOutcome(kind="udp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, datagrams=counts)
 
 
-def test_losses_add_up_to_the_ratio_of_the_sums() -> None:
+def test_loss_of_repeats_is_the_ratio_of_the_sums() -> None:
     parts = [Losses.of(flow(*repeat)) for repeat in REPEATS]
     assert Losses.sum(parts).share == TOGETHER
     assert Losses.sum([]).share is None
     assert Losses(10, 12).share == 1.0
 
 
-def test_losses_that_an_engine_does_not_count_have_no_share() -> None:
+def test_uncounted_losses_have_no_share() -> None:
     assert Losses.of(replace(flow(5, 1), datagrams=None)).share is None
     assert Losses.of(flow(0, 0)).share is None
 
@@ -72,11 +72,11 @@ def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
     assert "4.5 %" in cli("show", "last").stdout
 
 
-def test_the_service_of_repeats_has_the_loss_of_all_together() -> None:
+def test_mean_of_served_repeats_has_the_ratio_of_the_sums() -> None:
     assert Served.mean([Served.of(flow(*repeat)) for repeat in REPEATS]).loss == TOGETHER
 
 
-def test_the_loss_of_a_load_is_that_of_all_its_trials_together() -> None:
+def test_loss_of_a_load_is_the_ratio_over_all_its_trials() -> None:
     short = trial(2e7, 50) | {"sent": 100, "asked": 100, "duration_s": 0.1}
     made = dataclasses.replace(
         record("frame-loss", None, [short, trial(2e7, 0)]), settings={"most_bit_per_s": 1}

@@ -36,7 +36,7 @@ duration = "100 ms"
     return "many.toml"
 
 
-def test_a_table_has_some_and_says_where_all_are(cli: Cli, many: str) -> None:
+def test_table_shows_200_flows_and_names_the_export(cli: Cli, many: str) -> None:
     shown = cli("run", many)
     assert shown.stdout.count("│ base") == 200
     assert "200 of 230 flows are shown; `engpass export " in shown.stdout
@@ -47,7 +47,7 @@ def test_a_table_has_some_and_says_where_all_are(cli: Cli, many: str) -> None:
     assert len(rows) == 1 + 2 * FLOWS
 
 
-def test_the_one_flow_with_delays_is_shown(cli: Cli, many: str, tmp_path: Path) -> None:
+def test_delay_table_shows_only_flows_with_delays(cli: Cli, many: str, tmp_path: Path) -> None:
     # All flows but the last begin so late in the run that nothing of them arrives.
     text = (tmp_path / many).read_text()
     (tmp_path / many).write_text(text.replace("kbit/s", 'kbit/s"\nstart = "99.999 ms', FLOWS - 1))
@@ -57,14 +57,14 @@ def test_the_one_flow_with_delays_is_shown(cli: Cli, many: str, tmp_path: Path) 
     assert delays.count("│ base") == 1
 
 
-def test_limits_of_some_are_shown_and_json_has_all(cli: Cli, many: str) -> None:
+def test_limit_shows_200_flows_and_json_has_all(cli: Cli, many: str) -> None:
     shown = cli("limit", many).stdout
     assert shown.count("idle delay: ") == 200
     assert "200 of 230 flows are shown; `--json` has all" in shown
     assert len(json.loads(cli("limit", many, "--json").stdout)["flows"]) == FLOWS
 
 
-def test_a_report_names_some(cli: Cli, many: str, tmp_path: Path) -> None:
+def test_report_names_100_of_many_flows(cli: Cli, many: str, tmp_path: Path) -> None:
     cli("run", many, "--set", 'run.duration="10 ms"')
     cli("report", "-o", "report.html")
     page = (tmp_path / "report.html").read_text()

@@ -115,7 +115,7 @@ def errors(cli: Cli) -> list[str | None]:
     return [json.loads(line).get("error") for line in lines(cli, code=1)]
 
 
-def test_each_end_is_asked_for_its_own_part() -> None:
+def test_each_end_gets_its_own_part_of_a_flow() -> None:
     bulk, paced, probe = flows(numbers(), seed=7)
     assert (bulk.sender, bulk.receivers) == ("a", ("b",))
     assert bulk.send.socket == Socket(dscp=46, nodelay=True, congestion="cubic")
@@ -130,19 +130,19 @@ def test_each_end_is_asked_for_its_own_part() -> None:
     assert (probe.send.transport, probe.send.response_bytes) == ("udp", 200)
 
 
-def test_a_traffic_has_a_window_of_its_own() -> None:
+def test_each_traffic_has_its_own_measurement_window() -> None:
     change = {"traffic.paced.start": "150 ms", "traffic.probe.stop": "160 ms"}
     _, paced, probe = flows(numbers(change), seed=1)
     assert (paced.start_ns, paced.warmup_ns, paced.duration_ns) == (150_000_000, 0, 50_000_000)
     assert (probe.start_ns, probe.warmup_ns, probe.duration_ns) == (0, 100_000_000, 60_000_000)
 
 
-def test_what_a_socket_cannot_be_told_is_said() -> None:
+def test_settings_without_a_socket_option_are_named() -> None:
     (said,) = untold(numbers(), "measure")
     assert said == "TCP of host `a` is the kernel's own: `rto_minimum` of `tcp` cannot be told to a socket"
 
 
-def test_ssh_takes_its_destination_for_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_destination_follows_a_double_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGPASS_AGENT", "/opt/engpass agent --max-rate 5")
     how, argv = way("b", "ssh kim@example.org", None)
     assert how == "ssh kim@example.org"
@@ -150,7 +150,7 @@ def test_ssh_takes_its_destination_for_no_option(monkeypatch: pytest.MonkeyPatch
     assert argv[-3:] == ["--", "kim@example.org", "/opt/engpass agent --max-rate 5"]
 
 
-def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> None:
+def test_measured_points_are_stored_like_those_of_other_engines(cli: Cli, file: Path) -> None:
     found = points(cli)
     assert [outcomes.swept(one, "traffic.bulk.message") for one in found] == [1000, 2000, 3000]
     first = found[0]
@@ -174,7 +174,7 @@ def test_points_are_stored_as_those_of_other_engines(cli: Cli, file: Path) -> No
     assert "all 3 points are there" in again.stderr
 
 
-def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Path) -> None:
+def test_limit_simulate_and_measure_are_shown_side_by_side(cli: Cli, file: Path) -> None:
     text = file.read_text().replace("ethernet-1g", "ethernet-10")
     file.write_text(text[: text.index("[traffic.probe]")] + text[text.index("[run]") :])
     said = cli("run", "two.toml", "--engine", "limit,simulate,measure")
@@ -185,7 +185,7 @@ def test_limit_simulation_and_measurement_stand_side_by_side(cli: Cli, file: Pat
     assert "measure" in (file.parent / "r.html").read_text()
 
 
-def test_the_engines_of_the_model_leave_a_probe_out_and_say_so(cli: Cli, file: Path) -> None:
+def test_model_engines_leave_out_a_probe_with_a_note(cli: Cli, file: Path) -> None:
     said = cli("run", "two.toml", "--engine", "limit,simulate", "--json")
     assert "limit and simulate: traffic `probe` has no result" in said.stderr
     for line in said.stdout.splitlines():
@@ -195,14 +195,14 @@ def test_the_engines_of_the_model_leave_a_probe_out_and_say_so(cli: Cli, file: P
     assert "paced" in cli("limit", "two.toml").stdout
 
 
-def test_what_would_be_felt_is_not_simulated_away(cli: Cli, file: Path) -> None:
+def test_simulate_rejects_probe_traffic_with_noticeable_load(cli: Cli, file: Path) -> None:
     often = ("--set", 'traffic.probe.every="10 us"')
     said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
     assert "traffic `probe` is `request-response`, which runs only on real hosts" in said.stderr
     assert "help: run it with `--engine measure` or `--engine emulate`, or remove it" in said.stderr
 
 
-def test_a_precision_ends_a_point_when_it_is_reached(cli: Cli, file: Path) -> None:
+def test_unreached_precision_ends_a_point_at_the_longest_time(cli: Cli, file: Path) -> None:
     """The fake agents report nothing meanwhile: the point ends at its longest time, and says so."""
     asked = ("--set", 'run.precision="5 %"', "--set", 'run.longest="400 ms"')
     outcome = points(cli, *asked)[0]
@@ -233,7 +233,7 @@ def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: py
         ("die-in-run", "the agent of host `a` (local) ended with exit code 9: out of luck"),
     ],
 )
-def test_an_agent_that_fails_is_told_with_its_reason(
+def test_failing_agent_is_reported_with_its_reason(
     cli: Cli, file: Path, fake: pytest.MonkeyPatch, how: str, cause: str
 ) -> None:
     fake.setenv("FAKE_AGENT", how)
@@ -245,7 +245,7 @@ def test_an_agent_that_fails_is_told_with_its_reason(
     assert cause in first or cause.replace("`a`", "`b`") in first
 
 
-def test_an_agent_that_stops_to_answer_is_replaced(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
+def test_agent_that_stops_answering_is_replaced(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
     fake.setenv("FAKE_AGENT", "freeze=2000")
     for asked in (agents.Crew.answer, agents.Crew.done):
         fake.setattr(asked, "__defaults__", (1.0,))
@@ -269,14 +269,14 @@ def test_an_agent_that_falls_silent_in_a_run_is_noticed(monkeypatch: pytest.Monk
         crew.end()
 
 
-def test_a_namespace_that_is_not_there_is_named() -> None:
+def test_missing_namespace_is_named_with_a_remedy() -> None:
     said = ['Cannot open network namespace "lab": No such file or directory']
     cause, cure = agents.why_gone("a", "netns lab", 255, said)
     assert cause == f"host `a` (netns lab): {said[0]}"
-    assert cure == "`ip netns list` names those of this machine"
+    assert cure == "`ip netns list` shows the namespaces of this machine"
 
 
-def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
+def test_unreachable_host_fails_its_points(cli: Cli, file: Path) -> None:
     # No ssh server answers for these hosts.
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh -p"', 1))
     assert "has a name that starts with `-`" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
@@ -286,7 +286,7 @@ def test_a_host_that_nobody_reaches(cli: Cli, file: Path) -> None:
     assert "3 of 3 points failed" in said
 
 
-def test_a_host_that_was_not_reached_is_tried_again(
+def test_unreached_host_is_tried_again_at_the_next_point(
     cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = iter([["false"]])
@@ -301,20 +301,20 @@ def test_a_host_that_was_not_reached_is_tried_again(
     assert sorted(failed) == [False, False, True], "points run in an order of their own"
 
 
-def test_some_hosts_say_how_they_are_reached(cli: Cli, file: Path) -> None:
+def test_all_hosts_or_none_must_declare_reach(cli: Cli, file: Path) -> None:
     file.write_text(FILE.replace('reach = "local"', "", 1))
     said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
-    assert "host `a` does not say how it is reached, and others do" in said
+    assert "host `a` has no `reach`, but other hosts have one" in said
 
 
-def test_cells_are_no_traffic_of_hosts() -> None:
+def test_measure_rejects_cell_traffic() -> None:
     found = numbers()
     found = replace(found, flows=[replace(found.flows[0], cells=True), *found.flows[1:]])
     with pytest.raises(EngpassError, match="it sends cells, and no host does"):
         flows(found, 1)
 
 
-def test_an_interrupt_ends_the_point_and_keeps_the_others(program: Program, file: Path) -> None:
+def test_interrupt_ends_a_measured_run_and_its_agents(program: Program, file: Path) -> None:
     file.write_text(FILE.replace('duration = "200 ms"', 'duration = "2 s"'))
     running = program.start("run", "two.toml", "--engine", "measure", "--json")
     while running.poll() is None and len(_agents_of(running.pid)) < 2:

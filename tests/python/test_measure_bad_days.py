@@ -41,7 +41,7 @@ warmup = "100 ms"
 
 
 @pytest.mark.parametrize("stage", ["prepare", "start", "readings", "collect"])
-def test_an_agent_that_is_stopped_is_noticed_at_every_stage(
+def test_stopped_agent_is_noticed_at_every_stage(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     """Its silence reveals it, long before a response times out; the next point gets a new agent."""
@@ -57,7 +57,7 @@ def test_an_agent_that_is_stopped_is_noticed_at_every_stage(
     assert "(local) does not answer within 3 s\nhelp: the next point starts another one" in two["error"]
 
 
-def test_what_goes_wrong_is_told_within_ten_seconds() -> None:
+def test_agent_timeouts_are_at_most_ten_seconds() -> None:
     """The longest timeout of each kind, plus a second."""
     assert agents.HELLO_SECONDS + 1 < 10
     assert agents.ANSWER_SECONDS + 1 <= 10
@@ -65,7 +65,7 @@ def test_what_goes_wrong_is_told_within_ten_seconds() -> None:
     assert agents.QUIET_SECONDS + agents._ASK_SECONDS + 1 < 10
 
 
-def test_we_were_stopped_ourselves_and_take_nobody_for_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_controller_takes_no_agent_for_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     crew = agents.Crew()
     one = crew.add("a", "local", FAKE.split())
     try:
@@ -81,7 +81,7 @@ def test_we_were_stopped_ourselves_and_take_nobody_for_stuck(monkeypatch: pytest
 
 
 @pytest.mark.skipif(shutil.which("ssh") is None, reason="needs `ssh`")
-def test_a_host_that_takes_calls_and_says_nothing(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_host_that_never_answers_times_out(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ssh` times out before the controller does."""
     real = shutil.which("ssh")
     with socket.socket() as mute:

@@ -158,7 +158,7 @@ DIRECT = numbers(link("wire", ["a", "b"]))
 ROUTED = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]))
 
 
-def test_sizes_of_packets_and_frames() -> None:
+def test_packet_and_frame_sizes_match_hand_calculation() -> None:
     wire = Wire(link("wire", ["a", "b"], "ethernet"), 1500)
     assert wire.packets(4008) == [1500, 1500, 1068]
     parts = wire.of(4008, 8)
@@ -177,7 +177,7 @@ def test_sizes_of_packets_and_frames() -> None:
     assert six.of(100, 8) == {"IP headers": 320, "transport headers": 64, "frame headers": 72}
 
 
-def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
+def test_losses_behind_the_first_link_are_posted_to_it() -> None:
     sent = End(messages=1000, bytes=972_000)
     got = came(900)
     found = kept(ROUTED, flow(), results(sent, got))
@@ -190,7 +190,7 @@ def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
     assert found.notes == []
 
 
-def test_datagrams_that_stood_in_a_queue_cross_the_last_link_later() -> None:
+def test_queued_datagrams_are_in_flight_on_the_first_link() -> None:
     sent = End(messages=900, bytes=874_800)
     got = came(900, elapsed_ns=3 * S // 2)
     found = kept(ROUTED, flow(), results(sent, got))
@@ -201,7 +201,7 @@ def test_datagrams_that_stood_in_a_queue_cross_the_last_link_later() -> None:
     assert "in flight" not in far
 
 
-def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
+def test_receive_buffer_drops_have_crossed_the_last_link() -> None:
     sent = End(messages=1000, bytes=972_000)
     got = came(900)
     told = hosts(b=Changes(snmp={"Udp": {"RcvbufErrors": 60}}))
@@ -209,7 +209,7 @@ def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
     assert accounts(found, "far", "r")["lost datagrams"] == 60 * 1000 * 8
 
 
-def test_fragments_that_were_never_put_together_are_dead() -> None:
+def test_unreassembled_fragments_are_lost_datagrams() -> None:
     sent = End(messages=100, total_messages=200)
     got = End(messages=80, sequence=Numbers(received=80))
     # In total 160 complete datagrams of 3 fragments, and 60 fragments of others; half of the run is measured.
@@ -219,7 +219,7 @@ def test_fragments_that_were_never_put_together_are_dead() -> None:
     assert accounts(found, "far", "r")["lost datagrams"] == 30 * each
 
 
-def test_a_group_leaves_its_sender_once() -> None:
+def test_multicast_is_posted_once_per_link() -> None:
     made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]), link("other", ["r", "c"]))
     sent, got = End(messages=100, bytes=97_200), came(100)
     ends = results(sent, got)
@@ -236,7 +236,7 @@ def tcp(**grown: int) -> TcpEdges:
     return TcpEdges(open=TcpInfo(options=1, snd_mss=1448), close=close, end=close)
 
 
-def test_segments_headers_and_acknowledgments() -> None:
+def test_tcp_ledger_matches_hand_calculation() -> None:
     sent = tcp_end(
         tcp(
             data_segs_out=110,
@@ -269,7 +269,7 @@ def test_segments_headers_and_acknowledgments() -> None:
     assert idle["idle: congestion window"] == pytest.approx(0.6 * whole, abs=1)
 
 
-def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() -> None:
+def test_idle_time_behind_the_bottleneck_is_upstream() -> None:
     sent, got = End(messages=100, bytes=97_200), End(messages=100, bytes=97_200)
 
     def idle(kind: BottleneckKind, name: str) -> list[set[str]]:
@@ -287,7 +287,7 @@ def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() ->
     assert idle("acknowledgements", "near") == [{"idle: unknown"}, {"idle: unknown"}]
 
 
-def test_what_stands_in_the_senders_queue_has_not_crossed() -> None:
+def test_data_in_the_sender_queue_has_not_crossed_the_link() -> None:
     much = 2000 * 1448
     sent = tcp_end(tcp(data_segs_out=2000, bytes_sent=much))
     got = tcp_end(tcp(data_segs_in=700, bytes_received=700 * 1448))
@@ -296,7 +296,7 @@ def test_what_stands_in_the_senders_queue_has_not_crossed() -> None:
     assert found.notes == []
 
 
-def test_a_line_that_was_not_held_to_its_rate_says_so() -> None:
+def test_line_above_its_rate_has_a_note() -> None:
     sent = End(messages=2000)
     got = End(messages=2000, sequence=Numbers(received=2000))
     found = kept(DIRECT, flow(), results(sent, got))
@@ -304,7 +304,7 @@ def test_a_line_that_was_not_held_to_its_rate_says_so() -> None:
     assert "carried 60.0 % more than its rate" in found.notes[0]
 
 
-def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
+def test_undeclared_traffic_is_counted_at_the_interface() -> None:
     streams = [Stream(granted=Granted(local="192.0.2.1:9"))]
     sent = End(messages=100, total_messages=100, streams=streams)
     got = End(messages=100, sequence=Numbers(received=100))
@@ -316,7 +316,7 @@ def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
     )
 
 
-def test_links_that_nobody_stands_at_are_left_out() -> None:
+def test_links_without_an_agent_are_left_out() -> None:
     made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]))
     made.links.insert(1, link("middle", ["x", "y"]))
     found = kept(made, flow(), results(End(messages=1), End(messages=1)))
@@ -324,7 +324,7 @@ def test_links_that_nobody_stands_at_are_left_out() -> None:
     assert found.notes == ["no agent stands at link `middle`: what crossed there was not counted"]
 
 
-def test_who_leaves_a_line_idle() -> None:
+def test_idle_reason_shares_follow_the_sender_state() -> None:
     cbr = Schedule(kind="cbr", rate_bit_per_s=1_000_000)
     assert waits(flow(schedule=cbr), End(bytes=125_000), behind=False).shares["CPU"] == 0
     late = waits(flow(schedule=cbr), End(bytes=100_000), behind=False).shares
@@ -338,7 +338,7 @@ def test_who_leaves_a_line_idle() -> None:
     assert waits(flow(), others, behind=True).shares == {"upstream": 1.0}
 
 
-def test_idle_bits_are_those_of_who_would_have_sent() -> None:
+def test_idle_bits_are_apportioned_to_elastic_senders() -> None:
     paced, bulk = (
         Waits({"application": 1.0}, elastic=False),
         Waits({"CPU": 0.5, "unknown": 0.5}, elastic=True),
@@ -360,7 +360,7 @@ STALLS = Stalls(
 )
 
 
-def test_a_deviation_says_whose_it_is() -> None:
+def test_pacing_summary_names_the_cause_of_deviations() -> None:
     gaps = Distribution(count=10_000, sd_ns=100_000, mad_ns=500, p99_ns=1, p999_ns=2, worst_ms=18)
     sender = End(pacing=Pacing(method="hybrid", stalls=STALLS))
     found = pacing(sender, End(gaps=gaps))
@@ -368,18 +368,18 @@ def test_a_deviation_says_whose_it_is() -> None:
     assert (found.method, found.stalls) == ("hybrid", STALLS)
     assert found.explained_share == pytest.approx(0.9)
     assert found.summary == (
-        "gaps deviate by 100.0 us, half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
+        "gaps deviate by 100.0 us, and half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
         " at most, which makes 90 % of it; 90 %: the hypervisor of the sending host had its core,"
         " or woke it late, 10 %: the sending host's kernel worked on its core: interrupts,"
         " and the sending itself"
     )
     wide = pacing(sender, End(gaps=structs.replace(gaps, sd_ns=1_000_000)))
     assert wide is not None
-    assert known(wide.summary).endswith("; the rest arose on the way")
+    assert known(wide.summary).endswith("; the rest arose on the path")
     assert pacing(End(), End()) is None
 
 
-def test_every_subflow_is_booked_on_its_own_link() -> None:
+def test_every_subflow_is_posted_to_its_own_link() -> None:
     two = numbers(link("one", ["a", "b"]), link("two", ["a", "b"]))
     addresses = {
         host: HostSeen(host=Own(addresses=[

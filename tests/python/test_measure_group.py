@@ -68,7 +68,7 @@ def told(crew: MadeUp) -> dict[str, Waited]:
     return group.delays(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
 
 
-def test_a_receiver_to_which_nothing_came_says_so_and_the_others_are_known() -> None:
+def test_silent_receiver_has_an_unknown_join_delay() -> None:
     left: Json = {
         "leave_ns": 10**9,
         "last_ns": 12 * 10**8,
@@ -93,7 +93,7 @@ def test_a_receiver_to_which_nothing_came_says_so_and_the_others_are_known() -> 
 
 
 @pytest.mark.parametrize("request_", ["prepare", "start", "join", "leave", "collect"])
-def test_a_trial_that_fails_takes_nothing_from_the_point(request_: str) -> None:
+def test_failed_join_trial_does_not_fail_the_point(request_: str) -> None:
     found = told(MadeUp({"b": [], "c": []}, fails=request_))
     failed = Waited(join_unknown="out of luck", leave_unknown="out of luck")
     assert found == {"b": failed, "c": failed}

@@ -78,7 +78,7 @@ def see(found: Sizes, lost_ms: float) -> None:
     assert whole.flows["stream"].summary
 
 
-def test_in_namespaces_beside_limit_and_simulation(cli: Cli) -> None:
+def test_kyoto_is_measured_in_namespaces_beside_the_model(cli: Cli) -> None:
     (cli.directory / "kyoto.toml").write_text(short(FILE.read_text()))
     with taken_ms() as lost_ms:
         found = measured(cli, "--engine", "limit,simulate,measure")
@@ -131,7 +131,7 @@ def over_ssh(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         cli("down", str(FILE))
 
 
-def test_over_ssh_to_servers_in_the_namespaces(cli: Cli, over_ssh: Lab) -> None:
+def test_kyoto_is_measured_over_ssh(cli: Cli, over_ssh: Lab) -> None:
     text = short(FILE.read_text())
     for host in HOSTS:
         reach = f'reach = "ssh {host}"\naddress = "{over_ssh.members[host].addresses[0]}"\n'

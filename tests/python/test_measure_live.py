@@ -107,7 +107,7 @@ def run(cli: Cli, text: str, *args: str, code: int = 0) -> list[str]:
     return said.stdout.splitlines()
 
 
-def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
+def test_measured_tcp_stays_within_its_limit(cli: Cli) -> None:
     def points() -> list[Outcome]:
         return [outcomes.read(line) for line in run(cli, SHAPED + BULK, "--fresh")]
 
@@ -122,7 +122,7 @@ def test_tcp_gets_no_more_than_its_limit_and_much_of_it(cli: Cli) -> None:
     assert known(measured.measured).carrier == "veth"
 
 
-def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
+def test_datagrams_and_requests_are_measured_side_by_side(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + PACED)
 
     def measured() -> dict[str, FlowOutcome]:
@@ -141,7 +141,7 @@ def test_datagrams_and_questions_side_by_side(cli: Cli) -> None:
 
 # A receiver without CPU for a quarter of a second loses the datagrams that its socket cannot hold.
 @pytest.mark.alone
-def test_every_receiver_of_a_group_is_told(cli: Cli) -> None:
+def test_every_multicast_receiver_is_measured(cli: Cli) -> None:
     (cli.directory / "live.toml").write_text(SHAPED + GROUP)
     said = cli("run", "live.toml", "--engine", "measure", "--json")
     group = outcomes.read(said.stdout).flows["group"]
@@ -169,7 +169,7 @@ def wait_for(program: subprocess.Popen[bytes], host: str, file: Path) -> list[in
     raise AssertionError(program.communicate())
 
 
-def test_an_agent_that_is_killed_costs_one_point(program: Program) -> None:
+def test_killed_agent_fails_only_one_point(program: Program) -> None:
     file = program.directory / "live.toml"
     file.write_text(
         SHAPED.replace("500 ms", "1500 ms") + BULK + '[sweep]\n"traffic.bulk.message" = ["1 kB", "2 kB"]\n'
@@ -186,7 +186,7 @@ def test_an_agent_that_is_killed_costs_one_point(program: Program) -> None:
     assert "host `b`" in error or "host `a`" in error
 
 
-def test_a_killed_controller_leaves_what_clean_removes(cli: Cli, program: Program) -> None:
+def test_clean_removes_the_testbed_of_a_killed_controller(cli: Cli, program: Program) -> None:
     file = program.directory / "live.toml"
     file.write_text(SHAPED.replace("500 ms", "30 s") + BULK)
     running = program.start("run", str(file), "--engine", "measure")
@@ -200,7 +200,7 @@ def test_a_killed_controller_leaves_what_clean_removes(cli: Cli, program: Progra
     assert "removed testbed" in cli("clean").stderr
 
 
-def test_a_way_that_swallows_packets_is_told_in_time(cli: Cli, program: Program) -> None:
+def test_path_that_drops_all_packets_is_an_error(cli: Cli, program: Program) -> None:
     (cli.directory / "there.toml").write_text(SHAPED + BULK)
     cli("up", "there.toml")
     try:

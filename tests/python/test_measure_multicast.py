@@ -102,7 +102,7 @@ def network(tmp_path: Path) -> Iterator[str]:
                 ip("netns", "del", name)
 
 
-def test_each_receiver_has_its_loss_and_its_delays(cli: Cli, network: str) -> None:
+def test_multicast_receivers_have_loss_join_and_leave_delays(cli: Cli, network: str) -> None:
     text = FILE.read_text().replace("netns mc-", f"netns {network}-")
     (cli.directory / "multicast.toml").write_text(text)
     said = cli("run", "multicast.toml", "--engine", "measure", "--json", "--set", "run.duration=500 ms")

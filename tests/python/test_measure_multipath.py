@@ -47,7 +47,7 @@ def has_mptcp() -> bool:
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None or not has_mptcp(),
     reason="needs CAP_NET_ADMIN and CAP_SYS_ADMIN, `ip`, `tc` and MPTCP",
 )
-def test_both_links_of_a_connection_are_booked(cli: Cli) -> None:
+def test_mptcp_subflows_are_posted_to_both_links(cli: Cli) -> None:
     (cli.directory / "two.toml").write_text(TWO)
 
     def measured() -> Outcome:

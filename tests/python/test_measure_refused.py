@@ -39,7 +39,7 @@ REAL = PLAIN.replace("[host.a]", '[host.a]\nreach = "local"').replace("[host.b]"
 TOO_SMALL = "`message` is 8 B: agents put a header into the payload of each datagram"
 
 
-def test_check_says_it_where_the_file_speaks_of_real_hosts(cli: Cli) -> None:
+def test_check_warns_of_unusable_values_for_real_hosts(cli: Cli) -> None:
     (cli.directory / "tiny.toml").write_text(REAL)
     said = cli("check", "tiny.toml").stderr
     assert f"warning[not-live]: {TOO_SMALL}" in said
@@ -49,16 +49,14 @@ def test_check_says_it_where_the_file_speaks_of_real_hosts(cli: Cli) -> None:
     assert "not-live" not in cli("check", "plain.toml").stderr
 
 
-def test_the_model_has_no_such_bound(cli: Cli) -> None:
+def test_model_engines_have_no_minimum_message_size(cli: Cli) -> None:
     (cli.directory / "tiny.toml").write_text(PLAIN)
     said = cli("run", "tiny.toml", "--engine", "limit,simulate", "--json")
     assert "not-live" not in said.stderr
     assert all(outcomes.read(line).flows["tiny"].goodput_bit_per_s > 0 for line in said.stdout.splitlines())
 
 
-def test_run_says_it_before_and_the_other_points_are_measured(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_rejects_only_points_with_unusable_values(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENGPASS_AGENT", FAKE)
     swept = REAL + '[sweep]\n"traffic.tiny.message" = ["8 B", "100 B"]\n'
     (cli.directory / "tiny.toml").write_text(swept)
@@ -68,7 +66,7 @@ def test_run_says_it_before_and_the_other_points_are_measured(
     assert outcomes.read(large).flows["tiny"].goodput_bit_per_s > 0
 
 
-def test_an_engine_that_is_asked_for_is_enough(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_engines_reject_unusable_values(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file has no settings for real hosts; no namespace is created for an unsupported point."""
     monkeypatch.setattr("engpass.netlab.up", None)
     (cli.directory / "tiny.toml").write_text(PLAIN)
@@ -78,14 +76,14 @@ def test_an_engine_that_is_asked_for_is_enough(cli: Cli, monkeypatch: pytest.Mon
         assert f"error[not-live]: {TOO_SMALL}" in said
 
 
-def test_a_host_starts_all_that_it_sends_together(cli: Cli) -> None:
+def test_check_warns_of_different_starts_at_one_host(cli: Cli) -> None:
     other = '[traffic.late]\nkind = "tcp-stream"\nfrom = "a"\nto = "b"\nmessage = "1 kB"\nstart = "5 ms"\n'
     (cli.directory / "late.toml").write_text(REAL.replace('"8 B"', '"80 B"') + other)
     said = cli("check", "late.toml").stderr
     assert "traffic `late` starts at 5 ms and `tiny` at 0 s, both at host `a`" in said
 
 
-def test_a_tcp_stream_is_written_to_at_a_rate() -> None:
+def test_tcp_stream_rate_is_a_write_schedule_per_connection() -> None:
     text = REAL.replace("udp-stream", "tcp-stream") + "[host.c]\n"
     campaign = loads(text.replace("[host.c]\n", ""), {"traffic.tiny.streams": "3"}).campaign
     (flow,) = flows(point_plan(campaign, "base", []), 1)

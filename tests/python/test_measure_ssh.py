@@ -109,7 +109,7 @@ def test_a_host_behind_ssh_is_measured(cli: Cli, server: Server) -> None:
     assert set(outcome.hosts) == {"here", "there"}
 
 
-def test_a_refused_key_is_told_with_its_cure(cli: Cli, server: Server) -> None:
+def test_refused_ssh_key_is_reported_with_a_remedy(cli: Cli, server: Server) -> None:
     (server.directory / "authorized").write_text("")
     (cli.directory / "ssh.toml").write_text(FILE)
     said = cli("run", "ssh.toml", "--engine", "measure", code=1).stderr
@@ -118,7 +118,9 @@ def test_a_refused_key_is_told_with_its_cure(cli: Cli, server: Server) -> None:
     assert "help: let `ssh lab true` work without a question" in said
 
 
-def test_a_host_without_engpass_says_so(cli: Cli, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_host_without_engpass_is_an_error(
+    cli: Cli, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ENGPASS_AGENT", "no-such-agent")
     text = FILE.replace('reach = "local"\naddress = "127.0.0.1"', 'reach = "ssh lab"\naddress = "127.0.0.1"')
     (cli.directory / "ssh.toml").write_text(text)

@@ -77,13 +77,13 @@ RECEIVE_WINDOW = the("receive-window", "the receive window")
 CBR = Schedule(kind="cbr", rate_bit_per_s=80_000_000)
 
 
-def test_nothing_near_its_bound_is_unknown() -> None:
+def test_bottleneck_is_unknown_if_nothing_is_near_its_bound() -> None:
     found, said = why({}, limit=LINK)
     assert found == UNKNOWN
     assert said == "what limits `bulk` is unknown: nothing that was seen was near its bound"
 
 
-def test_a_link_that_gives_nearly_all_it_can() -> None:
+def test_link_near_its_limit_is_the_bottleneck() -> None:
     found, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
     assert found == the("link", "link `wan`", "wan")
     assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
@@ -95,7 +95,7 @@ def test_the_cpu_of_a_host_called_uplink_is_no_link() -> None:
     assert found == UNKNOWN
 
 
-def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
+def test_full_line_behind_the_losses_is_the_bottleneck() -> None:
     lines = [Line("near", 1.0, 0.4, 100e6), Line("far", 0.95, 0.95, 100e6)]
     base: dict[str, Json] = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 100e6}
     found = explained(flow("udp-stream"), figures(base | lost(600)), {}, {"b": HostSeen()}, None, lines)
@@ -112,18 +112,18 @@ def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
     assert explained(flow(), figures(base), {}, {"b": HostSeen()}, None, idle).bottleneck == UNKNOWN
 
 
-def test_others_that_have_the_core_are_named() -> None:
+def test_other_load_on_the_core_is_the_bottleneck() -> None:
     kept = End(cpu=Cpu(waited_ns=6 * 10**8), elapsed_ns=10**9)
     found, said = why({}, ends={"a": kept})
     assert found == the("other-load", "other load of host `a`", "a")
-    assert "other threads had the core for 60 % of the time" in said
+    assert "other threads used the core for 60 % of the time" in said
     taken = End(streams=[Stream(core=1)], cores=[Core(core=1, steal_ppm=700_000)], elapsed_ns=10**9)
     assert why({}, ends={"a": taken})[0] == the("hypervisor", "the hypervisor of host `a`", "a")
     timer = the("retransmission-timer", "the retransmission timer")
     assert why({"tcp": {"timeout_share": 0.6, "timeouts": 3}})[0] == timer
 
 
-def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
+def test_own_socket_drops_take_precedence_over_host_counters() -> None:
     less = {"goodput_bit_per_s": 60e6, **lost(250)}
     overflow = Changes(snmp={"Udp": {"RcvbufErrors": 250}})
     own = {"a": End(), "b": End(streams=[Stream(dropped=0)])}
@@ -131,19 +131,19 @@ def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
     assert why(less, of=flow("udp-stream", CBR), ends=own, counters=overflow)[0] == ON_THE_WAY
 
 
-def test_the_kernels_clocks_name_the_window() -> None:
+def test_kernel_limited_times_name_the_window() -> None:
     found, said = why({"tcp": {"receive_window_limited_share": 0.8, "send_buffer_limited_share": 0.1}})
     assert found == RECEIVE_WINDOW
     assert said.endswith("next is the send buffer: it was too small 10 % of the time")
 
 
-def test_losses_point_at_the_congestion_window() -> None:
+def test_retransmissions_name_the_congestion_window() -> None:
     again: dict[str, Json] = {"retransmitted_segments": 12}
     assert why({"tcp": again})[0] == the("congestion-window", "the congestion window")
     assert why({"tcp": again | {"receive_window_limited_share": 0.9}})[0] == RECEIVE_WINDOW
 
 
-def test_an_application_that_offers_no_more() -> None:
+def test_application_at_its_offered_rate_is_the_bottleneck() -> None:
     application = the("application", "the application", "bulk")
     assert why({"real": {"schedule_kept": 1.0}}, of=flow("udp-stream", CBR))[0] == application
     slow: dict[str, Json] = {
@@ -156,7 +156,7 @@ def test_an_application_that_offers_no_more() -> None:
     assert "it kept up 75 % of the rate" in said
 
 
-def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
+def test_on_off_schedule_is_kept_below_its_mean_in_a_window() -> None:
     bursts = flow("udp-on-off", Schedule(kind="on-off", rate_bit_per_s=80_000_000, on_ns=10, off_ns=10))
     end = End(bytes=4_600_000, late=Distribution(max_ns=5_000_000))
     assert bursts.kept(end) == 1.0, "7 bursts of 7.5 fall into the window"
@@ -170,7 +170,7 @@ def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
     assert why(said, of=bursts)[0] == the("application", "the application", "bulk")
 
 
-def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
+def test_send_buffer_data_after_a_stop_counts_in_its_own_time() -> None:
     sender = End(ended="stopped", elapsed_ns=8 * 10**8, bytes=4_900_000)
     receiver = End(elapsed_ns=9 * 10**8, bytes=5_400_000)
     short = replace(flow(), duration_ns=8 * 10**8)
@@ -181,7 +181,7 @@ def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
     assert whole.goodput_bit_per_s == pytest.approx(54e6)
 
 
-def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
+def test_queued_datagrams_count_in_the_time_they_arrive() -> None:
     stream = replace(flow("udp-stream"), duration_ns=10**9)
     sender, receiver = End(ended="duration", bytes=1_876_000), End(bytes=1_876_000)
     stood = outcome._rates(stream, sender, structs.replace(receiver, elapsed_ns=15 * 10**8))
@@ -204,7 +204,7 @@ def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
     assert held.goodput_bit_per_s == stood.goodput_bit_per_s
 
 
-def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
+def test_unanswered_requests_count_as_loss_on_the_way() -> None:
     asks = flow("request-response", CBR)
     half: dict[str, Json] = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6}
     requests: dict[str, Json] = {"per_s": 500.0, "unanswered": 500}
@@ -214,11 +214,11 @@ def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tcp-stream", "udp-stream", "request-response"])
-def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
+def test_path_that_drops_large_packets_is_named(kind: str) -> None:
     none: dict[str, Json] = {"goodput_bit_per_s": 0.0, "tcp": {"timeout_share": 0.99}}
     silent = none | lost(9, sent=9) | {"real": {"requests": {"per_s": 0.0, "unanswered": 9}}}
     found, said = why(silent, of=flow(kind), ends={"b": End(total_bytes=0)})
-    assert found == the("large-packets", "the way of large packets")
+    assert found == the("large-packets", "loss of large packets")
     assert "`engpass path` finds it" in said
     # Data arrived, although not within the window: this is another case.
     sent: dict[str, Json] = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
@@ -226,7 +226,7 @@ def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
     assert others[0].kind != "large-packets"
 
 
-def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
+def test_receiver_counters_locate_lost_datagrams() -> None:
     less = {"goodput_bit_per_s": 60e6, **lost(250)}
     stream = flow("udp-stream", CBR)
     overflow = Changes(snmp={"Udp": {"RcvbufErrors": 250}})
@@ -242,7 +242,7 @@ def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
     assert why(less, of=stream, counters=Changes())[0] == ON_THE_WAY
 
 
-def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
+def test_busy_thread_names_the_cpu_as_bottleneck() -> None:
     busy = End(cpu=Cpu(user_ns=10**8, system_ns=9 * 10**8), elapsed_ns=10**9)
     found, said = why({}, ends={"a": End(), "b": busy})
     assert found == the("receiving-host", "the CPU of host `b`", "b")
@@ -252,7 +252,7 @@ def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
     assert why({}, ends={"a": structs.replace(busy, pacing=Pacing(method="busy"))})[0] == UNKNOWN
 
 
-def test_counters_are_kept_as_what_they_grew_by() -> None:
+def test_counters_are_stored_as_differences() -> None:
     before: Json = {
         "snmp": {"Udp": {"InErrors": 4, "NoPorts": 1}},
         "softnet": [{"core": 0, "dropped": 1}, {"core": 1, "dropped": 0}],
@@ -275,7 +275,7 @@ class Binned(msgspec.Struct):
     histogram: list[tuple[int, int]]
 
 
-def test_a_histogram_keeps_its_count() -> None:
+def test_thinned_histogram_keeps_its_count() -> None:
     bins = [[value, value % 3] for value in range(1000)]
     found = thinned({"late": {"count": 999, "histogram": bins}, "bytes": 5})
     short = msgspec.convert(found["late"], Binned)
@@ -285,7 +285,7 @@ def test_a_histogram_keeps_its_count() -> None:
     assert (short.count, found["bytes"]) == (999, 5)
 
 
-def test_a_congestion_control_that_nobody_chose_is_told_where_the_model_has_another() -> None:
+def test_default_congestion_control_unlike_the_model_is_noted() -> None:
     side = SocketPlan(model_congestion="cubic", untold=[])
     stream = flow()
     streams: Json = [{"granted": {"congestion": "bbr"}}]

@@ -40,7 +40,7 @@ def peak(command: list[str], directory: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("table", ["", "[host.a]\n", "[variant.v]\n"])
-def test_a_million_unknown_keys_are_told_in_bounded_memory(program: Program, table: str) -> None:
+def test_million_unknown_keys_are_reported_in_bounded_memory(program: Program, table: str) -> None:
     keys = "".join(f"k{number:x}=1\n" for number in range(1_000_000))
     (program.directory / "keys.toml").write_text(table + keys)
     code, most = peak(program.command("check", "keys.toml"), program.directory)
@@ -69,21 +69,21 @@ CROWD = PAIR.partition("[traffic")[0] + "".join(
 )
 
 
-def test_a_run_of_more_than_a_gibibyte_is_refused_before_it_begins(cli: Cli) -> None:
+def test_run_above_one_gibibyte_is_rejected_before_it_begins(cli: Cli) -> None:
     (cli.directory / "crowd.toml").write_text(CROWD)
     said = cli("run", "crowd.toml", "--jobs", "2", code=5).stderr
     assert (
         "error: this run needs about 3.6 GiB of memory, more than 1.0 GiB: 1.8 GiB for each of 2 jobs" in said
     )
     assert "help: `--jobs 1` needs about 1.8 GiB; fewer flows or connections" in said
-    assert "`--yes` (in Python `max_memory=None`) runs it all the same" in said
+    assert "`--yes` (in Python `max_memory=None`) runs it anyway" in said
     assert "needs about 1.8 GiB of memory" in cli("run", "crowd.toml", "--jobs", "1", code=5).stderr
     assert "there are no runs" in cli("runs", code=None).stderr + cli("show", code=2).stderr
     # The limit engine has no connections, so it needs little memory.
     assert "1 points" in cli("run", "crowd.toml", "--engine", "limit").stderr
 
 
-def test_python_raises_unless_it_is_told_otherwise() -> None:
+def test_python_run_raises_above_max_memory() -> None:
     crowd = loads(CROWD)
     with pytest.raises(NeedsMemoryError, match=r"needs about 1\.8 GiB") as caught:
         crowd.run(jobs=1)
@@ -96,7 +96,7 @@ def test_python_raises_unless_it_is_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"n\n", b"\x04"], ids=["no", "end-of-input"])
-def test_the_question_is_asked_at_a_terminal(program: Program, answer: bytes) -> None:
+def test_memory_question_is_asked_at_a_terminal(program: Program, answer: bytes) -> None:
     (program.directory / "crowd.toml").write_text(CROWD)
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -135,16 +135,14 @@ def much(monkeypatch: pytest.MonkeyPatch) -> None:
         ("reproduce", "kyoto-1997"),
     ],
 )
-def test_every_command_that_runs_points_has_the_exit_code(cli: Cli, words: tuple[str, ...]) -> None:
+def test_every_running_command_exits_with_5_without_memory(cli: Cli, words: tuple[str, ...]) -> None:
     (cli.directory / "pair.toml").write_text(PAIR)
     said = cli(*words, code=5).stderr
     assert "error: this run needs about" in said
 
 
 @pytest.mark.usefixtures("much")
-def test_yes_skips_the_question_and_a_whole_run_is_not_asked_about(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_yes_or_a_complete_run_skips_the_memory_question(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     (cli.directory / "pair.toml").write_text(PAIR)
     assert "3 points, kept" in cli("run", "pair.toml", "--yes").stderr
     assert "all 3 points are there" in cli("run", "pair.toml").stderr
@@ -164,7 +162,7 @@ class Elsewhere(Executor):
         raise NotImplementedError(fn)
 
 
-def test_jobs_are_multiplied_in_where_they_take_this_machine() -> None:
+def test_memory_need_counts_jobs_on_this_machine() -> None:
     crowd = loads(CROWD)
 
     def need(jobs: int, executor: Executor | None = None) -> Need:
@@ -179,7 +177,7 @@ def test_jobs_are_multiplied_in_where_they_take_this_machine() -> None:
     assert need(2, Elsewhere()).total < 100 * MIB
 
 
-def test_captures_and_timelines_are_added() -> None:
+def test_memory_need_includes_captures_and_timelines() -> None:
     crowd = loads(CROWD)
     plain = crowd.memory(jobs=1)
     # The captures hold 10 ms of 10 Gbit/s in packets of 1,500 bytes.
@@ -242,7 +240,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_the_estimate_is_within_a_factor_of_two_of_the_peak(program: Program, name: str) -> None:
+def test_memory_estimate_is_within_a_factor_of_two_of_peak(program: Program, name: str) -> None:
     text, options = WORKLOADS[name]
     (program.directory / "load.toml").write_text(text)
     run = ["run", "load.toml", "--engine", "simulate", "--repeats", "1", "--jobs", "1", "--yes", *options]

@@ -94,7 +94,7 @@ def test_the_limit_of_a_sender_is_no_limit_of_the_receiver() -> None:
     assert not limits_receiver(limit)
 
 
-def test_no_kind_is_read_from_a_title() -> None:
+def test_bottleneck_kind_is_not_read_from_its_title() -> None:
     unknown = flow("link `wan`", "unknown")
     assert limiting_kind(unknown) == "unknown"
     assert limiting_kind(replace(unknown, bottleneck=None)) == "unknown"
@@ -109,13 +109,13 @@ def test_a_port_of_a_node_with_an_arrow_in_its_name_is_found() -> None:
     assert ports.losing(at) == [("r -> s", "b")]
 
 
-def test_a_loss_within_a_host_with_an_arrow_in_its_name_is_no_loss_on_a_line() -> None:
+def test_loss_in_a_host_named_with_an_arrow_is_not_on_a_line() -> None:
     at = situation(flow("link `l0`", "link"), "a", "x -> y")
     drop = Drop(Place(node="x -> y"), "receive buffer", "f", 0, 1)
     assert where(drop, at) == "receive buffer at host `x -> y`"
 
 
-def test_names_like_our_words_are_explained() -> None:
+def test_names_like_reserved_words_are_explained() -> None:
     text = """
     [host."link"]
     cost = { per_datagram = "1 ms" }

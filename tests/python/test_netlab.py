@@ -95,7 +95,7 @@ def pair(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_program_runs_in_a_host_and_its_exit_code_is_ours(cli: Cli, program: Program, pair: Path) -> None:
+def test_exec_runs_a_program_in_a_host_and_returns_its_code(cli: Cli, program: Program, pair: Path) -> None:
     try:
         up = cli("up", "pair.toml")
         assert up.stdout == "a: 10.64.0.1\nb: 10.64.0.2\n"
@@ -126,7 +126,7 @@ def test_a_program_runs_in_a_host_and_its_exit_code_is_ours(cli: Cli, program: P
     assert "is not up" in cli("down", "pair.toml", code=2).stderr
 
 
-def test_a_program_that_still_runs_ends_with_its_testbed(cli: Cli, program: Program, pair: Path) -> None:
+def test_running_program_ends_with_its_testbed(cli: Cli, program: Program, pair: Path) -> None:
     cli("up", "pair.toml")
     running = program.start("exec", "pair.toml", "b", "--", "sleep", "300")
     lab = netlab.find(str(pair))
@@ -139,7 +139,7 @@ def test_a_program_that_still_runs_ends_with_its_testbed(cli: Cli, program: Prog
     running.communicate()
 
 
-def test_two_testbeds_with_the_same_names_do_not_meet(
+def test_namespaces_of_equal_host_names_are_isolated(
     cli: Cli, program: Program, pair: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other.toml").write_text(PAIR)
@@ -154,7 +154,7 @@ def test_two_testbeds_with_the_same_names_do_not_meet(
         cli("down", "other.toml")
 
 
-def test_what_a_killed_up_leaves_is_cleaned_and_nothing_else(cli: Cli, program: Program, pair: Path) -> None:
+def test_clean_removes_only_the_remains_of_a_killed_up(cli: Cli, program: Program, pair: Path) -> None:
     cli("up", "pair.toml")
     try:
         large = program.directory / "large.toml"
@@ -201,7 +201,7 @@ def test_ctrl_c_during_up_leaves_nothing(program: Program, pair: Path) -> None:
             assert making.returncode == 130, said
 
 
-def test_a_namespace_of_somebody_else_is_let_alone(cli: Cli) -> None:
+def test_clean_leaves_foreign_namespaces_alone(cli: Cli) -> None:
     name = f"engpass-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
@@ -211,7 +211,7 @@ def test_a_namespace_of_somebody_else_is_let_alone(cli: Cli) -> None:
         subprocess.run(["ip", "netns", "delete", name], check=True)
 
 
-def test_without_privileges_a_user_namespace_does(program: Program, pair: Path) -> None:
+def test_up_without_privileges_uses_a_user_namespace(program: Program, pair: Path) -> None:
     drop = ["setpriv", "--bounding-set", "-net_admin,-sys_admin", "--inh-caps", "-all"]
     if shutil.which("setpriv") is None:
         pytest.skip("needs `setpriv`")
@@ -235,7 +235,7 @@ def test_without_privileges_a_user_namespace_does(program: Program, pair: Path) 
         assert run("down", "pair.toml").returncode == 0
 
 
-def test_without_any_way_it_says_what_is_missing(program: Program, pair: Path) -> None:
+def test_up_without_capabilities_names_what_is_missing(program: Program, pair: Path) -> None:
     if shutil.which("setpriv") is None:
         pytest.skip("needs `setpriv`")
     # A user who may create no user namespace: in a new user namespace the limit is set to zero.

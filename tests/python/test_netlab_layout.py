@@ -80,7 +80,7 @@ def test_a_bridge_joins_one_network_and_routers_have_routes() -> None:
     assert {str(plan.ways[pair]) for pair in [("left", "far"), ("right", "far")]} == {"10.64.1.2"}
 
 
-def test_the_shortest_path_is_taken_and_ties_go_by_the_file() -> None:
+def test_shortest_path_is_taken_and_ties_follow_file_order() -> None:
     text = """\
 [host.a]
 [host.b]
@@ -117,7 +117,7 @@ message = "1 kB"
     assert model == ["a", "x", "b"]
 
 
-def test_a_line_counts_what_its_medium_adds() -> None:
+def test_line_shape_includes_the_overhead_of_its_medium() -> None:
     plan = layout(numbers(CAMPUS))
     shapes = {port.device: port.shape for port in plan.nodes["gate"].ports}
     # The kernel counts 14 B of header. Ethernet: 8 B preamble, 4 B FCS, 12 B gap; a frame of at least 64 B.
@@ -127,7 +127,7 @@ def test_a_line_counts_what_its_medium_adds() -> None:
     assert shapes["wan"].queue_packets == 1000
 
 
-def test_names_that_no_device_or_namespace_can_have() -> None:
+def test_invalid_device_and_namespace_names_are_replaced() -> None:
     text = (
         CAMPUS.replace("link.l1", 'link."a cable / under the floor"')
         .replace("[host.left]", '[host."le/ft"]\n[host."le ft"]')
@@ -138,7 +138,7 @@ def test_names_that_no_device_or_namespace_can_have() -> None:
     assert plan.nodes["le/ft"].ports[0].device == "link0"
 
 
-def test_many_hosts_have_one_network_that_holds_them() -> None:
+def test_many_hosts_share_one_large_network() -> None:
     count = 300
     text = '[switch.s]\nkind = "ethernet"\n' + "".join(
         f'[host.h{i}]\n[link.l{i}]\nends = ["h{i}", "s"]\nmedium = "ethernet-1g"\n' for i in range(count)
@@ -184,7 +184,7 @@ def test_many_hosts_have_one_network_that_holds_them() -> None:
         ),
     ],
 )
-def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> None:
+def test_veth_names_what_it_cannot_carry(change: dict[str, str], reason: str) -> None:
     found = numbers(CAMPUS, change)
     assert any(reason in said for said in veth.cannot(found)), veth.cannot(found)
     with pytest.raises(EngpassError, match="cannot be carried by `measure`"):
@@ -193,7 +193,7 @@ def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> N
         assert netlab.choose_engine(found) == "emulate"
 
 
-def test_a_router_that_chooses_by_a_hash_has_routes_with_several_next_hops() -> None:
+def test_router_with_hash_has_weighted_multipath_routes() -> None:
     again = {"link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }'}
     weights = {"router.gate.ecmp": "{ hash = { weights = { up = 512, again = 64 } } }"}
     found = numbers(CAMPUS, again | weights)
@@ -209,19 +209,19 @@ def test_a_router_that_chooses_by_a_hash_has_routes_with_several_next_hops() -> 
     assert (layout(first).nodes["gate"].routes, veth.notes(first)) == ([], [])
 
 
-def test_a_policy_without_a_choice_is_carried() -> None:
+def test_ecmp_policy_without_a_choice_is_carried() -> None:
     assert veth.cannot(numbers(CAMPUS, {"router.gate.ecmp": "hash"})) == []
 
 
-def test_a_tunnel_that_is_up_is_not_set_up_there() -> None:
+def test_veth_does_not_carry_a_tunnel_that_is_up() -> None:
     routers = CAMPUS.replace('["gate", "far"]', '["gate", "edge"]')
     text = routers + '[router.edge]\n[link.last]\nends = ["edge", "far"]\nmedium = "ethernet-100"\n'
     tunnel = {"tunnel.gre": '{ ends = ["gate", "edge"] }'}
-    assert veth.cannot(numbers(text, tunnel)) == ["tunnel `gre` is an interface that is not set up there"]
+    assert veth.cannot(numbers(text, tunnel)) == ["tunnel `gre` is not supported by this engine"]
     assert veth.cannot(numbers(text, tunnel | {"tunnel.gre.up": "false"})) == []
 
 
-def test_hosts_that_are_there_are_not_made() -> None:
+def test_hosts_that_exist_already_are_not_created() -> None:
     with pytest.raises(EngpassError, match="is there already"):
         netlab.choose_engine(numbers(CAMPUS, {"host.left.reach": "local"}))
 
@@ -235,13 +235,13 @@ def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_ours_are_known_by_their_names() -> None:
+def test_own_namespaces_are_recognised_by_name() -> None:
     assert registry.OURS.fullmatch("engpass-3fa2bc-left")
     for name in ("engpass", "engpass-left", "engpass-3fa2bc", "my-engpass-3fa2bc-x", "left"):
         assert not registry.OURS.fullmatch(name)
 
 
-def test_the_kyoto_experiment_on_a_live_kernel_can_be_carried() -> None:
+def test_kyoto_live_testbed_can_be_measured() -> None:
     testbed = load(Path(__file__).parents[2] / "gallery" / "kyoto-live" / "testbed.toml")
     assert len(testbed.variants) == 4
     for variant in testbed.variants:

@@ -97,9 +97,7 @@ def routes(program: Program, lab: netlab.Lab, node: str) -> str:
 
 
 @pytest.mark.parametrize("text", [ROUTERS, SWITCH])
-def test_datagrams_of_many_ports_go_over_both_links_by_their_weights(
-    cli: Cli, program: Program, text: str
-) -> None:
+def test_kernel_hash_spreads_datagrams_by_weight(cli: Cli, program: Program, text: str) -> None:
     # 300 and 100 of 400 packets are expected, with a standard deviation of 9; ARP adds some.
     with up(cli, text, "{ hash = { weights = { x = 300, y = 100 } } }") as lab:
         assert "dev x weight 3" in routes(program, lab, "r")
@@ -108,7 +106,7 @@ def test_datagrams_of_many_ports_go_over_both_links_by_their_weights(
         assert 240 <= x <= 360
 
 
-def test_connections_of_many_ports_go_over_both_links(cli: Cli, program: Program) -> None:
+def test_kernel_hash_spreads_connections_over_both_links(cli: Cli, program: Program) -> None:
     with up(cli, ROUTERS, '"hash"') as lab:
         listening = program.start("exec", lab.file, "b", "--", "python3", "-c", LISTEN)
         assert listening.stdout is not None
@@ -121,21 +119,21 @@ def test_connections_of_many_ports_go_over_both_links(cli: Cli, program: Program
         assert min(x, y) > 60
 
 
-def test_ports_do_not_count_with_layer_3(cli: Cli, program: Program) -> None:
+def test_layer_3_hash_ignores_ports(cli: Cli, program: Program) -> None:
     with up(cli, ROUTERS, '{ hash = { fields = "layer-3" } }') as lab:
         counts = sorted(sent(program, lab, "udp", 100))
         assert counts[0] <= 2
         assert counts[1] >= 100
 
 
-def test_first_sends_all_on_one_link(cli: Cli, program: Program) -> None:
+def test_first_policy_sends_all_on_one_link(cli: Cli, program: Program) -> None:
     with up(cli, ROUTERS, '"first"') as lab:
         x, y = sent(program, lab, "udp", 100)
         assert x >= 100
         assert y <= 2
 
 
-def test_a_measured_point_says_that_the_kernel_chose(cli: Cli, tmp_path: Path) -> None:
+def test_measured_point_notes_the_hash_of_the_kernel(cli: Cli, tmp_path: Path) -> None:
     traffic = """\
 [traffic.stream]
 kind = "tcp-stream"

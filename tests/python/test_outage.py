@@ -63,7 +63,7 @@ def outcome() -> Outcome:
     return made
 
 
-def test_a_down_line_is_idle_time_of_its_own() -> None:
+def test_outage_is_posted_to_idle_line_down() -> None:
     (upper,) = [side.books for side in directions(outcome()) if (side.link, side.start) == ("upper", "near")]
     assert upper.share("idle: line down") == pytest.approx(0.25, rel=1e-4)
     assert family("idle: line down").key == family("idle: other way").key == "idle"
@@ -71,20 +71,20 @@ def test_a_down_line_is_idle_time_of_its_own() -> None:
     assert names.index("idle: line down") > names.index("idle: application")
 
 
-def test_a_way_back_that_is_down_now_and_then_is_still_one_without_senders() -> None:
+def test_reverse_line_with_outages_still_has_no_sender() -> None:
     assert Books(10, 1, {"idle: no sender": 7, "idle: line down": 3}).nobody_sends
     assert not Books(10, 1, {"idle: line down": 10}).nobody_sends
     assert not Books(10, 1, {"idle: other way": 7, "idle: line down": 3}).nobody_sends
 
 
-def test_places_at_parallel_links_have_the_name_of_their_link(cli: Cli) -> None:
+def test_places_at_parallel_links_name_their_link(cli: Cli) -> None:
     assert parallel(outcome()) == {"upper", "lower"}
     (cli.directory / "pair.toml").write_text(PAIR + CUT)
     shown = cli("explain", "pair.toml", "--no-advice").stdout
     assert "near → far (upper) │ line down │ stream │" in shown
 
 
-def test_an_explanation_has_the_longest_gap_beside_the_delay(cli: Cli) -> None:
+def test_explanation_shows_the_longest_gap_beside_the_delay(cli: Cli) -> None:
     (cli.directory / "pair.toml").write_text(PAIR + CUT)
     shown = cli("explain", "pair.toml", "--no-advice").stdout
     assert re.search(r"longest gap │ +501 ms │ +500 lost to line down", shown)
@@ -93,7 +93,7 @@ def test_an_explanation_has_the_longest_gap_beside_the_delay(cli: Cli) -> None:
     assert made["lost_to_line_down"] == 500
 
 
-def test_a_timeline_has_the_outages_as_spans_of_time() -> None:
+def test_timeline_shows_outages_as_time_spans() -> None:
     recorded = timeline(engpass.loads(PAIR + CUT, name="pair.toml").campaign, "base", (), 0, 11)
     assert recorded.outages == {"upper": [[0.5, 1.0]]}
     shown = io.StringIO()
@@ -106,7 +106,7 @@ def test_a_timeline_has_the_outages_as_spans_of_time() -> None:
     assert "when links were down" in timeline_figure.says(recorded, "stream")
 
 
-def test_tables_and_exports_have_the_longest_gap_and_what_outages_lost(cli: Cli) -> None:
+def test_tables_and_exports_show_gap_and_outage_losses(cli: Cli) -> None:
     (cli.directory / "pair.toml").write_text(PAIR + CUT)
     shown = cli("run", "pair.toml", "--engine", "simulate").stdout
     assert "Longest gap" in shown
@@ -118,14 +118,14 @@ def test_tables_and_exports_have_the_longest_gap_and_what_outages_lost(cli: Cli)
     assert row["outage_lost_datagrams"] == "500"
 
 
-def test_a_run_without_events_has_no_columns_for_outages(cli: Cli) -> None:
+def test_run_without_events_has_no_outage_columns(cli: Cli) -> None:
     (cli.directory / "pair.toml").write_text(PAIR)
     assert "Longest gap" not in cli("run", "pair.toml").stdout
     cli("export", "last", "-o", "rows.csv")
     assert "outage" not in (cli.directory / "rows.csv").read_text()
 
 
-def test_the_page_has_the_longest_gap_beside_the_delays() -> None:
+def test_page_shows_the_longest_gap_beside_the_delays() -> None:
     made = engpass.loads(PAIR + CUT, name="pair.toml").run(["limit", "simulate"])
     text = page_text(render(made.record, made.outcomes))
     (head,) = [line for line in text.splitlines() if line.startswith("Flow | Variant")]
@@ -136,7 +136,7 @@ def test_the_page_has_the_longest_gap_beside_the_delays() -> None:
     assert "nothing arrives for up to 501 ms." in text
 
 
-def test_claims_name_gaps_and_losses_of_outages() -> None:
+def test_claims_can_check_outage_gaps_and_losses() -> None:
     campaign = Campaign([], [outcome(), outcome()])
 
     def value(quantity: str, link: str | None = None) -> tuple[float, str]:

@@ -33,7 +33,7 @@ def again() -> str:
     return page._library()
 
 
-def test_it_is_bundled_once_for_a_user(
+def test_chart_script_is_cached_once_per_user(
     bundled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
@@ -49,7 +49,7 @@ def test_it_is_bundled_once_for_a_user(
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/1/nowhere", "relative"])
-def test_a_home_that_cannot_be_written_keeps_none(
+def test_unwritable_cache_directory_disables_the_cache(
     bundled: list[str], monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", home)
@@ -57,7 +57,7 @@ def test_a_home_that_cannot_be_written_keeps_none(
     assert len(bundled) == 2
 
 
-def test_no_home_at_all_keeps_none(bundled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_home_disables_the_script_cache(bundled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
 
     def nowhere() -> Path:

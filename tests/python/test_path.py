@@ -17,7 +17,7 @@ from engpass.path.sequence import faster_than_ideal
 
 @pytest.mark.parametrize("size", [68, 576, 1200, 1280, 1400, 1437, 1476, 1492, 1500, 4000, 8999, 9000])
 @pytest.mark.parametrize("hint", [None, 1500, 9000])
-def test_the_largest_packet_is_found_whatever_the_kernel_thinks(size: int, hint: int | None) -> None:
+def test_path_mtu_search_is_correct_for_any_kernel_hint(size: int, hint: int | None) -> None:
     probes: list[int] = []
 
     def passes(probe: int) -> bool:
@@ -29,7 +29,7 @@ def test_the_largest_packet_is_found_whatever_the_kernel_thinks(size: int, hint:
     assert all(probe <= 9000 for probe in probes)
 
 
-def test_two_probes_do_where_the_kernel_is_right() -> None:
+def test_correct_kernel_mtu_is_confirmed_by_few_probes() -> None:
     probes: list[int] = []
 
     def passes(probe: int) -> bool:
@@ -42,7 +42,7 @@ def test_two_probes_do_where_the_kernel_is_right() -> None:
     assert largest(lambda _: False, 1500) is None
 
 
-def test_the_metrics_are_those_of_the_examples_of_the_rfc() -> None:
+def test_metrics_match_the_examples_of_rfc_6349() -> None:
     # Section 4.1.2: 9 s instead of 7.5 s is a ratio of 1.2.
     found = metrics(
         seconds=9.0,
@@ -59,7 +59,7 @@ def test_the_metrics_are_those_of_the_examples_of_the_rfc() -> None:
     assert found.buffer_delay == pytest.approx(0.28)
 
 
-def test_a_window_below_the_product_is_what_limits() -> None:
+def test_window_below_bandwidth_delay_product_limits_the_rate() -> None:
     # Section 3.3.1: a T3 (44.21 Mbit/s) with 25 ms has a product of 138,156 bytes.
     assert product_bytes(44.21e6, 0.025) == pytest.approx(138_156, abs=1)
     ideal = ideal_bit_per_s(44.21e6, 1500, options=0)
@@ -69,7 +69,7 @@ def test_a_window_below_the_product_is_what_limits() -> None:
     assert expected_bit_per_s(10**9, 0.025, ideal) == ideal
 
 
-def test_a_ratio_below_one_is_explained() -> None:
+def test_transfer_time_ratio_below_one_has_a_note() -> None:
     one = [0.97, 1.2]
     (note,) = faster_than_ideal(one, known=False)
     assert note.startswith("a transfer time ratio of 0.97: TCP got 3.1% more than its ideal throughput")
@@ -79,14 +79,14 @@ def test_a_ratio_below_one_is_explained() -> None:
     assert faster_than_ideal([0.996], known=False) == []
 
 
-def test_short_transfers_are_told() -> None:
+def test_short_transfers_are_not_conforming() -> None:
     (told,) = Asked(seconds=30.0).departures()
     assert "not more than 30 s" in told
     assert "section 5)" in told
     assert Asked(seconds=31.0).departures() == []
 
 
-def test_connections_are_counted_before_the_work(cli: Cli) -> None:
+def test_path_rejects_zero_connections(cli: Cli) -> None:
     (cli.directory / "path.toml").write_text("")
     assert "`--connections` is 0" in cli("path", "path.toml", "--connections", "0", code=2).stderr
 
@@ -98,7 +98,7 @@ NAMESPACES = pytest.mark.skipif(
 
 
 @NAMESPACES
-def test_a_path_between_namespaces(cli: Cli) -> None:
+def test_path_measures_a_route_between_namespaces(cli: Cli) -> None:
     (cli.directory / "path.toml").write_text(
         """\
 name = "path"
@@ -152,7 +152,7 @@ tcp = { congestion = "cubic" }
 
 @NAMESPACES
 @pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="needs /dev/net/tun")
-def test_probes_are_waited_for_on_a_long_path(cli: Cli) -> None:
+def test_path_mtu_probes_wait_for_a_long_round_trip(cli: Cli) -> None:
     (cli.directory / "long.toml").write_text(
         """\
 name = "long"

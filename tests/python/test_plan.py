@@ -59,12 +59,12 @@ def test_positions_find_the_repeats_of_a_sweep_point(plan: Plan) -> None:
                 assert point.sweep == plan.sweep(index)
 
 
-def test_positions_of_an_engine_that_is_not_in_the_plan_are_none() -> None:
+def test_engine_outside_the_plan_has_no_positions() -> None:
     assert not plan_of(1).positions("simulate", "base", 0)
 
 
 @given(axes)
-def test_axes_survive_json(given_axes: tuple[Axis, ...]) -> None:
+def test_axes_round_trip_through_json(given_axes: tuple[Axis, ...]) -> None:
     assert axes_from_json(axes_to_json(given_axes)) == given_axes
 
 
@@ -73,7 +73,7 @@ def plan_of(sizes: int) -> Plan:
     return Plan(("limit",), ("base",), (Axis("a.b", values),), 1)
 
 
-def test_a_position_outside_is_an_error() -> None:
+def test_position_outside_the_plan_is_an_error() -> None:
     with pytest.raises(IndexError):
         plan_of(3).point(3)
 
@@ -98,13 +98,13 @@ def test_choices_keep_the_known_order_and_count_once() -> None:
         ([], "no engine is chosen\nhelp: there are `limit`, `simulate`"),
     ],
 )
-def test_an_unknown_choice_offers_the_known(wanted: list[str], message: str) -> None:
+def test_unknown_choice_lists_the_known_ones(wanted: list[str], message: str) -> None:
     with pytest.raises(ChoiceError) as error:
         choose("engine", wanted, ("limit", "simulate"))
     assert str(error.value) == message
 
 
-def test_a_large_campaign_needs_a_yes() -> None:
+def test_large_campaign_needs_confirmation() -> None:
     check_size(10_000, 10_000)
     check_size(10_001, None)
     with pytest.raises(EngpassError, match="10,001 points, more than 10,000") as error:

@@ -33,7 +33,7 @@ def autoregressive(coefficient: float, count: int, rng: random.Random) -> list[f
     ("coefficient", "count", "least", "naive"),
     [(0.0, 100, 0.92, 1.0), (0.5, 100, 0.92, 0.82), (0.8, 300, 0.90, 0.56), (0.9, 1000, 0.90, 0.44)],
 )
-def test_the_interval_holds_the_mean_as_often_as_it_says(
+def test_confidence_interval_has_its_stated_coverage(
     coefficient: float, count: int, least: float, naive: float
 ) -> None:
     rng, runs = random.Random(1), 400
@@ -51,7 +51,7 @@ def test_the_interval_holds_the_mean_as_often_as_it_says(
 
 
 @pytest.mark.parametrize(("coefficient", "asked"), [(0.0, 0.02), (0.5, 0.03), (0.8, 0.05), (0.9, 0.07)])
-def test_stopping_early_does_not_cost_the_coverage(coefficient: float, asked: float) -> None:
+def test_stop_rule_keeps_the_coverage(coefficient: float, asked: float) -> None:
     rng, runs = random.Random(2), 200
     held = 0
     for _ in range(runs):
@@ -68,7 +68,7 @@ def test_stopping_early_does_not_cost_the_coverage(coefficient: float, asked: fl
     assert held / runs >= 0.90
 
 
-def test_effective_samples_are_those_of_the_theory() -> None:
+def test_effective_samples_match_ar1_theory() -> None:
     """For AR(1) the effective samples are (1 - a) / (1 + a) of all samples."""
     for coefficient in (0.0, 0.5, 0.8):
         samples = autoregressive(coefficient, 20_000, random.Random(3))
@@ -77,12 +77,12 @@ def test_effective_samples_are_those_of_the_theory() -> None:
         assert found.effective == pytest.approx(20_000 * (1 - coefficient) / (1 + coefficient), rel=0.5)
 
 
-def test_quantiles_are_those_of_tables() -> None:
+def test_t_quantiles_match_published_tables() -> None:
     for freedom, expected in ((3, 3.182), (5, 2.571), (10, 2.228), (19, 2.093), (100, 1.984)):
         assert quantile(0.975, freedom) == pytest.approx(expected, rel=0.002)
 
 
-def test_few_samples_say_nothing_and_equal_ones_everything() -> None:
+def test_few_samples_give_no_mean_and_equal_ones_no_width() -> None:
     assert mean([1.0] * (LEAST_SAMPLES - 1)) is None
     found = mean([5.0] * LEAST_SAMPLES)
     assert found is not None
@@ -92,14 +92,14 @@ def test_few_samples_say_nothing_and_equal_ones_everything() -> None:
     assert nothing.share == 0.0
 
 
-def test_warm_up_and_rests_are_no_samples() -> None:
+def test_warmup_and_partial_intervals_are_no_samples() -> None:
     series = Series(100, 150)
     for begin, end in ((0, 100), (100, 200), (200, 300), (300, 310)):
         series.take(Line(from_ns=begin, to_ns=end, bytes=7))
     assert series.samples == [7e9 / 100]
 
 
-def test_every_series_has_to_be_known() -> None:
+def test_precision_requires_every_series() -> None:
     rng = random.Random(4)
     calm, wild = Series(1, 0), Series(1, 0)
     rule = Rule(0.01, {("a", "x"): calm, ("b", "x"): wild})

@@ -39,7 +39,7 @@ def some() -> Report:
     return msgspec.json.decode(one.report(), type=Report)
 
 
-def test_what_was_not_measured_says_why(some: Report) -> None:
+def test_unmeasured_sections_name_the_reason(some: Report) -> None:
     assert some.gpus == GpuSection(not_measured="its step of the probe did not run")
     said = dict(facts(some))
     assert said["GPUs"] == "not measured: its step of the probe did not run"
@@ -47,7 +47,7 @@ def test_what_was_not_measured_says_why(some: Report) -> None:
     assert "ns to read" in said["clock"]
 
 
-def test_the_bottom_line_says_what_cannot_be_trusted(some: Report) -> None:
+def test_probe_summary_names_its_doubts(some: Report) -> None:
     made = probed(full(some))
     assert "copies 4.00 GB/s in memory" in made.sentence
     # Unconfirmed values are not called bounds.
@@ -66,7 +66,7 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: Report) -> None:
     assert "of the memory too little was measured" in probed(replace(some, basis=[])).doubts
 
 
-def test_tables_have_everything(some: Report) -> None:
+def test_probe_tables_show_every_section(some: Report) -> None:
     written = io.StringIO()
     show(probed(full(some)), Console(file=written, width=200))
     text = written.getvalue()
@@ -87,7 +87,7 @@ def test_tables_have_everything(some: Report) -> None:
     assert re.search(r" KiB .* \d+\.\d\? ", text)
 
 
-def test_the_page_is_whole_and_escapes(some: Report) -> None:
+def test_probe_page_is_complete_and_escaped(some: Report) -> None:
     for report in (some, full(some)):
         page = render_probe(probed(report))
         assert "a &lt;host&gt;" in page
@@ -102,7 +102,7 @@ def test_the_page_is_whole_and_escapes(some: Report) -> None:
     assert re.search(r"not measured: no &lt;link&gt;", page)
 
 
-def test_figures_follow_what_was_measured(some: Report) -> None:
+def test_probe_figures_show_only_what_was_measured(some: Report) -> None:
     assert list(figures(probed(some)))[:1] == ["memory"]
     drawn = {name: chart.to_dict() for name, chart in figures(probed(full(some))).items()}
     assert list(drawn) == ["memory", "paths", "roofline"]
@@ -129,17 +129,17 @@ def test_figures_follow_what_was_measured(some: Report) -> None:
     assert "eth0" in json.dumps(drawn["roofline"])
 
 
-def test_quantities_read_well() -> None:
+def test_byte_rates_and_sizes_have_readable_units() -> None:
     assert [byte_rate(value) for value in (15e9, 2.5e6, 900)] == ["15.00 GB/s", "2.50 MB/s", "900.00 B/s"]
     assert [size(count) for count in (8192, 3 << 20, 1 << 31, 5)] == ["8 KiB", "3 MiB", "2 GiB", "5 B"]
 
 
-def test_a_step_that_is_not_there_is_refused() -> None:
+def test_unknown_probe_step_is_rejected() -> None:
     with pytest.raises(ValueError, match="no step 999"):
         _engpass.Probe(True, "/tmp").run(999)
 
 
-def test_the_whole_probe_and_its_table(cli: Cli, tmp_path: Path) -> None:
+def test_probe_saves_a_table_that_a_testbed_accepts(cli: Cli, tmp_path: Path) -> None:
     saved, page = tmp_path / "new" / "host.toml", tmp_path / "new" / "host.html"
     page.parent.mkdir()
     given = ("--quick", "--json", "--name", "here", "--save", str(saved), "--report", str(page))
@@ -178,13 +178,13 @@ message = "64 KiB"
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb"])
-def test_a_name_that_no_testbed_takes_is_refused_before_the_work(cli: Cli, name: str) -> None:
+def test_probe_rejects_an_invalid_name_before_the_work(cli: Cli, name: str) -> None:
     ran = cli("probe", "--quick", "--name", name, code=2)
     assert "names no host" in ran.stderr
     assert "help: give one that can be printed" in ran.stderr
 
 
-def test_a_directory_of_figures_is_made_or_refused_before_the_work(cli: Cli, tmp_path: Path) -> None:
+def test_figure_directory_is_made_or_rejected_before_the_work(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ran = cli("probe", "--quick", "--figures", str(tmp_path / "file" / "figures"), code=2)
     assert "cannot be written" in ran.stderr
@@ -192,13 +192,13 @@ def test_a_directory_of_figures_is_made_or_refused_before_the_work(cli: Cli, tmp
     assert list((tmp_path / "a" / "b").iterdir()) == []
 
 
-def test_a_pipe_is_not_opened_before_its_time(tmp_path: Path) -> None:
+def test_pipe_is_not_opened_before_the_output(tmp_path: Path) -> None:
     # Without a reader, opening would wait for ever; with one, closing would signal the end of the data.
     os.mkfifo(tmp_path / "pipe")
     assert files.target(str(tmp_path / "pipe")) == tmp_path / "pipe"
 
 
-def test_what_cannot_be_written_is_known_before_the_work(cli: Cli, tmp_path: Path) -> None:
+def test_probe_rejects_unwritable_files_before_the_work(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ran = cli("probe", "--quick", "--save", str(tmp_path / "file" / "host.toml"), code=2)
     assert ran.stdout == ""
@@ -209,9 +209,7 @@ def test_what_cannot_be_written_is_known_before_the_work(cli: Cli, tmp_path: Pat
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_stays_of_a_probe_that_is_cut_short(
-    program: Program, tmp_path: Path, sent: signal.Signals
-) -> None:
+def test_interrupted_probe_leaves_no_files(program: Program, tmp_path: Path, sent: signal.Signals) -> None:
     room = tmp_path / "disk"
     room.mkdir()
     process = program.start("probe", "--disk", str(room), "--save", str(tmp_path / "host.toml"))
@@ -229,7 +227,7 @@ def test_nothing_stays_of_a_probe_that_is_cut_short(
     assert not (tmp_path / "host.toml").exists()
 
 
-def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_reports_its_progress_per_step(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = _engpass.Probe(True, "/nowhere").report()
 
     class Fake:
@@ -255,7 +253,7 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (made.table, made.text) == ("x", empty)
 
 
-def test_a_host_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_limit_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full:
         def __init__(self, *_: object) -> None: ...
 

@@ -23,7 +23,7 @@ from engpass.lab import Job, Progress
 from engpass.store.record import Finished
 
 
-def test_a_testbed_shows_what_it_is(testbed_file: Path) -> None:
+def test_testbed_exposes_its_contents(testbed_file: Path) -> None:
     lan = engpass.load(testbed_file)
     assert lan.name == "Two hosts"
     assert lan.text == TESTBED
@@ -37,14 +37,14 @@ def test_a_testbed_shows_what_it_is(testbed_file: Path) -> None:
     assert "24 points" in repr(lan)
 
 
-def test_an_override_takes_the_axis_away(testbed_file: Path) -> None:
+def test_override_of_a_swept_value_removes_its_axis(testbed_file: Path) -> None:
     lan = engpass.load(testbed_file, set={"traffic.stream.message": "3 kB", "run.repeats": 7})
     assert lan.axes == ()
     assert lan.repeats == 7
     assert lan.plan().total == 2 * (1 + 7)
 
 
-def test_a_broken_testbed_raises_with_all_that_is_wrong() -> None:
+def test_broken_testbed_raises_with_its_diagnostics() -> None:
     with pytest.raises(engpass.InvalidTestbed) as error:
         engpass.loads("name = [", name="broken.toml")
     assert error.value.diagnostics[0]["severity"] == "error"
@@ -58,7 +58,7 @@ def test_check_reads_the_file_again(testbed_file: Path) -> None:
     assert len(lan.check()) == 1
 
 
-def test_a_testbed_built_from_tables_passes_the_same_check() -> None:
+def test_testbed_from_tables_passes_the_same_check() -> None:
     tables: dict[str, Any] = {
         "name": "Built",
         "host": {"a": {}, "b": {}},
@@ -93,7 +93,7 @@ def test_limit_is_per_variant_and_at_the_files_own_values(testbed_file: Path) ->
         lan.limit(["fasst"])
 
 
-def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
+def test_run_points_convert_to_pandas_and_polars(testbed_file: Path) -> None:
     result = engpass.load(testbed_file).run()
     assert result.record.status == "done"
     assert len(result.outcomes) == POINTS
@@ -117,14 +117,14 @@ def test_a_run_gives_points_to_pandas_and_polars(testbed_file: Path) -> None:
     assert polars.filter(pl.col("engine") == "simulate").height == 16
 
 
-def test_the_table_is_the_same_for_any_number_of_workers(testbed_file: Path) -> None:
+def test_outcomes_do_not_depend_on_the_number_of_jobs(testbed_file: Path) -> None:
     lan = engpass.load(testbed_file)
     one, many = (lan.run(jobs=jobs) for jobs in (1, 8))
     assert one.points.equals(many.points)
     assert one.outcomes == many.outcomes
 
 
-def test_choices_of_engine_variant_and_repeats(testbed_file: Path) -> None:
+def test_run_takes_a_choice_of_engines_variants_and_repeats(testbed_file: Path) -> None:
     lan = engpass.load(testbed_file)
     result = lan.run(engines=["simulate"], variants=["fast"], repeats=3)
     assert {(o.engine, o.variant) for o in result.outcomes} == {("simulate", "fast")}
@@ -138,7 +138,7 @@ def test_choices_of_engine_variant_and_repeats(testbed_file: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_points_run_on_an_executor_of_the_callers(kind: Any, testbed_file: Path) -> None:
+def test_points_run_on_the_executor_of_the_caller(kind: Any, testbed_file: Path) -> None:
     lan = engpass.load(testbed_file)
     options = (
         {"mp_context": __import__("multiprocessing").get_context("spawn")}
@@ -157,7 +157,7 @@ def _become_another_build() -> None:
     setattr(lab, "build", lambda: "fedcba9876543210")  # noqa: B010 (not a name that `lab` exports)
 
 
-def test_a_worker_with_another_build_refuses_its_points(testbed_file: Path) -> None:
+def test_worker_of_another_build_rejects_its_points(testbed_file: Path) -> None:
     spawn = __import__("multiprocessing").get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=_become_another_build) as executor:
         result = engpass.load(testbed_file).run(engines=["limit"], executor=executor)
@@ -194,7 +194,7 @@ class _Inline(Executor):
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-def test_what_ended_before_an_executor_gave_up_is_kept(
+def test_points_before_an_executor_failure_are_stored(
     testbed_file: Path, tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
@@ -207,7 +207,7 @@ def test_what_ended_before_an_executor_gave_up_is_kept(
     store.close()
 
 
-def test_points_that_end_together_are_written_together(
+def test_points_are_written_in_batches(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
@@ -228,7 +228,7 @@ def test_points_that_end_together_are_written_together(
     assert len(written) == 2
 
 
-def test_progress_within_a_run(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_rises_within_a_long_point(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long run reports the share of its virtual time that is done, and ends on request."""
     monkeypatch.setattr("engpass.lab._LOOK_SECONDS", 0.002)
     seen: list[Progress] = []
@@ -254,7 +254,7 @@ class _EnoughError(Exception):
     pass
 
 
-def test_progress_counts_what_is_stored(testbed_file: Path, tmp_path: Path) -> None:
+def test_progress_counts_stored_points(testbed_file: Path, tmp_path: Path) -> None:
     seen: list[Progress] = []
     store = engpass.Store.open(tmp_path / "s.db")
 
@@ -284,7 +284,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | No
     return ran
 
 
-def test_a_point_that_fails_is_kept_and_the_others_go_on(
+def test_failed_point_is_stored_and_retried_alone(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lan = engpass.load(testbed_file)
@@ -305,7 +305,7 @@ def test_a_point_that_fails_is_kept_and_the_others_go_on(
     assert again.failures == []
 
 
-def test_a_panic_is_told_as_a_bug(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panic_is_reported_as_a_bug(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
         pass
 
@@ -315,7 +315,7 @@ def test_a_panic_is_told_as_a_bug(testbed_file: Path, monkeypatch: pytest.Monkey
     assert result.failures[0].error == message
 
 
-def test_a_finished_campaign_runs_nothing_and_fresh_runs_all(
+def test_complete_campaign_runs_nothing_unless_fresh(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lan = engpass.load(testbed_file)
@@ -348,7 +348,7 @@ def test_a_changed_campaign_is_another_run(
     assert lan.run(store=tmp_path / "s.db", **change).id != first.id
 
 
-def test_an_interrupted_run_keeps_what_ended_and_goes_on(testbed_file: Path, tmp_path: Path) -> None:
+def test_interrupted_run_keeps_its_points_and_resumes(testbed_file: Path, tmp_path: Path) -> None:
     import signal
 
     lan = engpass.load(testbed_file, set={"run.repeats": 200})

@@ -27,7 +27,7 @@ run = { duration = "1 s" }
 """
 
 
-def test_an_explanation_is_of_one_receiver() -> None:
+def test_explanation_concerns_one_multicast_receiver() -> None:
     testbed = loads(LOSSY)
     chosen = choose_in(testbed, None, [], None)
     assert (chosen.flow, chosen.receiver, chosen.selected_as_worst) == ("v", "far", True)
@@ -44,7 +44,7 @@ def test_an_explanation_is_of_one_receiver() -> None:
     assert both == 2 * lost["up"]
 
 
-def test_a_receiver_can_be_named() -> None:
+def test_explain_accepts_a_named_receiver() -> None:
     testbed = loads(LOSSY)
     made = explain(choose_in(testbed, None, [], "v to near"), advice=False)
     assert made.at.goodput == made.chosen.outcomes[0].flows["v"].receivers["near"].goodput_bit_per_s
@@ -55,7 +55,7 @@ def test_a_receiver_can_be_named() -> None:
         choose_in(testbed, None, [], "v to s")
 
 
-def test_a_change_tells_what_it_does_to_other_receivers() -> None:
+def test_change_reports_its_effect_on_other_receivers() -> None:
     made = explain(choose_in(loads(LOSSY), None, [], "v to far"))
     assert made.advice is not None
     (change,) = (one for one in made.advice.changes if "link `two`" in one.say)
@@ -64,7 +64,7 @@ def test_a_change_tells_what_it_does_to_other_receivers() -> None:
     assert change.own.after.loss < change.own.before.loss
 
 
-def test_limits_and_exports_have_each_receiver(cli: Cli, tmp_path: Path) -> None:
+def test_limit_and_export_list_each_receiver(cli: Cli, tmp_path: Path) -> None:
     narrow = LOSSY.replace(
         'ends = ["w", "far"], medium = "ethernet-100"', 'ends = ["w", "far"], medium = "ethernet-10"'
     )

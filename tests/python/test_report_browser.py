@@ -65,7 +65,9 @@ def assert_sound(page: Page, file: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, PHONE])
-def test_the_study(page: Page, tmp_path: Path, width: int, scheme: str) -> None:
+def test_kyoto_report_is_drawn_in_every_width_and_scheme(
+    page: Page, tmp_path: Path, width: int, scheme: str
+) -> None:
     file = tmp_path / "report.html"
     page.size(width)
     page.scheme(scheme)
@@ -122,7 +124,7 @@ SHAPES: dict[str, Callable[[], tuple[Record, list[Outcome]]]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_runs_of_other_shapes(page: Page, tmp_path: Path, shape: str) -> None:
+def test_reports_of_all_run_shapes_fit_phone_and_desktop(page: Page, tmp_path: Path, shape: str) -> None:
     file = tmp_path / "report.html"
     page.scheme("light")
     page.size(PHONE)
@@ -136,7 +138,7 @@ def test_runs_of_other_shapes(page: Page, tmp_path: Path, shape: str) -> None:
 
 
 @pytest.mark.parametrize("width", [WIDE, 500, PHONE])
-def test_a_probed_host(page: Page, tmp_path: Path, width: int) -> None:
+def test_probe_page_draws_all_its_figures(page: Page, tmp_path: Path, width: int) -> None:
     file = tmp_path / "host.html"
     file.write_text(render_probe(probed(with_threads())), encoding="utf-8")
     page.size(width)
@@ -157,7 +159,7 @@ def test_a_probed_host(page: Page, tmp_path: Path, width: int) -> None:
     assert page.value(marks) == page.value(lines) == len(KERNELS)
 
 
-def test_hostile_names(page: Page, tmp_path: Path) -> None:
+def test_hostile_names_do_not_break_the_page(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     page.size(PHONE)
     show(page, file, *cases.hostile(), [{"id": "1", "statement": cases.HOSTILE, "holds": True}])
@@ -167,7 +169,7 @@ def test_hostile_names(page: Page, tmp_path: Path) -> None:
     assert page.value("document.scripts.length") == 4
 
 
-def test_the_policy_holds_where_escaping_would_not(page: Page, tmp_path: Path) -> None:
+def test_content_security_policy_blocks_injected_scripts(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     text = render(*cases.swept(["free"], []))
     attack = (
@@ -186,7 +188,7 @@ def test_the_policy_holds_where_escaping_would_not(page: Page, tmp_path: Path) -
     )
 
 
-def test_the_button_changes_the_colours_of_page_and_charts(page: Page, tmp_path: Path) -> None:
+def test_theme_button_changes_page_and_chart_colours(page: Page, tmp_path: Path) -> None:
     page.size(WIDE)
     page.scheme("light")
     show(page, tmp_path / "report.html", *cases.swept(["free", "congested"], [cases.BUFFERS]))
@@ -210,7 +212,7 @@ def test_the_button_changes_the_colours_of_page_and_charts(page: Page, tmp_path:
     page.call("Emulation.setEmulatedMedia", media="")
 
 
-def test_menus_choose_what_the_charts_show(page: Page, tmp_path: Path) -> None:
+def test_menus_select_the_charted_data(page: Page, tmp_path: Path) -> None:
     page.size(WIDE)
     show(page, tmp_path / "axes.html", *SHAPES["three axes"]())
     line = "document.querySelector('[data-chart=goodput] svg').outerHTML"
@@ -227,7 +229,7 @@ def test_menus_choose_what_the_charts_show(page: Page, tmp_path: Path) -> None:
     assert page.complaints() == []
 
 
-def test_the_download_is_the_points(page: Page, tmp_path: Path) -> None:
+def test_download_button_saves_the_points_as_csv(page: Page, tmp_path: Path) -> None:
     page.size(WIDE)
     run, outcomes = kyoto(repeats=1)
     show(page, tmp_path / "report.html", run, outcomes)
@@ -245,7 +247,7 @@ def test_the_download_is_the_points(page: Page, tmp_path: Path) -> None:
     assert page.value("window.saved[0]") == f"engpass-{run.id}.csv"
 
 
-def test_it_can_be_heard(page: Page, tmp_path: Path) -> None:
+def test_page_is_accessible_to_screen_readers(page: Page, tmp_path: Path) -> None:
     """Headings are in order; drawings and scrolling boxes have names."""
     show(page, tmp_path / "report.html", *kyoto(repeats=1), CLAIMS)
     levels = page.value("[...document.querySelectorAll('h1, h2, h3, h4')].map((h) => Number(h.tagName[1]))")

@@ -16,7 +16,7 @@ from engpass.error import EngpassError
 from test_report_page import Reader, points
 
 
-def test_a_run_becomes_a_page_and_pictures(cli: Cli, testbed_file: Path) -> None:
+def test_report_writes_a_page_and_figures(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name)
     told = cli("report", "last", "-o", "page.html", "--figures", "pictures/here")
     page = (cli.directory / "page.html").read_text(encoding="utf-8")
@@ -29,13 +29,13 @@ def test_a_run_becomes_a_page_and_pictures(cli: Cli, testbed_file: Path) -> None
     assert {"goodput.svg", "goodput.png", "testbed.svg", "testbed.png"} <= names
 
 
-def test_the_file_has_a_name_of_its_own(cli: Cli, testbed_file: Path) -> None:
+def test_report_has_a_default_file_name(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name)
     cli("report")
     assert (cli.directory / "report.html").stat().st_size > 500_000
 
 
-def test_claims_from_a_file(cli: Cli, testbed_file: Path) -> None:
+def test_report_shows_claims_from_a_file(cli: Cli, testbed_file: Path) -> None:
     cli("run", testbed_file.name, "--engine", "limit")
     claims = [{"id": "1", "statement": "It is fast", "holds": True, "kind": "derived"}]
     (cli.directory / "claims.json").write_text(json.dumps({"study": "two hosts", "claims": claims}))
@@ -43,7 +43,7 @@ def test_claims_from_a_file(cli: Cli, testbed_file: Path) -> None:
     assert "It is fast" in (cli.directory / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_read_or_written(cli: Cli, testbed_file: Path) -> None:
+def test_report_rejects_unreadable_and_unwritable_files(cli: Cli, testbed_file: Path) -> None:
     assert "help:" in cli("report", code=2).stderr
     cli("run", testbed_file.name, "--engine", "limit")
     assert "there is no run `zzz`" in cli("report", "zzz", code=2).stderr
@@ -58,7 +58,7 @@ def test_what_cannot_be_read_or_written(cli: Cli, testbed_file: Path) -> None:
     assert "is not JSON" in cli("report", "--claims", "claims.json", code=2).stderr
 
 
-def test_a_run_without_all_its_points_is_told(cli: Cli, testbed_file: Path) -> None:
+def test_report_notes_an_incomplete_run(cli: Cli, testbed_file: Path) -> None:
     from engpass.store import Store
 
     cli("run", testbed_file.name)
@@ -76,7 +76,7 @@ def test_a_run_without_all_its_points_is_told(cli: Cli, testbed_file: Path) -> N
 
 
 @pytest.mark.parametrize("failed", [None, 9], ids=["complete", "with a failed point"])
-def test_the_csv_of_the_page_has_the_rows_and_columns_of_export(
+def test_page_csv_equals_export(
     failed: int | None, cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = lab.work

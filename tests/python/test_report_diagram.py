@@ -23,7 +23,7 @@ def texts(svg: str) -> str:
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-def test_the_study(narrow: bool) -> None:
+def test_diagram_of_the_kyoto_study_names_all_parts(narrow: bool) -> None:
     svg = diagram(TOPOLOGY, narrow=narrow, palette=theme.LIGHT)
     said = texts(svg)
     for name in (
@@ -45,7 +45,7 @@ def test_the_study(narrow: bool) -> None:
     assert "var(--" not in svg
 
 
-def test_the_narrow_one_is_for_a_phone() -> None:
+def test_narrow_diagram_fits_a_phone() -> None:
     svg = diagram(TOPOLOGY, narrow=True)
     width = re.search(r'viewBox="0 0 (\d+) ', svg)
     assert width is not None
@@ -53,20 +53,20 @@ def test_the_narrow_one_is_for_a_phone() -> None:
     assert "var(--ink)" in svg
 
 
-def test_senders_before_switches_before_receivers() -> None:
+def test_diagram_orders_senders_switches_and_receivers() -> None:
     graph = read(TOPOLOGY)
     names = [[graph.nodes[node][0] for node in row] for row in layers(graph)]
     assert [sorted(row) for row in names] == [["generator", "ss2"], ["atomis5"], ["ss20"]]
 
 
-def test_words_for_those_who_do_not_see_it() -> None:
+def test_diagram_has_a_text_description() -> None:
     said = describe(TOPOLOGY)
     assert "ss2 to atomis5, oc-3c, 155.52 Mbit/s" in said
     assert "stream (udp-stream) from ss2 to ss20" in said
     assert "aria-label" in diagram(TOPOLOGY)
 
 
-def test_parallel_links_do_not_hide_each_other() -> None:
+def test_parallel_links_are_drawn_apart() -> None:
     bonded = Drawing(
         nodes=[DrawnNode(name="a", kind="host"), DrawnNode(name="b", kind="host")],
         links=[
@@ -100,7 +100,7 @@ f2 = { kind = "tcp-stream", from = "a", to = "b", message = "64 kB" }
 """
 
 
-def test_flows_are_drawn_on_the_lines_that_routers_choose() -> None:
+def test_flows_are_drawn_on_their_chosen_lines() -> None:
     topology = engpass.loads(CHOICES).topology
     ways = [[step.link for step in flow.steps] for flow in topology.flows]
     assert ways == [["in", "l1", "out"], ["in", "l3", "out"]]
@@ -117,7 +117,7 @@ def test_flows_are_drawn_on_the_lines_that_routers_choose() -> None:
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-def test_links_that_fan_out_have_room(narrow: bool) -> None:
+def test_fanned_links_stay_inside_the_diagram(narrow: bool) -> None:
     svg = ET.fromstring(diagram(engpass.loads(CHOICES).topology, narrow=narrow, palette=theme.LIGHT))
     width, height = (float(svg.attrib[key]) for key in ("width", "height"))
     for path in svg.iter("{http://www.w3.org/2000/svg}path"):
@@ -158,7 +158,7 @@ message = "64 kB"
 """
 
 
-def test_routers_and_the_way_that_packets_take() -> None:
+def test_diagram_draws_routers_and_the_packet_route() -> None:
     topology = engpass.loads(NETWORK).topology
     kinds = [node.kind for node in topology.nodes]
     assert kinds == ["host", "host", "ethernet switch", "router"]
@@ -196,7 +196,7 @@ def topologies(draw: st.DrawFn) -> Drawing:
 
 
 @given(topology=topologies(), narrow=st.booleans())
-def test_any_graph_is_drawn_whole(topology: Drawing, narrow: bool) -> None:
+def test_any_topology_is_drawn_inside_the_diagram(topology: Drawing, narrow: bool) -> None:
     graph = read(topology)
     placed = sorted(node for row in layers(graph) for node in row)
     assert placed == list(range(len(graph.nodes)))
@@ -211,7 +211,7 @@ def test_any_graph_is_drawn_whole(topology: Drawing, narrow: bool) -> None:
         assert y + h <= height
 
 
-def test_of_thousands_of_nodes_the_first_ways_are_drawn() -> None:
+def test_large_topology_draws_only_the_first_routes() -> None:
     ends = [f"h{at}" for at in range(6000)]
     topology = Drawing(
         nodes=[DrawnNode(name="middle", kind="router"), *(DrawnNode(name=end, kind="host") for end in ends)],

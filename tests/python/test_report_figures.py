@@ -46,7 +46,7 @@ def png_size(data: bytes) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_figure_becomes_a_picture(shape: str, tmp_path: Path) -> None:
+def test_every_figure_is_exported_as_svg_and_png(shape: str, tmp_path: Path) -> None:
     run, outcomes = SHAPES[shape]()
     made = figures(run, outcomes)
     files = export_figures(run, outcomes, tmp_path / "a" / "b")
@@ -63,7 +63,7 @@ def test_every_figure_becomes_a_picture(shape: str, tmp_path: Path) -> None:
             assert len(marks) > 10
 
 
-def test_which_figures_there_are() -> None:
+def test_figures_depend_on_the_shape_of_the_run() -> None:
     assert list(figures(*kyoto(repeats=1))) == ["goodput", "loss", "offered-received", "waterfall"]
     assert list(figures(*SHAPES["limit alone"]())) == ["goodput", "waterfall"]
     assert list(figures(*SHAPES["no limit"]())) == ["goodput", "loss", "offered-received"]
@@ -71,7 +71,7 @@ def test_which_figures_there_are() -> None:
     assert figures(Record(axes=(MESSAGES,)), []) == {}
 
 
-def test_the_stack_is_the_whole_line_at_every_value() -> None:
+def test_ledger_stack_sums_to_the_line_at_every_value() -> None:
     run, outcomes = with_ledgers(repeats=2)
     made = figures(run, outcomes)
     assert list(made)[-2:] == ["ledger", "ledger-waterfall"]
@@ -88,7 +88,7 @@ def test_the_stack_is_the_whole_line_at_every_value() -> None:
     assert shown.index("delivered") < shown.index("lost datagrams") < shown.index("traffic interference")
 
 
-def test_engines_that_both_keep_books_stand_side_by_side() -> None:
+def test_ledgers_of_two_engines_are_drawn_side_by_side() -> None:
     run, outcomes = with_ledgers(repeats=1)
     both = [*outcomes, *(replace(one, engine="measure") for one in outcomes if one.engine == "simulate")]
     made = figures(run, both)
@@ -103,7 +103,7 @@ def test_engines_that_both_keep_books_stand_side_by_side() -> None:
     assert [part["title"]["subtitle"][0].rpartition("; ")[2] for part in below] == ["simulate", "measure"]
 
 
-def test_the_waterfall_of_a_ledger_is_that_of_the_point_that_misses_most() -> None:
+def test_ledger_waterfall_shows_the_point_furthest_below_limit() -> None:
     run, outcomes = with_ledgers(repeats=2)
     spec = figures(run, outcomes)["ledger-waterfall"].to_dict()
     assert "variant congested" in spec["title"]["subtitle"][0] or "shaped-18" in spec["title"]["subtitle"][0]
@@ -114,7 +114,7 @@ def test_the_waterfall_of_a_ledger_is_that_of_the_point_that_misses_most() -> No
     assert rows[-1]["step"] == "delivered"
 
 
-def test_a_run_with_one_point_has_no_stack() -> None:
+def test_run_with_one_point_has_no_ledger_stack() -> None:
     _, outcomes = with_ledgers(repeats=1)
     one = [replace(o, sweep={}) for o in outcomes if o.sweep["traffic.stream.message"].number == 9000]
     names = list(figures(Record(repeats=1), one))
@@ -122,7 +122,7 @@ def test_a_run_with_one_point_has_no_stack() -> None:
     assert "ledger-waterfall" in names
 
 
-def test_what_several_flows_get_stands_beside_each_other() -> None:
+def test_sharing_figure_compares_several_flows() -> None:
     run, outcomes = cases.several_flows()
     spec = figures(run, outcomes)["sharing-stream-2"].to_dict()
     kept = [spec["data"].get("values"), *spec.get("datasets", {}).values()]
@@ -137,7 +137,7 @@ def test_what_several_flows_get_stands_beside_each_other() -> None:
     assert not any("sharing" in name for name in figures(*kyoto(repeats=1))), "one flow shares with nobody"
 
 
-def test_axes_have_human_units() -> None:
+def test_axes_have_readable_units() -> None:
     spec = json.dumps(figures(*kyoto(repeats=1))["goodput"].to_dict())
     assert '"title": "message of stream in kB"' in spec
     assert '"title": "goodput in Mbit/s"' in spec
@@ -145,7 +145,7 @@ def test_axes_have_human_units() -> None:
     assert label('switch."my.switch".output_buffer') == "output buffer of my.switch"
 
 
-def test_the_second_axis_is_panels_or_colours_and_the_third_a_choice() -> None:
+def test_second_axis_is_panels_or_colours_and_third_a_menu() -> None:
     run, outcomes = cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS])
     table = tabulate(run, outcomes)
     assert table.series == ("free", "congested")
@@ -159,7 +159,7 @@ def test_the_second_axis_is_panels_or_colours_and_the_third_a_choice() -> None:
     assert (alone.series, alone.panels) == (("14 %", "16 %", "18 %"), ())
 
 
-def test_the_table_of_the_figures_is_bounded() -> None:
+def test_figure_table_has_a_bounded_number_of_rows() -> None:
     many = [axis(f"host.h{i}.cost", [(f"{n} s", float(n)) for n in range(1, 9)], "s") for i in range(3)]
     run, outcomes = cases.swept(["free"], many, engines=("simulate",), repeats=1)
     table = tabulate(run, outcomes)
@@ -167,7 +167,7 @@ def test_the_table_of_the_figures_is_bounded() -> None:
     assert len(table.rows("stream")) <= MAX_ROWS
 
 
-def test_the_waterfall_has_every_stage_for_every_variant() -> None:
+def test_limit_waterfall_has_every_stage_for_every_variant() -> None:
     run, outcomes = cases.swept(["free", "congested"], [], engines=("limit",))
     limits = [outcome.flows["stream"].limit for outcome in outcomes]
     for limit, stage in zip(
@@ -189,7 +189,7 @@ def test_the_waterfall_has_every_stage_for_every_variant() -> None:
     assert left["free", "shaper"] == 30
 
 
-def test_a_waterfall_of_more_variants_than_colours_says_so_and_names_those_it_shows() -> None:
+def test_waterfall_of_many_variants_names_those_shown() -> None:
     names = [f"variant {number}" for number in range(10)]
     table = tabulate(*cases.swept(names, [], engines=("limit",)))
     assert [block.text for block in waterfall.blocks(table, "stream")] == names[:8]
@@ -199,7 +199,7 @@ def test_a_waterfall_of_more_variants_than_colours_says_so_and_names_those_it_sh
     )
 
 
-def test_groups_keep_the_extremes() -> None:
+def test_grouped_points_keep_the_extremes() -> None:
     run, outcomes = cases.many_points(2000)
     flow = outcomes[1234].flows["stream"]
     outcomes[1234] = replace(outcomes[1234], flows={"stream": replace(flow, goodput_bit_per_s=99e6)})
@@ -209,13 +209,13 @@ def test_groups_keep_the_extremes() -> None:
     assert sum(int(row["repeats"]) for row in rows) == 10_000
 
 
-def test_a_log_scale_where_the_values_double() -> None:
+def test_axis_of_doubling_values_is_logarithmic() -> None:
     doubling = axis("a.b", [(f"{2**n} B", 2.0**n) for n in range(4, 16)], "B")
     assert axis_of(doubling).log
     assert not axis_of(MESSAGES).log
 
 
-def test_units_follow_the_data() -> None:
+def test_axis_units_follow_the_data() -> None:
     assert unit_for("B", [64_000], ["64 kB"]).say(9_000) == "9 kB"
     assert unit_for("B", [65_536], ["64 KiB"]).say(65_536) == "64 KiB"
     assert unit_for("s", [0.00093]).say(0.00093) == "930 us"
@@ -236,7 +236,7 @@ def contrast(a: str, b: str) -> float:
 
 
 @pytest.mark.parametrize("palette", [theme.LIGHT, theme.DARK], ids=["light", "dark"])
-def test_contrast(palette: dict[str, str]) -> None:
+def test_palettes_have_sufficient_contrast(palette: dict[str, str]) -> None:
     for text, paper in itertools.product(
         ("ink", "muted", "accent", "good", "bad", "mark"), ("paper", "panel")
     ):
@@ -248,7 +248,7 @@ def test_contrast(palette: dict[str, str]) -> None:
         assert contrast(palette[theme.colour(i)], palette["paper"]) >= 3, theme.colour(i)
 
 
-def test_series_are_told_apart_without_colour() -> None:
+def test_series_are_distinguishable_without_colour() -> None:
     looks = {(theme.colour(i), theme.shape(i)) for i in range(theme.SERIES * len(theme.SHAPES))}
     assert len(looks) == 56
     assert len({theme.shape(i) for i in range(len(theme.SHAPES))}) == 7

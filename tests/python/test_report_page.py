@@ -106,7 +106,7 @@ def points(page: Reader) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_the_page_tells_the_run_in_the_promised_order() -> None:
+def test_page_sections_are_in_the_documented_order() -> None:
     run, outcomes = kyoto()
     page = Reader(render(run, outcomes, CLAIMS, ["A note of `it`"]))
     assert page.headings == [
@@ -134,7 +134,7 @@ def test_the_page_tells_the_run_in_the_promised_order() -> None:
     }
 
 
-def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
+def test_page_numbers_equal_the_outcomes() -> None:
     run, outcomes = kyoto()
     page = Reader(render(run, outcomes))
     nine = SweptValue(number=9000.0)
@@ -164,7 +164,7 @@ def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
     assert limit["goodput"] == pytest.approx(22.08, abs=0.01)
 
 
-def test_the_download_holds_every_outcome() -> None:
+def test_page_download_contains_every_outcome() -> None:
     run, outcomes = kyoto()
     rows = points(Reader(render(run, outcomes)))
     assert len(rows) == sum(len(o.flows) for o in outcomes)
@@ -197,19 +197,19 @@ def test_the_download_holds_every_outcome() -> None:
     }
 
 
-def test_names_of_elements_are_unique() -> None:
+def test_element_ids_of_a_page_are_unique() -> None:
     run, outcomes = cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS])
     names = re.findall(r'<[^<>]* id="([^"]*)"', render(run, outcomes, CLAIMS).split("<script>", 1)[0])
     assert len(names) > 10
     assert len(names) == len(set(names))
 
 
-def test_the_same_run_gives_the_same_page() -> None:
+def test_page_of_a_run_is_deterministic() -> None:
     run, outcomes = kyoto(repeats=1)
     assert render(run, outcomes) == render(run, outcomes)
 
 
-def test_the_page_names_no_address_but_itself() -> None:
+def test_page_refers_to_no_external_address() -> None:
     run, outcomes = kyoto()
     page = Reader(render(run, outcomes, CLAIMS))
     assert [a for a in page.addresses if not a.startswith(("#", "data:"))] == []
@@ -217,7 +217,7 @@ def test_the_page_names_no_address_but_itself() -> None:
     assert {"iframe", "img", "object", "embed", "form", "base"}.isdisjoint(page.tags)
 
 
-def test_the_policy_lets_only_our_scripts_run() -> None:
+def test_content_security_policy_allows_only_own_scripts() -> None:
     run, outcomes = kyoto(repeats=1)
     text = render(run, outcomes)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -254,7 +254,7 @@ def test_hostile_names_stay_text() -> None:
     assert "<script>document.title='broken'</script>" in page.text
 
 
-def test_claims_stand_by_kind_with_their_status() -> None:
+def test_page_lists_claims_by_kind_with_their_status() -> None:
     run, outcomes = kyoto(repeats=1)
     text = render(run, outcomes, CLAIMS)
     assert '<span class="good">✓&nbsp;holds</span>' in text
@@ -277,7 +277,7 @@ def test_claims_stand_by_kind_with_their_status() -> None:
     assert "Claims" not in Reader(render(run, outcomes)).headings
 
 
-def test_only_published_values_stand_under_stated() -> None:
+def test_only_published_values_are_headed_stated() -> None:
     run, outcomes = kyoto(repeats=1)
     computed = {**CLAIMS[1], "id": "5", "published": None, "printed": None, "value": "21.55 Mbit/s"}
     stated = Reader(render(run, outcomes, [CLAIMS[1]])).text
@@ -294,7 +294,7 @@ def _heads(page: str) -> str:
     return "".join(page.splitlines())
 
 
-def test_what_is_missing_is_said() -> None:
+def test_page_notes_missing_points() -> None:
     run, outcomes = kyoto(repeats=1)
     part = replace(run, points_done=100, status="partial")
     assert f"Only 100 of {run.points_total} points are done." in Reader(render(part, outcomes)).text
@@ -303,7 +303,7 @@ def test_what_is_missing_is_said() -> None:
     assert "There is nothing to draw yet." in nothing.text
 
 
-def test_times_and_sizes_are_for_people() -> None:
+def test_page_shows_readable_times_and_sizes() -> None:
     run, outcomes = kyoto(repeats=1)
     created = "2026-11-21T21:19:13.490541+02:00"
     page = Reader(
@@ -313,14 +313,14 @@ def test_times_and_sizes_are_for_people() -> None:
     assert "memory25.3 GB" in page.text
 
 
-def test_overrides_stand_over_the_file() -> None:
+def test_page_lists_the_overrides() -> None:
     run, outcomes = kyoto(repeats=1)
     page = Reader(render(replace(run, overrides=[("traffic.stream.message", "9 kB")]), outcomes))
     assert "Set over the file:" in page.text
     assert "traffic.stream.message = 9 kB" in page.text
 
 
-def test_a_formula_in_a_name_is_no_formula_in_a_spreadsheet() -> None:
+def test_page_download_escapes_formulas() -> None:
     run, outcomes = cases.swept(["=1+1"], [], repeats=1)
     assert {row["variant"] for row in points(Reader(render(run, outcomes)))} == {"'=1+1"}
 
@@ -336,7 +336,7 @@ def test_a_hundred_thousand_points_make_a_small_file() -> None:
     assert len(points(page)) == 100_000
 
 
-def test_a_download_too_large_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_download_folds_the_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engpass.report.download.MAX_ENCODED", 1000)
     run, outcomes = kyoto(repeats=2)
     page = Reader(render(run, outcomes))
@@ -347,7 +347,7 @@ def test_a_download_too_large_is_folded(monkeypatch: pytest.MonkeyPatch) -> None
     assert "the store has the raw points" in page.text
 
 
-def test_the_ledger_stands_on_the_page_with_its_key() -> None:
+def test_page_shows_ledger_figures_with_their_key() -> None:
     run, outcomes = with_ledgers(repeats=1)
     page = render(run, outcomes)
     assert '<h2 id="ledger">Ledger</h2>' in page

@@ -88,7 +88,7 @@ IRREGULAR["conditional_throughput_bit_per_s"] = None
         ("frame-loss", {"highest_clean_bit_per_s": 1e7, **LATE}, "section 26.3", "without loss"),
     ],
 )
-def test_every_method_has_its_page(method: str, result: dict[str, Any], said: str, found: str) -> None:
+def test_every_search_method_has_a_page(method: str, result: dict[str, Any], said: str, found: str) -> None:
     made = record(method, result, TRIALS)
     page = render_search(made)
     assert said in page
@@ -110,14 +110,14 @@ def test_every_method_has_its_page(method: str, result: dict[str, Any], said: st
     assert all(name in drawn for name, _ in bounds(made))
 
 
-def test_a_search_that_did_not_end_says_so() -> None:
+def test_page_of_an_unfinished_search_says_so() -> None:
     page = render_search(record("mlrsearch", None, TRIALS[:1]))
     assert "has not ended" in page
     assert 'id="figure-steps"' in page
     assert "has not ended" in render_search(record("mlrsearch", None, []))
 
 
-def test_a_path_has_its_page() -> None:
+def test_path_result_has_a_page() -> None:
     transfer = {
         "fraction": 0.5,
         "window_bytes": 25_000,
@@ -153,7 +153,7 @@ def test_a_path_has_its_page() -> None:
     assert "has not ended" in render_search(record("rfc6349", None, []))
 
 
-def test_the_command_draws_a_search_by_its_id(cli: Cli) -> None:
+def test_report_draws_a_search_by_its_id(cli: Cli) -> None:
     (cli.directory / "narrow.toml").write_text(NARROW)
     given = ("--engine", "simulate", "--method", "frame-loss", "--trial", "1 s", "--json")
     last = json.loads(cli("search", "narrow.toml", *given).stdout.splitlines()[-1])

@@ -146,18 +146,18 @@ def test_claims_of_the_kyoto_study_are_as_expected(kyoto: tuple[dict[str, dict[s
     assert claims["packet-cells"]["obtained"] == "192 cells"
 
 
-def test_the_report_shows_the_claims(kyoto: tuple[dict[str, dict[str, Any]], str]) -> None:
+def test_reproduce_report_shows_the_claims(kyoto: tuple[dict[str, dict[str, Any]], str]) -> None:
     claims, page = kyoto
     assert f"of {len(claims)} claims hold, 5 known differences, 3 open" in page
     assert "IP over ATM on a congested OC-3c link" in page
 
 
-def test_the_record_does_not_tell_where_the_package_is(study: Path) -> None:
+def test_run_record_hides_the_package_directory(study: Path) -> None:
     assert prepare(gallery.study("adsl")).parts[0].testbed.source == "adsl/testbed.toml"
     assert prepare(gallery.study(str(study))).parts[0].testbed.source == str(study / "testbed.toml")
 
 
-def test_a_wrong_buffer_breaks_the_study(tmp_path: Path, cli: Cli) -> None:
+def test_wrong_buffer_size_breaks_kyoto_claims(tmp_path: Path, cli: Cli) -> None:
     # With a buffer of millions of cells nothing is lost, so the collapse of the paper does not occur.
     copy = tmp_path / "broken"
     shutil.copytree(gallery.study("kyoto-1997").directory, copy)
@@ -181,7 +181,7 @@ def test_a_wrong_buffer_breaks_the_study(tmp_path: Path, cli: Cli) -> None:
     assert "do not hold" in shown.stderr
 
 
-def test_a_study_that_holds(cli: Cli, study: Path) -> None:
+def test_reproduce_of_a_valid_study_succeeds(cli: Cli, study: Path) -> None:
     shown = cli("reproduce", study.name)
     assert "85.76 Mbit/s" in shown.stdout
     assert "3 of 3 claims hold" in shown.stderr
@@ -190,7 +190,7 @@ def test_a_study_that_holds(cli: Cli, study: Path) -> None:
         assert [record.points_total for record in store.runs()] == [1, POINTS - 1]
 
 
-def test_json_is_one_line_and_nothing_else(cli: Cli, study: Path) -> None:
+def test_reproduce_json_is_a_single_line(cli: Cli, study: Path) -> None:
     shown = cli("reproduce", study.name, "--json", "--store", "other.db")
     (line,) = shown.stdout.splitlines()
     told = json.loads(line)
@@ -205,7 +205,7 @@ def test_json_is_one_line_and_nothing_else(cli: Cli, study: Path) -> None:
     assert (study.parent / "other.db").is_file()
 
 
-def test_a_broken_study_fails(cli: Cli, study: Path) -> None:
+def test_reproduce_fails_if_a_claim_does_not_hold(cli: Cli, study: Path) -> None:
     claims = study / "claims.toml"
     claims.write_text(CLAIMS.replace("85.76", "87.76"))
     shown = cli("reproduce", study.name, code=1)
@@ -269,7 +269,7 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
     assert told["notes"] == ["N"]
 
 
-def test_a_known_difference_that_holds_is_told(cli: Cli, study: Path) -> None:
+def test_known_difference_that_holds_is_reported(cli: Cli, study: Path) -> None:
     (study / "claims.toml").write_text(CLAIMS + KNOWN.replace("89.84", "85.76"))
     shown = cli("reproduce", study.name)
     assert "yes, not" in shown.stdout
@@ -280,7 +280,9 @@ def test_a_known_difference_that_holds_is_told(cli: Cli, study: Path) -> None:
     assert told["claims"][2]["status"] == "holds after all"
 
 
-def test_what_is_there_is_not_run_again(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduce_does_not_rerun_stored_points(
+    cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = cli("reproduce", study.name, "--json").stdout
 
     def never(*_: object) -> None:
@@ -290,14 +292,14 @@ def test_what_is_there_is_not_run_again(cli: Cli, study: Path, monkeypatch: pyte
     assert cli("reproduce", study.name, "--json").stdout == first
 
 
-def test_the_report_is_written_where_it_is_wanted(cli: Cli, study: Path) -> None:
+def test_reproduce_writes_the_report_to_the_given_path(cli: Cli, study: Path) -> None:
     shown = cli("reproduce", study.name, "--report", "out/deep/wire.html")
     page = (study.parent / "out/deep/wire.html").read_text()
     assert "3 of 3 claims hold" in page
     assert "the report is in `out/deep/wire.html`" in shown.stderr
 
 
-def test_a_report_that_cannot_be_written_is_told_before_the_work(cli: Cli, study: Path) -> None:
+def test_unwritable_report_is_rejected_before_the_work(cli: Cli, study: Path) -> None:
     shown = cli("reproduce", study.name, "--report", "wire/testbed.toml/x.html", code=2)
     assert "cannot be written" in shown.stderr
     assert not (study.parent / "engpass.db").exists()
@@ -317,25 +319,25 @@ def test_a_report_that_cannot_be_written_is_told_before_the_work(cli: Cli, study
         (("[campaign.fast]", "[campaign.fast"), "is not TOML"),
     ],
 )
-def test_a_claims_file_that_does_not_fit(
+def test_claims_file_that_does_not_fit_is_rejected(
     cli: Cli, study: Path, change: tuple[str, str], message: str
 ) -> None:
     (study / "claims.toml").write_text(CLAIMS.replace(*change))
     assert message in cli("reproduce", study.name, code=2).stderr
 
 
-def test_a_study_larger_than_was_agreed_to_is_refused(study: Path) -> None:
+def test_study_above_max_points_is_rejected(study: Path) -> None:
     # The points of its campaigns count, not those of the testbed's own sweep.
     assert prepare(gallery.study(str(study)), max_points=POINTS).total == POINTS
     with pytest.raises(EngpassError, match=f"has {POINTS} points, more than {POINTS - 1}"):
         prepare(gallery.study(str(study)), max_points=POINTS - 1)
 
 
-def test_an_unknown_study(cli: Cli) -> None:
+def test_unknown_study_suggests_the_nearest(cli: Cli) -> None:
     assert "help: did you mean `kyoto-1997`?" in cli("reproduce", "kyoto", code=2).stderr
 
 
-def test_points_that_fail_are_told(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduce_reports_failed_points(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(job: lab.Job, point: Point) -> tuple[str, float]:
         raise EngpassError("the engine has given up")
 
@@ -345,7 +347,7 @@ def test_points_that_fail_are_told(cli: Cli, study: Path, monkeypatch: pytest.Mo
     assert shown.stdout == ""
 
 
-def test_an_interrupted_reproduction_goes_on(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     def stop(progress: lab.Progress) -> None:
@@ -380,7 +382,7 @@ def test_an_interrupted_reproduction_goes_on(cli: Cli, study: Path, monkeypatch:
     assert "3 of 3 claims hold" in cli("reproduce", study.name).stderr
 
 
-def test_the_progress_covers_all_campaigns(study: Path, tmp_path: Path) -> None:
+def test_progress_covers_all_campaigns_of_a_study(study: Path, tmp_path: Path) -> None:
     made = prepare(gallery.study(str(study)))
     seen: list[lab.Progress] = []
     with Store.open(tmp_path / "s.db") as store:

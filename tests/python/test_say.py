@@ -10,7 +10,7 @@ from engpass.claims.quantity import say as say_in_a_claim
 from engpass.units import UNITS, unit_for
 
 
-def test_lateness_of_nothing_is_no_lateness() -> None:
+def test_lateness_without_packets_says_that_none_were_carried() -> None:
     found = {"packets": 0, "p50_ns": 0, "p99_ns": 0, "p999_ns": 0, "max_ns": 0}
     assert say.lateness(found) == "no packet was carried yet"
     assert say.lateness({}) == "no packet was carried yet"
@@ -29,7 +29,7 @@ def test_lateness_of_nothing_is_no_lateness() -> None:
         (1.6e12, "1.60 Tbit/s"),
     ],
 )
-def test_a_rate_has_two_decimals_and_the_largest_unit_that_it_fills(bit_per_s: float, said: str) -> None:
+def test_rate_has_two_decimals_and_its_largest_unit(bit_per_s: float, said: str) -> None:
     assert say.rate(bit_per_s) == said
 
 
@@ -44,7 +44,7 @@ def test_a_rate_has_two_decimals_and_the_largest_unit_that_it_fills(bit_per_s: f
         (75, "75 s"),
     ],
 )
-def test_a_time_has_three_digits_and_the_largest_unit_that_it_fills(seconds: float, said: str) -> None:
+def test_duration_has_three_digits_and_its_largest_unit(seconds: float, said: str) -> None:
     assert say.duration(seconds) == said
 
 
@@ -52,7 +52,7 @@ def test_a_time_has_three_digits_and_the_largest_unit_that_it_fills(seconds: flo
     ("share", "said"),
     [(0, "0.0 %"), (0.0004, "0.04 %"), (0.00001, "< 0.01 %"), (0.0277, "2.8 %"), (1, "100.0 %")],
 )
-def test_a_small_share_is_not_nothing(share: float, said: str) -> None:
+def test_small_share_is_not_printed_as_zero(share: float, said: str) -> None:
     assert say.percent(share) == said
 
 
@@ -65,14 +65,14 @@ def test_a_small_share_is_not_nothing(share: float, said: str) -> None:
         (16e8, "B/s", "1.60 GB/s"),
     ],
 )
-def test_terminal_page_and_claims_write_a_value_alike(value: float, base: str, said: str) -> None:
+def test_terminal_page_and_claims_format_values_alike(value: float, base: str, said: str) -> None:
     """Without one formatter a time of 12 us had four forms: 12 us, 0.012 ms, 12 µs and 12.00 us."""
     assert say_in_a_claim(value, base) == say.quantity(value, base) == said
     if base == "s":
         assert say.counted("smoothed_rtt_s", value) == unit_for("s", [value]).say(value) == said
 
 
-def test_a_value_beside_a_claim_has_the_unit_and_decimals_of_the_claim() -> None:
+def test_obtained_value_has_unit_and_decimals_of_its_claim() -> None:
     accept = Interval(0.2e6, 0.3e6, "bit/s", "", 2, "Mbit/s")
     assert accept.say(0.26e6) == "0.260 Mbit/s"
     assert accept.say_range(0.25e6, 0.26e6) == "0.250 to 0.260 Mbit/s"
@@ -80,6 +80,6 @@ def test_a_value_beside_a_claim_has_the_unit_and_decimals_of_the_claim() -> None
     assert Interval(192, 192, "cells", "", 2, "cells").say(192) == "192 cells"
 
 
-def test_a_file_may_write_every_unit_that_a_figure_is_shown_in() -> None:
+def test_every_displayed_unit_is_accepted_in_files() -> None:
     for base, value in (("bit/s", 1e12), ("B/s", 1e9), ("B", 1e9), ("s", 1e-12)):
         assert unit_for(base, [value]).name in UNITS

@@ -82,7 +82,7 @@ def search(cli: Cli, *args: str, code: int = 0, text: str = NARROW) -> list[dict
     return [json.loads(line) for line in said.stdout.splitlines()]
 
 
-def test_halving_finds_the_capacity_of_the_narrow_link(cli: Cli) -> None:
+def test_rfc_2544_search_finds_the_link_capacity(cli: Cli) -> None:
     *trials, last = search(cli, "--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
     found = last["result"]
     # A queue of 30 kB holds an excess of 12 ms of the 60 s.
@@ -95,7 +95,7 @@ def test_halving_finds_the_capacity_of_the_narrow_link(cli: Cli) -> None:
     assert trials[0]["load_bit_per_s"] == int(100e6 * 1472 / 1538)
 
 
-def test_the_preset_of_mlrsearch_agrees_with_halving(cli: Cli) -> None:
+def test_mlrsearch_finds_the_link_capacity(cli: Cli) -> None:
     goal = ("--loss", "0 %", "--trial", "60 s", "--sum", "60 s", "--exceed", "0 %", "--initial", "1 s")
     *trials, last = search(cli, "--engine", "simulate", *goal)
     (found,) = last["result"]["goals"]
@@ -105,7 +105,7 @@ def test_the_preset_of_mlrsearch_agrees_with_halving(cli: Cli) -> None:
     assert sum(trial["duration_s"] for trial in trials) < 60 * 8
 
 
-def test_loss_against_load_is_what_does_not_fit(cli: Cli) -> None:
+def test_frame_loss_is_the_load_above_capacity(cli: Cli) -> None:
     args = ("--engine", "simulate", "--method", "frame-loss", "--trial", "5 s", "--figures", "pictures")
     *trials, last = search(cli, *args)
     assert [trial["loss"] for trial in trials[-2:]] == [0.0, 0.0]
@@ -118,7 +118,7 @@ def test_loss_against_load_is_what_does_not_fit(cli: Cli) -> None:
     assert written == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
 
 
-def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
+def test_throughput_by_frame_size_is_one_table(cli: Cli) -> None:
     (cli.directory / "narrow.toml").write_text(NARROW)
     args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "1 s", "--frames", "64,1518")
     said = cli("search", "narrow.toml", *args)
@@ -130,14 +130,14 @@ def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
     assert cli("runs").stdout.count("rfc2544") == 2
 
 
-def test_of_a_group_the_slowest_receiver_counts(cli: Cli) -> None:
+def test_multicast_throughput_is_that_of_the_slowest_receiver(cli: Cli) -> None:
     args = ("--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
     *_, last = search(cli, *args, text=GROUP)
     # 1000 of 1066 bytes at 10 Mbit/s; the queue holds an excess of some milliseconds.
     assert last["result"]["throughput_bit_per_s"] == pytest.approx(1e7 * 1000 / 1066, rel=0.01)
 
 
-def test_a_search_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     testbed, store = loads(NARROW), Store.open(":memory:")
     settings = Settings(method="rfc2544", trial=1.0)
     made = 0
@@ -164,7 +164,7 @@ def test_a_search_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> N
     assert [known(flow.datagrams).sent for flow in flows] == [trial["sent"] for trial in whole.trials]
 
 
-def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:
+def test_on_off_traffic_throughput_is_a_mean_rate(cli: Cli) -> None:
     bursts = NARROW.replace("udp-stream", "udp-on-off").replace("30 kB", "300 kB")
     bursts += 'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\n'
     args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "10 s")
@@ -175,7 +175,7 @@ def test_bursts_are_offered_at_their_mean(cli: Cli) -> None:
 
 @pytest.mark.parametrize("lengths", ["fixed", "exponential"])
 @pytest.mark.parametrize("load", [2_000_000, 15_000_000])
-def test_a_trial_of_bursts_has_its_load(lengths: str, load: int) -> None:
+def test_trial_of_on_off_traffic_offers_its_load(lengths: str, load: int) -> None:
     bursts = NARROW.replace("udp-stream", "udp-on-off")
     bursts += f'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\nlengths = "{lengths}"\n'
     with Bench(loads(bursts), "u", "simulate", "base", lambda: False) as bench:
@@ -184,7 +184,7 @@ def test_a_trial_of_bursts_has_its_load(lengths: str, load: int) -> None:
     assert trial.sent * 1472 * 8 / 10.0 == pytest.approx(load, rel=0.15)
 
 
-def test_fewer_datagrams_than_the_mean_of_random_times_are_not_lost(cli: Cli) -> None:
+def test_poisson_shortfall_does_not_count_as_loss(cli: Cli) -> None:
     text = NARROW.replace('kind = "udp-stream"', 'kind = "poisson"').replace(
         'message = "1472 B"', 'message = "100 B"\nrate = "1 Mbit/s"'
     )
@@ -195,7 +195,7 @@ def test_fewer_datagrams_than_the_mean_of_random_times_are_not_lost(cli: Cli) ->
     assert [one["loss"] for one in trials] == [0.0] * len(trials)
 
 
-def test_what_cannot_be_searched_is_told(cli: Cli) -> None:
+def test_search_rejects_invalid_options(cli: Cli) -> None:
     (cli.directory / "narrow.toml").write_text(NARROW)
     for args, cause in (
         (("--traffic", "v"), "there is no traffic `v`"),
@@ -211,8 +211,8 @@ def test_what_cannot_be_searched_is_told(cli: Cli) -> None:
 
 
 @live
-def test_a_real_path_is_searched() -> None:
-    """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than the excess, but never less."""
+def test_measured_search_bounds_a_shaped_link() -> None:
+    """The narrow link is shaped to 20 Mbit/s; a busy machine may lose more than the excess, never less."""
     goal = Goal(loss=0.01, final=0.3, total=0.6, width=0.1)
     settings = Settings(goals=(goal,), most=40_000_000, longest=20.0)
     found = run_search(loads(NARROW), Store.open(":memory:"), settings, traffic="u", engine="measure")

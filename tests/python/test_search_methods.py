@@ -75,7 +75,7 @@ EXAMPLE_BOUNDS = {
 
 
 @pytest.mark.parametrize("name", EXAMPLE_GOALS)
-def test_loads_are_classified_as_in_the_example_of_the_rfc(name: str) -> None:
+def test_load_classification_matches_the_rfc_9971_example(name: str) -> None:
     goal, found = EXAMPLE_GOALS[name], []
     so_far: list[Trial] = []
     for added in EXAMPLE_ADDED:
@@ -87,12 +87,12 @@ def test_loads_are_classified_as_in_the_example_of_the_rfc(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"), [("tst009", 1_000_000), ("1s final", 1_000_000), ("20% exceed", 999_000)]
 )
-def test_conditional_throughput_is_that_of_the_example(name: str, expected: int) -> None:
+def test_conditional_throughput_matches_the_rfc_9971_example(name: str, expected: int) -> None:
     everything = [trial for added in EXAMPLE_ADDED for trial in added]
     assert conditional_throughput(EXAMPLE_GOALS[name], 10**6, everything) == pytest.approx(expected)
 
 
-def test_the_presets_are_those_of_the_rfc() -> None:
+def test_goal_presets_match_rfc_9971() -> None:
     assert (RFC2544.final, RFC2544.total, RFC2544.loss, RFC2544.exceed) == (60, 60, 0, 0)
     assert (TST009.final, TST009.total, TST009.loss, TST009.exceed) == (60, 120, 0, 0.5)
 
@@ -101,7 +101,7 @@ CAPACITIES = [999_999, 3_000_000, 33_333_333, 71_234_567, 98_600_000]
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
-def test_an_exact_device_has_its_capacity_between_the_bounds(capacity: int) -> None:
+def test_bounds_enclose_the_capacity_of_an_exact_device(capacity: int) -> None:
     device = Device(capacity)
     goals = [Goal(initial=0.1), Goal(loss=0.005, initial=0.1)]
     for goal, result in zip(goals, search(goals, device, 100_000, MOST), strict=True):
@@ -118,7 +118,7 @@ def test_an_exact_device_has_its_capacity_between_the_bounds(capacity: int) -> N
 
 
 @pytest.mark.parametrize("capacity", CAPACITIES)
-def test_the_preset_finds_what_halving_finds_in_less_time(capacity: int) -> None:
+def test_mlrsearch_agrees_with_halving_in_less_time(capacity: int) -> None:
     halving, quick = Device(capacity), Device(capacity)
     found = throughput(halving, 100_000, MOST, resolution=RFC2544.width)
     (result,) = search([RFC2544], quick, 100_000, MOST)
@@ -137,7 +137,7 @@ def test_the_preset_finds_what_halving_finds_in_less_time(capacity: int) -> None
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_a_noisy_device_gives_bounds_that_the_rfc_allows(seed: int) -> None:
+def test_bounds_of_a_noisy_device_conform_to_rfc_9971(seed: int) -> None:
     rng = random.Random(seed)
     device = Device(rng.uniform(1e6, 99e6), stalls=rng.uniform(0.0, 0.4), seed=seed)
     goals = [
@@ -164,7 +164,7 @@ def test_a_noisy_device_gives_bounds_that_the_rfc_allows(seed: int) -> None:
             assert result.why
 
 
-def test_stalls_that_the_goal_tolerates_do_not_lower_its_result() -> None:
+def test_tolerated_stalls_do_not_lower_the_result() -> None:
     """With RFC 2544 one stall per minute decides; with the default goal half of the trials may be bad."""
     found: list[GoalResult] = []
     for seed in range(10):
@@ -177,7 +177,7 @@ def test_stalls_that_the_goal_tolerates_do_not_lower_its_result() -> None:
     assert max(load or 0 for load in strict) < 0.5 * 50e6
 
 
-def test_edges_of_the_loads_give_irregular_results() -> None:
+def test_capacity_outside_the_loads_gives_irregular_results() -> None:
     (fast,) = search([Goal(initial=0.1)], Device(2 * MOST), 100_000, MOST)
     assert (fast.lower, fast.upper, fast.regular) == (MOST, None, False)
     assert fast.why == "the largest load is not too much"
@@ -187,7 +187,7 @@ def test_edges_of_the_loads_give_irregular_results() -> None:
     assert throughput(Device(10), 100_000, MOST).lossless is None
 
 
-def test_a_budget_ends_a_search_and_says_so() -> None:
+def test_budget_ends_a_search_with_a_reason() -> None:
     device = Device(50e6)
     (result,) = search([RFC2544], device, 100_000, MOST, Budget(30))
     spent = sum(trial.duration for trial in device.trials)
@@ -197,7 +197,7 @@ def test_a_budget_ends_a_search_and_says_so() -> None:
     assert not throughput(Device(50e6), 100_000, MOST, budget=Budget(100)).finished
 
 
-def test_a_sender_that_cannot_offer_the_load_is_no_good_network() -> None:
+def test_load_that_the_sender_cannot_offer_counts_as_loss() -> None:
     def weak(load: int, duration: float) -> Trial:
         asked = round(load * duration / BITS)
         return Trial(load, duration, min(asked, 1000), 0, asked)
@@ -217,13 +217,13 @@ def test_the_loss_curve_ends_after_two_clean_trials() -> None:
     assert len(frame_loss(Device(55e6), MOST, duration=1.0, step=0.05, whole=True)) == 20
 
 
-def test_frames_of_the_rfc_are_datagrams() -> None:
+def test_rfc_2544_frame_payloads_match_hand_calculation() -> None:
     # 64 bytes include 18 of Ethernet, 20 of IPv4 and 8 of UDP.
     assert [payload_of(frame) for frame in FRAMES] == [18, 82, 210, 466, 978, 1234, 1472]
     assert payload_of(1522, vlan=True) == 1472
 
 
-def test_trials_go_through_json() -> None:
+def test_trials_round_trip_through_json() -> None:
     trial = Device(5e6)(10**7, 1.0)
     assert Trial.from_json(trial.to_json()) == trial
     late = replace(trial, valid=False)

@@ -35,12 +35,12 @@ switch.s.output_buffer = "200 cells"
         (" a . b ", ("a", "b")),
     ],
 )
-def test_paths(path: str, parts: tuple[str, ...]) -> None:
+def test_setting_paths_split_and_join(path: str, parts: tuple[str, ...]) -> None:
     assert split(path) == parts
     assert split(join(parts)) == parts
 
 
-def test_the_later_holds() -> None:
+def test_later_settings_override_earlier_ones() -> None:
     buffer = ("switch", "s", "output_buffer")
 
     def at(variant: str, *more: tuple[tuple[str, str], ...]) -> str:
@@ -54,7 +54,7 @@ def test_the_later_holds() -> None:
     assert at("dotted", ((path, "300 cells"),), ((path, "400 cells"),)) == "400 cells"
 
 
-def test_names_kinds_and_defaults() -> None:
+def test_settings_give_names_kinds_and_defaults() -> None:
     settings = Settings.at(TEXT, "dotted", (), ())
     assert settings.names("host") == ["a", "b.c"]
     assert settings.names("nothing") == []
@@ -76,17 +76,17 @@ def test_names_kinds_and_defaults() -> None:
         ("1.50 Mbit/s", "3 Mbit/s"),
     ],
 )
-def test_amounts(text: str, twice: str) -> None:
+def test_amount_is_read_and_doubled(text: str, twice: str) -> None:
     amount = Amount.read(text)
     assert amount is not None
     assert str(amount.times(2)) == twice
 
 
-def test_what_is_no_amount() -> None:
+def test_invalid_amount_is_none() -> None:
     assert [Amount.read(text) for text in ("tail", "", "12", None, 5, True)] == [None] * 6
 
 
-def test_the_study_reads_as_the_core_reads_it() -> None:
+def test_settings_of_a_study_equal_those_of_the_core() -> None:
     study = engpass.load(gallery.study("kyoto-1997").testbed)
     path = "circuit.data.shaping"
     settings = Settings.at(study.text, "shaped-18", (("traffic.stream.message", "9 kB"),), ())
@@ -100,14 +100,14 @@ def test_the_study_reads_as_the_core_reads_it() -> None:
 @pytest.mark.parametrize(
     ("one", "other"), [("9 kB", "9000 B"), ("0.01 s", "10 ms"), ("1 min", "60 s"), ("1 GiB", "1024 MiB")]
 )
-def test_two_spellings_are_one_amount(one: str, other: str) -> None:
+def test_equal_amounts_in_different_units_compare_equal(one: str, other: str) -> None:
     first, second = Amount.read(one), Amount.read(other)
     assert first is not None
     assert second is not None
     assert first.in_base() == second.in_base()
 
 
-def test_an_amount_of_a_unit_of_its_own_is_as_written() -> None:
+def test_amount_with_a_qualified_unit_is_kept_as_written() -> None:
     line = Amount.read("130 Mbit/s line")
     assert line is not None
     assert line.in_base() == (Decimal(130), "Mbit/s line")

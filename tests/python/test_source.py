@@ -24,12 +24,12 @@ tables = st.recursive(
 
 
 @given(tables)
-def test_tables_survive_being_written(data: dict[str, Any]) -> None:
+def test_tables_round_trip_through_toml(data: dict[str, Any]) -> None:
     assert tomllib.loads(from_tables(data).data.decode()) == data
 
 
 @given(scalars)
-def test_an_override_is_the_value_as_toml_would_read_it(value: str | float) -> None:
+def test_override_text_reads_back_as_its_value(value: str | float) -> None:
     written = override_text(value)
     if isinstance(value, str):
         assert written == value
@@ -46,11 +46,11 @@ def test_an_override_may_be_a_list() -> None:
     [
         ({"host": {"a": None}}, "`host.a` is a NoneType"),
         ({"host": {"a": [1, object()]}}, r"`host.a\[1\]` is a object"),
-        ({"host": {1: "x"}}, "the key `1` in `host` is no text"),
+        ({"host": {1: "x"}}, "the key `1` in `host` is not text"),
         ({"name": "a\0b"}, None),
     ],
 )
-def test_what_is_no_toml_is_named(data: dict[str, Any], names: str | None) -> None:
+def test_values_without_a_toml_form_are_named(data: dict[str, Any], names: str | None) -> None:
     if names is None:
         # TOML can express a NUL as an escape.
         assert tomllib.loads(from_tables(data).data.decode()) == data
@@ -59,7 +59,7 @@ def test_what_is_no_toml_is_named(data: dict[str, Any], names: str | None) -> No
             from_tables(data)
 
 
-def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+def test_file_bytes_are_read_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "ä.toml"
     path.write_bytes(b"\xff not UTF-8, which the check will say")
     source = read(path)
@@ -67,13 +67,13 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert source.name == str(path)
 
 
-def test_a_name_that_is_no_utf8_can_be_shown_and_stored(tmp_path: Path) -> None:
+def test_non_utf8_file_name_becomes_printable(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xff.toml"
     Path(os.fsdecode(path)).write_bytes(b"x = 1")
     assert read(os.fsdecode(path)).name.encode().endswith("/\N{REPLACEMENT CHARACTER}.toml".encode())
 
 
-def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+def test_file_size_limit_is_16_mib(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     path.write_bytes(b" " * MAX_BYTES)
     assert len(read(path).data) == MAX_BYTES
@@ -96,7 +96,7 @@ def test_the_largest_file_is_read_and_one_byte_more_is_not(tmp_path: Path) -> No
         ("x" * 5000, f"`{'x' * 5000}` cannot be read: File name too long\nhelp: check the path and the disk"),
     ],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_says_why_and_what_to_do(
+def test_unreadable_file_error_has_reason_and_remedy(
     name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_read_says_why_and_what_to_do(
     assert str(error.value) == message
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_permission_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "locked.toml"
     path.write_text("name = 'x'")
 
@@ -119,7 +119,9 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         read(path)
 
 
-def test_a_file_that_vanishes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_vanishes_during_reading_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def vanish(*_: object, **__: object) -> None:
         raise OSError(116, "Stale file handle")
 

@@ -104,7 +104,7 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]
         yield opened
 
 
-def test_a_record_comes_back_as_it_went_in(any_store: Store) -> None:
+def test_run_record_round_trips_through_the_store(any_store: Store) -> None:
     given = record()
     run_id, session = any_store.begin(given)
     any_store.write(
@@ -145,7 +145,7 @@ def test_all_points_of_a_batch_are_stored_or_none(any_store: Store) -> None:
     assert any_store.run(run_id).points_done == 0
 
 
-def test_the_same_campaign_is_resumed_and_a_fresh_one_is_new(any_store: Store) -> None:
+def test_equal_campaign_is_resumed_and_a_fresh_one_is_new(any_store: Store) -> None:
     first, _ = any_store.begin(record())
     again, _ = any_store.begin(record())
     assert again == first
@@ -156,7 +156,7 @@ def test_the_same_campaign_is_resumed_and_a_fresh_one_is_new(any_store: Store) -
     assert len(any_store.sessions(first)) == 2
 
 
-def test_runs_are_found_by_id_beginning_and_last_use(any_store: Store) -> None:
+def test_runs_are_found_by_id_prefix_and_last_use(any_store: Store) -> None:
     with pytest.raises(ChoiceError, match="there are no runs"):
         any_store.run("last")
     one, _ = any_store.begin(record("a" * 64))
@@ -175,7 +175,7 @@ def test_runs_are_found_by_id_beginning_and_last_use(any_store: Store) -> None:
         any_store.run("")
 
 
-def test_a_table_types_its_columns_whatever_the_outcomes_hold(any_store: Store) -> None:
+def test_table_column_types_do_not_depend_on_the_outcomes(any_store: Store) -> None:
     run_id, session = any_store.begin(record())
     lines = [
         outcome(lost=3),
@@ -248,7 +248,7 @@ def test_an_old_store_is_upgraded_step_by_step(tmp_path: Path, monkeypatch: pyte
     connection.close()
 
 
-def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_upgrade_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "old.db"
     shutil.copy(DATA / "store-v1.sqlite", path)
 
@@ -285,7 +285,7 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch:
         ("CREATE TABLE engpass_store (version)", "`x.db` has no version"),
     ],
 )
-def test_what_is_no_store_of_ours_is_left_alone(
+def test_file_that_is_no_store_is_rejected(
     content: bytes | str, message: str, create: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -303,7 +303,7 @@ def test_what_is_no_store_of_ours_is_left_alone(
     assert isinstance(content, str) or path.read_bytes() == before
 
 
-def test_an_empty_file_becomes_a_store_but_only_for_writing(tmp_path: Path) -> None:
+def test_empty_file_becomes_a_store_only_for_writing(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
     with pytest.raises(StoreError, match="holds no runs"):
@@ -329,7 +329,7 @@ def test_an_empty_file_becomes_a_store_but_only_for_writing(tmp_path: Path) -> N
         ("postgresql://me:secret@localhost/x", True, "`postgresql://me:***@localhost/x` needs a driver"),
     ],
 )
-def test_a_store_that_cannot_be_opened_says_why(
+def test_store_that_cannot_be_opened_names_the_reason(
     where: str, create: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
@@ -354,7 +354,7 @@ def test_a_store_on_read_only_media_can_be_read(tmp_path: Path, monkeypatch: pyt
     assert path.stat().st_mtime_ns == before
 
 
-def test_a_full_disk_is_told_and_keeps_what_was_stored(store: Store) -> None:
+def test_full_disk_is_reported_and_keeps_stored_points(store: Store) -> None:
     run_id, session = store.begin(record())
     store.write(run_id, session, [Finished(0, 0.1, outcome(), None)])
 
@@ -368,9 +368,7 @@ def test_a_full_disk_is_told_and_keeps_what_was_stored(store: Store) -> None:
     assert len(store.outcomes(run_id)) == 1
 
 
-def test_a_store_locked_by_another_program_is_told(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_store_is_reported(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
     other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -384,7 +382,7 @@ def test_a_store_locked_by_another_program_is_told(
     store.begin(record())
 
 
-def test_a_damaged_store_is_told(tmp_path: Path) -> None:
+def test_damaged_store_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with Store.open(path) as opened:
         run_id, session = opened.begin(record())
@@ -396,7 +394,7 @@ def test_a_damaged_store_is_told(tmp_path: Path) -> None:
         broken.outcomes(run_id)
 
 
-def test_a_store_that_fails_in_a_run_ends_it(
+def test_store_failure_ends_the_run(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise all points may be in the first two transactions.
@@ -421,7 +419,7 @@ def test_a_store_that_fails_in_a_run_ends_it(
 # Concurrency
 
 
-def test_many_threads_with_stores_of_their_own_write_one_file(tmp_path: Path) -> None:
+def test_many_threads_write_one_store_file(tmp_path: Path) -> None:
     path, errors = tmp_path / "s.db", []
     start = threading.Barrier(8)
 
@@ -447,7 +445,7 @@ def test_many_threads_with_stores_of_their_own_write_one_file(tmp_path: Path) ->
         assert len(opened.sessions(found.id)) == 8
 
 
-def test_points_of_a_run_are_those_of_its_plan(testbed_file: Path, tmp_path: Path) -> None:
+def test_points_of_a_run_follow_its_plan(testbed_file: Path, tmp_path: Path) -> None:
     lan = engpass.load(testbed_file)
     result = lan.run(store=tmp_path / "s.db")
     assert result.record.plan == lan.plan()

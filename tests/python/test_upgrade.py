@@ -53,14 +53,14 @@ def old(**more: object) -> Outcome:
 
 
 @pytest.mark.parametrize("stored", STORED, ids=[entry["testbed"].splitlines()[0] for entry in STORED])
-def test_an_old_outcome_is_read_as_the_new_one_of_the_same_point(stored: dict[str, Any]) -> None:
+def test_old_outcome_equals_the_new_one_of_its_point(stored: dict[str, Any]) -> None:
     now = engpass.loads(stored["testbed"]).run(["limit", "simulate"]).outcomes
     topology = msgspec.convert(stored["topology"], Drawing)
     then = [outcomes.read(json.dumps(outcome), topology) for outcome in stored["outcomes"]]
     assert [outcomes.write(outcome) for outcome in then] == [outcomes.write(outcome) for outcome in now]
 
 
-def test_an_outcome_without_paths_gets_those_of_its_topology() -> None:
+def test_old_outcome_gets_the_paths_of_its_topology() -> None:
     topology = engpass.loads(TWO_LINKS).topology
     assert ledger.route(outcomes.read(json.dumps(PLAIN)), "stream") == []
     found = outcomes.read(json.dumps(PLAIN), topology)
@@ -68,7 +68,7 @@ def test_an_outcome_without_paths_gets_those_of_its_topology() -> None:
 
 
 @pytest.mark.parametrize("route", [None, ["a", "b"]], ids=["two-links-to-choose-from", "no-such-link"])
-def test_a_path_that_the_topology_does_not_decide_is_not_guessed(route: list[str] | None) -> None:
+def test_ambiguous_path_of_an_old_outcome_is_not_guessed(route: list[str] | None) -> None:
     topology = engpass.loads(PARALLEL).topology
     if route is not None:
         topology = replace(topology, flows=[replace(topology.flows[0], route=route)])
@@ -83,7 +83,7 @@ def test_an_outcome_with_paths_keeps_them() -> None:
         assert ledger.route(again, "stream") == steps
 
 
-def test_the_link_of_a_loss_is_not_guessed() -> None:
+def test_link_of_an_old_loss_is_set_only_if_unambiguous() -> None:
     drop = {"place": "r -> b", "cause": "longer than the burst", "flow": "stream", "cells": 0, "datagrams": 2}
     text = json.dumps({**PLAIN, "drops": [drop]})
     for testbed, link in ((TWO_LINKS, "far"), (PARALLEL, None)):
@@ -104,20 +104,20 @@ def test_the_link_of_a_loss_is_not_guessed() -> None:
         ("something else", "unknown", None),
     ],
 )
-def test_a_bottleneck_gets_its_kind_from_its_title(title: str, kind: str, name: str | None) -> None:
+def test_old_bottleneck_gets_its_kind_from_its_title(title: str, kind: str, name: str | None) -> None:
     bottleneck = old(bottleneck=title).flows["stream"].bottleneck
     assert bottleneck is not None
     assert (bottleneck.kind, bottleneck.name, bottleneck.title) == (kind, name, title)
 
 
-def test_a_candidate_says_its_kind_itself() -> None:
+def test_old_candidate_keeps_its_own_kind() -> None:
     candidate = {"name": "host `a`", "kind": "receiving-host", "goodput_bit_per_s": 1e6}
     bottleneck = old(bottleneck="host `a`", candidates=[candidate]).flows["stream"].bottleneck
     assert bottleneck is not None
     assert bottleneck.kind == "receiving-host"
 
 
-def test_a_measured_outcome_keeps_all_its_figures() -> None:
+def test_old_measured_outcome_keeps_all_its_figures() -> None:
     requests = {"transactions_per_s": 10.0, "unanswered": 1, "latency_p999_s": 0.5, "latency_mean_s": 0.1}
     gaps = {"gap_sd_s": 1e-6, "gap_p999_s": 2e-6, "worst_ms_datagrams": 7}
     findings = [{"name": "loss on the way", "weight": 0.9, "evidence": "seen"}]
@@ -133,7 +133,7 @@ def test_a_measured_outcome_keeps_all_its_figures() -> None:
     assert flow.tcp.min_rtt_s == 0.01
 
 
-def test_receivers_of_version_2_stood_among_what_real_hosts_tell() -> None:
+def test_receivers_of_version_2_are_moved_to_the_flow() -> None:
     now = msgspec.json.decode(outcomes.write(old()))
     got = {
         "goodput_bit_per_s": 1e6,
@@ -160,7 +160,7 @@ def test_an_old_store_opens(tmp_path: Path) -> None:
     "text",
     ["{", "[]", '{"version":2,"flows":{}}', json.dumps({**PLAIN, "flows": {"stream": {}}}), "null", '"x"'],
 )
-def test_an_outcome_that_no_version_wrote_is_refused(text: str) -> None:
+def test_outcome_of_no_known_version_is_rejected(text: str) -> None:
     with pytest.raises(EngpassError, match="a stored outcome cannot be read") as caught:
         outcomes.read(text)
     assert "--fresh" in (caught.value.help or "")

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn low_priority_finds_less_room() {
+    fn low_priority_cells_are_dropped_above_clp_threshold() {
         let bounds = CellThresholds { capacity: 10, clp: Some(4), efci: None };
         let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
         assert!(!gate.drops_only_when_full());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_above_the_threshold_are_marked() {
+    fn efci_marks_cells_above_the_threshold() {
         let bounds = CellThresholds { capacity: 10, clp: None, efci: Some(4) };
         let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
         let mut marked = |queued| {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_overlooked_finds_one_cell_and_joins_as_it_is() {
+    fn admission_is_skipped_only_if_one_cell_always_joins_unmarked() {
         let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
         let plain = CellThresholds { capacity: 10, clp: None, efci: None };
         let generated = CellTrain { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_census_follows_what_joins_and_leaves() {
+    fn per_vc_accounting_follows_joins_and_departures() {
         let fba = Fba { threshold: FillLevel::Cells(5), z: Share(Share::WHOLE) };
         let mut gate =
             CellAdmission::new(CellThresholds { capacity: 10, clp: None, efci: None }, policy(&fba));

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_walks_its_records() {
+    fn channel_yields_the_cells_of_its_trains_in_order() {
         let mut channel = Channel::new(Pace::new(25, 10));
         channel.push(cells(100, 0, 3));
         channel.push(cells(100, 3, 1));
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_come_between_each_other() {
+    fn channel_yields_interleaved_trains_in_time_order() {
         let mut channel = in_turns();
         // Added cells continue the last piece, or begin a train.
         let next = channel.trains[0];
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_taken_up_to_where_another_comes_between() {
+    fn train_is_taken_up_to_an_interleaved_train() {
         let mut channel = in_turns();
         assert_eq!(channel.take_train(1010), (1, 1));
         assert_eq!(channel.take_train(2000), (1, 2));
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_ends_with_its_train() {
+    fn cursor_ends_with_its_train() {
         let mut channel = Channel::new(Pace::new(25, 10));
         let train = CellTrain { count: 4, last: 100, ..cells(0, 1, 1) };
         let train = CellTrain { pace: Pace::new(10, 1), ..train };
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn many_at_once_equal_one_by_one() {
+    fn taking_many_cells_equals_one_by_one() {
         for until in 90..130 {
             let mut channel = Channel::new(Pace::new(25, 10));
             channel.push(cells(100, 2, 6));

@@ -177,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_for_itself_is_one_with_a_queue(
+        fn dedicated_line_equals_fifo(
             slot in (50u128..400, 1u128..7),
             more in 1u128..200,
             on in 1u64..2000,

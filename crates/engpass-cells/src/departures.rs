@@ -248,7 +248,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_say_the_places_they_were_told(blocks in blocks()) {
+        fn train_pieces_hold_exactly_the_added_positions(blocks in blocks()) {
             let (train, pieces, places) = told(&blocks);
             let seen = one_by_one(&mut [train], &pieces).flat_map(|cells| cells.n..cells.n + cells.count).collect::<Vec<_>>();
             prop_assert_eq!(&seen, &places);
@@ -256,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn a_channel_takes_patterns_in_any_way(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
+        fn channel_yields_all_positions_with_any_mix_of_reads(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
             let (train, pieces, places) = told(&blocks);
             let mut channel = Channel::new(train.pace);
             channel.push_pieces(&[train], &pieces, 0);

@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cells_are_counted_without_dividing(num in 1u128..1 << 40, den in 1u128..1 << 20, ps: u64, small in 0u32..64, near in 0u64..3) {
+        fn fast_cell_count_equals_division(num in 1u128..1 << 40, den in 1u128..1 << 20, ps: u64, small in 0u32..64, near in 0u64..3) {
             let pace = Pace::new(num, den);
             let generator = Generator::constant((0, 0), pace, 0, 0);
             let ps = ps >> small;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_source_ends_in_time() {
+    fn constant_source_stops_at_its_end() {
         let mut source = Generator::constant((0, 3), Pace::new(10, 1), 100, 130).shifted(7);
         let cells = source.next_cells().unwrap();
         assert_eq!((cells.base, cells.count, cells.vc), (107, 4, 3));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_hold_the_cells_that_begin_in_them() {
+    fn burst_holds_the_cells_that_begin_within_it() {
         let random = Stream::new(1, "test");
         let mut source =
             Generator::bursts((0, 0), Pace::new(10, 1), (5, 1000), (30, 70), Lengths::Fixed, random);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_end_takes_the_next_pdu_with_it() {
+    fn lost_last_cell_makes_the_next_pdu_bad() {
         let mut reassembly = Reassembly::default();
         assert_eq!(reassembly.take(&cells(1, 0, 3, 4)), None);
         assert_eq!(reassembly.take(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generators_cell_suffers_too() {
+    fn lost_last_cell_makes_the_next_generated_cell_bad() {
         let mut reassembly = Reassembly::default();
         let generated = CellTrain { count: 5, ..cells(crate::generated_by(0), 0, 1, 1) };
         assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_noticed() {
+    fn missing_cell_makes_the_pdu_bad() {
         let mut reassembly = Reassembly::default();
         reassembly.take(&cells(1, 0, 1, 4));
         assert_eq!(reassembly.take(&cells(1, 2, 2, 4)), Some(Pdu::Bad));

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_keep_the_spacing_between_them() {
+    fn shaper_keeps_the_spacing_between_pdus() {
         let mut shaper = Shaper::new(0, Pace::new(25, 2));
         let first = shaper.emit(100, 1, 2);
         assert_eq!((first.base, first.n), (100, 0));

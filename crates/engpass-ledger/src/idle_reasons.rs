@@ -351,7 +351,7 @@ mod tests {
 
     /// `apportion_two_states` gives the same result as `apportion`.
     #[test]
-    fn what_is_shared_simply_is_shared() {
+    fn apportion_two_states_equals_apportion() {
         let times = [0, 1, 2, 3, 7, 1000, 999_999_937, 12_000_000_000_001, u64::MAX >> 2];
         for (idle, application, sending) in
             times.iter().flat_map(|idle| times.iter().flat_map(move |a| times.map(move |s| (*idle, *a, s))))

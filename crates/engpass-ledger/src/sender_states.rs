@@ -314,7 +314,7 @@ mod tests {
 
     /// With more than `FEW` states, which alternate.
     #[test]
-    fn what_was_waited_for_the_timer_is_all_since_the_last_packet() {
+    fn timer_expiry_reassigns_waits_since_the_last_packet() {
         let mut waits = SenderStates::default();
         let states = [
             SenderState::Application,
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_goes_on_being_sent_when_the_timer_expires() {
+    fn timer_expiry_keeps_the_time_of_a_frame_being_sent() {
         let mut waits = SenderStates::default();
         waits.set(0, SenderState::CongestionWindow);
         waits.note_activity(0);

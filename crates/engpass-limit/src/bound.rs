@@ -158,7 +158,7 @@ mod tests {
 
     /// 1000 expected datagrams. A Poisson variable exceeds 1200 with a probability of 5e-10.
     #[test]
-    fn a_poisson_bound_is_near_the_tail_of_the_distribution() {
+    fn poisson_bound_is_near_the_tail_of_the_distribution() {
         let most = unlikely(1e12, |rate| 1.0 / (1.0 + rate * 1e9));
         assert!((1190.0..1215.0).contains(&most), "{most}");
         let many = unlikely(1e15, |rate| 1.0 / (1.0 + rate * 1e9));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn falls_are_counted_in_the_counted_time() {
+    fn link_failures_are_counted_within_the_span() {
         let span = |from: u64, until: u64| Span {
             from: from * SECOND,
             until: until * SECOND,

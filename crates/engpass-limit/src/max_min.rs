@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn the_textbook_line_of_links() {
+    fn max_min_rates_of_two_links_match_hand_calculation() {
         // One flow over both links, and one on each. The narrow link leaves capacity on the wide one.
         let both = [(0, 1.0), (1, 1.0)];
         assert_eq!(rates(&[10.0, 100.0], &[&both, &[(0, 1.0)], &[(1, 1.0)]]), [5.0, 5.0, 95.0]);
     }
 
     #[test]
-    fn receivers_of_a_group_take_what_they_share_once() {
+    fn multicast_receivers_use_a_shared_line_once() {
         // A line for all, one line for each receiver, and another flow on the first line.
         let needs = |own: usize| [need(0, 1.0), need(own, 1.0)];
         let (slow, fast, other) = (needs(1), needs(2), [need(0, 1.0)]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_carries_each_copy_that_is_made_before_it() {
+    fn multicast_copies_on_one_line_each_take_a_share() {
         // Two receivers, each with its own copy on the line, and another flow.
         let copy = |copy| [ResourceUse { copy, ..need(0, 1.0) }];
         let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_up_gives_nothing() {
+    fn flow_over_an_exhausted_resource_gets_no_rate() {
         assert_eq!(rates(&[0.0, 8.0], &[&[(0, 1.0), (1, 1.0)], &[(1, 2.0)]]), [0.0, 4.0]);
     }
 }

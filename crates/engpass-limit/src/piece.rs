@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_packets_have_the_header_first() {
+    fn transport_header_is_in_the_first_fragments() {
         let mut parts = Vec::new();
         cut_into(&mut parts, Part { count: 0.5, added: 0, header: 52, data: 100 }, 68);
         let part = |count, header, data| Part { count, added: 0, header, data };

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_reach_the_file_at_the_end() {
+    fn capture_file_is_complete_after_drop() {
         let path = std::env::temp_dir().join(format!("engpass-capture-{}", std::process::id()));
         let mut file = CaptureFile::create(&path).unwrap();
         for _ in 0..1000 {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn capture_file_reports_a_full_disk() {
         let mut file = CaptureFile::create(Path::new("/dev/full")).unwrap();
         file.write_all(&[1; 100]).unwrap();
         assert_eq!(file.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_ends_with_ready() {
+    fn handshake_ends_with_ready_and_rejects_strangers() {
         let token = token(1);
         let greeting = HandshakeServer::new(token, FLOW, 2, [9; 16]);
         let hello = HandshakeMessage::new(&token, FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_bit_of_a_head_is_seen() {
+    fn every_flipped_bit_of_a_handshake_message_is_rejected() {
         let token = token(1);
         let greeting = HandshakeServer::new(token, FLOW, 2, [9; 16]);
         let hello = HandshakeMessage::new(&token, FLOW, Kind::Hello, 0, [3; 16], [0; 16]).to_bytes();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stamp_is_read_as_it_was_written() {
+    fn datagram_header_round_trips() {
         for (length, sent) in [(12, None), (19, None), (20, Some(77)), (100, Some(u64::MAX))] {
             let mut datagram = vec![0; length];
             let stamp = DatagramHeader { sequence: SEQUENCE - 5, measured: true, sent };
@@ -310,7 +310,7 @@ mod tests {
     proptest! {
         /// No bytes at a data port cause a panic, and only messages made with the token get an answer.
         #[test]
-        fn no_bytes_at_a_data_port_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..130), tag: u32) {
+        fn data_port_survives_random_bytes_and_gives_no_answer(bytes in prop::collection::vec(any::<u8>(), 0..130), tag: u32) {
             let greeting = HandshakeServer::new(token(1), FLOW, 2, [9; 16]);
             let reply = greeting.take(b"peer", &bytes);
             prop_assert!(matches!(reply, Reply::Malformed | Reply::NoToken));
@@ -321,7 +321,7 @@ mod tests {
 
         /// A well-formed message with a random proof gets no answer.
         #[test]
-        fn no_proof_of_chance_opens(kind in 1_u8..5, stream in 0_u16..3, rest in prop::collection::vec(any::<u8>(), 48)) {
+        fn handshake_message_with_random_proof_gets_no_answer(kind in 1_u8..5, stream in 0_u16..3, rest in prop::collection::vec(any::<u8>(), 48)) {
             let mut bytes = [0; HEAD];
             bytes[..8].copy_from_slice(&MAGIC);
             bytes[8] = kind;
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_32_digits() {
+    fn token_has_32_hexadecimal_digits() {
         assert!(Token::parse("0123456789abcdef0123456789ABCDEF").is_some());
         for bad in ["", "+123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcde", "ä"] {
             assert_eq!(Token::parse(bad), None);

@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_they_end() {
+    fn only_complete_lines_are_read() {
         assert_eq!(lines(b"a\n\nbc\ncut off"), [Some("a".into()), Some(String::new()), Some("bc".into())]);
         assert!(lines(b"").is_empty());
     }
 
     #[test]
-    fn a_line_without_end_does_not_fill_the_memory() {
+    fn line_beyond_the_limit_is_skipped() {
         let mut text = vec![b'x'; 3 * LONGEST];
         text.extend_from_slice(b"\nnext\n");
         assert_eq!(lines(&text), [None, Some("next".into())]);

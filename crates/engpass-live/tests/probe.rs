@@ -9,7 +9,7 @@ use engpass_live::probe::Probe;
 use engpass_testbed::{Source, load};
 
 #[test]
-fn a_host_is_probed_and_its_table_loads() {
+fn probe_measures_this_host_and_its_table_loads() {
     let folder = std::env::temp_dir().join(format!("engpass-probe-test-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let before = held();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_asks_and_the_answer_releases_the_newest_in_order() {
+    fn arp_reply_releases_the_newest_held_packets_in_order() {
         let (mut neighbour, config) = (Neighbour::default(), config());
         assert_eq!(neighbour.on_packet(&config, 0, 1), held(None, true));
         assert_eq!(neighbour.on_packet(&config, 1, 2), held(None, false));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_without_places_loses_the_packet_that_asks() {
+    fn arp_with_hold_zero_drops_the_packet_that_triggers_a_request() {
         let (mut neighbour, config) = (Neighbour::default(), Arp { hold: 0, ..config() });
         assert_eq!(neighbour.on_packet(&config, 0, 1), held(Some(1), true));
         assert_eq!(neighbour.on_arp(&config, 5, true), [] as [u32; 0]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_repeated_and_given_up() {
+    fn arp_repeats_a_request_and_then_gives_up() {
         let (mut neighbour, config) = (Neighbour::default(), config());
         neighbour.on_packet(&config, 0, 1);
         assert_eq!((neighbour.due(), neighbour.on_timeout(&config, 9)), (Some(10), TimeoutAction::Nothing));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_addressed_to_others_only_refreshes() {
+    fn arp_packets_for_others_update_but_never_create_entries() {
         let (mut neighbour, config) = (Neighbour::<u32>::default(), config());
         neighbour.on_arp(&config, 0, false);
         assert_eq!(neighbour, Neighbour::Unknown);

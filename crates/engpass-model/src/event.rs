@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_happens_once_or_again_and_again_up_to_the_end() {
+    fn event_happens_once_or_periodically_until_the_end() {
         let once = event(serde_json::json!({ "at": "1 s", "change": "up" }));
         assert_eq!(changes(&once, 10 * SECOND), [(SECOND, LinkState::Up)]);
         assert_eq!(changes(&once, SECOND), [(SECOND, LinkState::Up)]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn random_times_alternate_and_have_the_given_means() {
+    fn random_failures_and_repairs_have_the_given_means() {
         let random = event(serde_json::json!({
             "at": "5 s", "mean_time_between_failures": "9 s", "mean_time_to_repair": "1 s",
         }));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_are_refused() {
+    fn event_rejects_invalid_values() {
         let cases = [
             (serde_json::json!({ "at": "1441 min", "change": "down" }), "at"),
             (serde_json::json!({ "at": "1 s", "change": "down", "every": "0 s" }), "every"),

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_rate_is_one_rate_or_one_for_each_direction() {
+    fn line_rate_is_one_rate_or_one_per_direction() {
         let read = |json: serde_json::Value| serde_json::from_value::<LineRate>(json);
         let plain = read(serde_json::json!("100 Mbit/s")).expect("it is a rate");
         assert_eq!(plain.of_ends(), [100_000_000; 2]);

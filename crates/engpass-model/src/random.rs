@@ -125,7 +125,7 @@ mod tests {
 
     /// A changed name would change every result that draws from the stream.
     #[test]
-    fn names_of_streams_are_frozen() {
+    fn random_stream_names_are_frozen() {
         let frozen = [
             (Label::Traffic("a"), "traffic.a"),
             (Label::Connection("a", 0), "traffic.a"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn same_name_and_seed_same_numbers() {
+    fn same_name_and_seed_give_the_same_numbers() {
         let draw = |seed, name| Stream::new(seed, name).bits();
         assert_eq!(draw(1, "traffic.a"), draw(1, "traffic.a"));
         assert_ne!(draw(1, "traffic.a"), draw(2, "traffic.a"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_share_no_numbers() {
+    fn seeds_start_with_different_numbers() {
         let mut drawn: Vec<_> = (0..1000).map(|seed| Stream::new(seed, "traffic.a").bits()).collect();
         drawn.sort_unstable();
         drawn.dedup();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_right() {
+    fn random_numbers_have_their_means() {
         let mut stream = Stream::new(7, "test");
         let mean = (0..100_000).map(|_| stream.exponential(1_000_000)).sum::<u64>() as f64 / 1e5;
         assert!((mean - 1e6).abs() < 1.5e4, "{mean}");

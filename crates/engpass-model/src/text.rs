@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controls_are_hidden_and_letters_are_not() {
+    fn control_characters_are_hidden_and_letters_are_not() {
         let bidi =
             "\u{61C}\u{200E}\u{200F}\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}";
         assert!(bidi.chars().chain("\0\n\u{7F}\u{9B}\u{2028}\u{2029}".chars()).all(is_hidden));

@@ -311,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_stepper_walks_the_pace(num in 1u128..1_000_000_000, den in 1u128..1_000_000, from in 0u64..1_000_000) {
+        fn stepper_equals_pace(num in 1u128..1_000_000_000, den in 1u128..1_000_000, from in 0u64..1_000_000) {
             let pace = Pace::new(num, den);
             let mut stepper = Stepper::new(pace);
             stepper.seek(from);
@@ -328,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn ended_within_inverts_after(bits in 1u64..100_000, rate in 1u64..200_000_000_000, k in 0u64..1_000_000) {
+        fn units_within_inverts_after(bits in 1u64..100_000, rate in 1u64..200_000_000_000, k in 0u64..1_000_000) {
             let pace = Pace::of_bits(bits, rate);
             prop_assume!(pace.after(k + 1) < u64::MAX / 2);
             prop_assert!(pace.units_within(pace.after(k)) >= k);

@@ -55,7 +55,7 @@ fn generator(name: &str, rate: &str, times: &str) -> String {
 /// Romanow and Floyd 1995: a port that drops cells at random carries cells of dead PDUs. PPD frees the line from most of them, EPD from nearly all. UDP does
 /// not slow down: without EPD it loses everything here.
 #[test]
-fn the_order_of_discard_policies() {
+fn early_discard_gives_more_goodput_than_ppd_and_tail_drop() {
     let cbr = generator("cbr", "130 Mbit/s", "");
     let epd = |kind| format!("discard = {{ {kind} = {{ threshold = \"50 %\" }} }}");
     let goodput = |kind, discard: &str| bench(kind, discard, "", &cbr).goodput_bit_per_s / 1e6;
@@ -72,7 +72,7 @@ fn the_order_of_discard_policies() {
 
 /// The CBR changes from 130 to 110 and to 145 Mbit/s: a fixed shaper leaves free capacity unused, and loses everything if it is too fast.
 #[test]
-fn a_shaper_that_adapts_follows_the_room_there_is() {
+fn adaptive_shaper_follows_the_free_capacity() {
     let cbr = [
         generator("all-the-time", "110 Mbit/s", ""),
         generator("at-first", "20 Mbit/s", "stop = \"1 s\""),

@@ -45,7 +45,7 @@ fn watch(point: &Point, samples: usize) -> (Timeline, SimOutcome) {
 }
 
 #[test]
-fn watching_changes_nothing() {
+fn timeline_sampling_does_not_change_the_outcome() {
     let short = ("run.duration", "1 s");
     let message = ("traffic.stream.message", "9 kB");
     for variant in ["free", "congested", "shaped-16"] {
@@ -59,7 +59,7 @@ fn watching_changes_nothing() {
 }
 
 #[test]
-fn a_congested_port_is_full_and_loses() {
+fn timeline_shows_a_congested_port_full_with_drops() {
     let overrides = [
         ("run.duration", "1 s"),
         ("traffic.stream.message", "9 kB"),
@@ -85,7 +85,7 @@ fn a_congested_port_is_full_and_loses() {
 }
 
 #[test]
-fn windows_and_their_events() {
+fn timeline_shows_tcp_windows_and_their_events() {
     let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 501);
     let stream = &timeline.flows[0];
     let tcp = stream.tcp.as_ref().expect("a TCP flow has windows");
@@ -109,7 +109,7 @@ fn windows_and_their_events() {
 }
 
 #[test]
-fn outages_are_those_of_links_whoever_sees_them() {
+fn timeline_lists_interface_failures_as_link_outages() {
     let events = r#"
         [event.cut]
         at = "2 s"

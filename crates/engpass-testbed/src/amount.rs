@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_the_file_writes() {
+    fn amount_parses_numbers_with_units() {
         let read = |text: &str| {
             let amount = Amount::parse(text).unwrap();
             (amount.number(), amount.base(), amount.with(amount.steps))
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn falls_back_to_the_base_unit() {
+    fn amount_falls_back_to_the_base_unit() {
         let minute = Amount::parse("1 min").unwrap();
         let second = Amount::parse("1 s").unwrap();
         assert_eq!(minute.with(minute.steps + second.steps), "61 s");
@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(steps in 0i128..1_000_000_000_000_000_000, unit in 0usize..12) {
+        fn amount_text_round_trips(steps in 0i128..1_000_000_000_000_000_000, unit in 0usize..12) {
             let units = ["B", "kB", "GiB", "bit/s", "Gbit/s", "ps", "us", "s", "min", "%", "cells", "Mbit/s cells"];
             let like = Amount::parse(&format!("1 {}", units[unit])).unwrap();
             let text = like.with(steps);

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_part_where_they_differ() {
+    fn paths_branch_where_they_differ() {
         let end_of = |leg: PathSegment| match leg {
             PathSegment::Link(hop) => hop.to,
             _ => unreachable!("there are links alone"),

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_in_order_of_time_then_of_events() {
+    fn link_changes_are_sorted_by_time_then_event() {
         let found = changes_of(
             r#"
             [event.often]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_slashes_are_found() {
+    fn event_target_names_may_contain_slashes() {
         let event = |target| format!("[event.e]\ntarget = {target:?}\nat = \"1 s\"\nchange = \"down\"");
         for (target, seen_by) in [("up/lower", [true; 2]), ("r1/up/lower", [true, false])] {
             let found = changes_of(&event(target), 1);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn random_changes_depend_on_seed_and_name_alone() {
+    fn random_link_changes_depend_only_on_seed_and_name() {
         let event = |name| {
             let means = "mean_time_between_failures = \"1 s\"\nmean_time_to_repair = \"100 ms\"";
             format!("[event.{name}]\ntarget = \"b\"\n{means}\n")

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thousand_are_kept_and_errors_come_before_warnings() {
+    fn findings_keep_a_thousand_and_errors_displace_warnings() {
         let mut found = Findings::default();
         for _ in 0..MOST {
             found.push(Diagnostic::warning("no-effect", "w"));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ignored_code_is_neither_kept_nor_counted() {
+    fn ignored_code_is_neither_kept_nor_counted() {
         let mut found = Findings::ignoring("missing-key");
         found.push(Diagnostic::error("missing-key", "m"));
         found.push_error("missing-key", || panic!("it is ignored"));

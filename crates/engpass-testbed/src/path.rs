@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dotted_keys() {
+    fn dotted_keys_are_parsed_and_joined() {
         let ok = |text: &str| parse(text).unwrap();
         assert_eq!(ok("traffic.stream.message"), ["traffic", "stream", "message"]);
         assert_eq!(ok(r#"link."to the. lab" . 'x"y'.rate"#), ["link", "to the. lab", "x\"y", "rate"]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_like_it_is_offered() {
+    fn nearest_suggests_only_similar_names() {
         assert_eq!(nearest("mesage", ["from", "message"]), Some("message"));
         assert_eq!(nearest("strem", ["stream", "interference"]), Some("stream"));
         assert_eq!(nearest("colour", ["from", "message"]), None);

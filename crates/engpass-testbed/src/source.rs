@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stem_of_a_name() {
+    fn stem_is_the_file_name_without_extension() {
         for (name, stem) in
             [("a/b/kyoto.toml", "kyoto"), ("x", "x"), ("", "testbed"), (".toml", ".toml"), ("a.b.c", "a.b")]
         {

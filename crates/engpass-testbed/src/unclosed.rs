@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_bracket_is_found_before_the_next_table() {
+    fn unclosed_bracket_is_found_before_the_next_table() {
         let text = "[host.a]\ntcp = { profile = \"linux-6\" # }\n[host.b]\n";
         let found = find(text).expect("one bracket is open");
         assert_eq!((found.span, found.end, found.before), (15..16, '}', Some(("[host.b]".into(), 3))));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_brackets_and_strings_are_passed_over() {
+    fn closed_brackets_and_strings_are_not_reported() {
         for text in [
             "[host.a]\nx = { y = [1, [2]] }\n",
             "x = [\n  [\"a\"],\n  [1]\n]\n[link.b]\n",

@@ -67,7 +67,7 @@ fn point() -> Point {
 }
 
 #[test]
-fn every_pair_that_is_joined_has_its_way() {
+fn every_connected_pair_of_hosts_has_a_path() {
     let point = point();
     let ways = point.topology.between_hosts(&point.testbed);
     let names: Vec<_> = ways.iter().map(|way| way.name.as_str()).collect();

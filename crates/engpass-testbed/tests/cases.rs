@@ -92,7 +92,7 @@ fn answer(case: &Case) -> String {
 }
 
 #[test]
-fn every_case_is_answered_as_its_page_says() {
+fn diagnostics_match_the_text_of_every_case_page() {
     let update = std::env::var_os("UPDATE").is_some();
     let mut wrong = String::new();
     for path in files() {
@@ -130,7 +130,7 @@ fn codes_of(found: &Diagnostics) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_code_has_a_case() {
+fn every_diagnostic_code_has_a_case() {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for path in files() {
         for case in cases(&std::fs::read_to_string(path).unwrap()) {

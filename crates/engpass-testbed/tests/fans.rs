@@ -70,7 +70,7 @@ fn at(node: &str, links: &[&str]) -> At {
 }
 
 #[test]
-fn without_a_choice_there_is_no_fan() {
+fn path_without_ecmp_choice_has_no_fan() {
     let point = three_links(["\"first\"", "{ first = {} }"], TRAFFIC);
     let path = &point.topology.flows[0];
     assert_eq!(path.fans, None);
@@ -79,7 +79,7 @@ fn without_a_choice_there_is_no_fan() {
 }
 
 #[test]
-fn each_direction_has_its_choices() {
+fn each_flow_direction_has_its_own_ecmp_choices() {
     let point = three_links(["\"hash\"", "\"first\""], TRAFFIC);
     let path = &point.topology.flows[0];
     let there = vec![at("a", &["a"]), at("r1", &["upper", "middle", "lower"]), at("r2", &["b"])];
@@ -101,7 +101,7 @@ fn each_direction_has_its_choices() {
 }
 
 #[test]
-fn what_takes_a_circuit_has_no_choice() {
+fn flow_over_a_named_circuit_has_no_ecmp_choice() {
     let circuits = |traffic: &str| {
         format!(
             r#"
@@ -135,7 +135,7 @@ fn what_takes_a_circuit_has_no_choice() {
 }
 
 #[test]
-fn hosts_without_traffic_have_the_same_choices() {
+fn hosts_without_traffic_have_the_same_ecmp_choices() {
     let idle = three_links(["\"hash\"", "\"first\""], "");
     let busy = three_links(["\"hash\"", "\"first\""], TRAFFIC);
     for point in [&idle, &busy] {

@@ -22,7 +22,7 @@ fn codes(result: Result<Campaign, Diagnostics>) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_sketch_of_the_design_loads() {
+fn kyoto_testbed_loads() {
     let campaign = kyoto(&[]).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(campaign.name(), "IP over ATM on a congested OC-3c link");
     assert_eq!(campaign.variants(), ["free", "loaded", "shaped-16"]);
@@ -36,7 +36,7 @@ fn the_sketch_of_the_design_loads() {
 }
 
 #[test]
-fn a_point_is_its_variant_and_its_sweep_value() {
+fn point_applies_its_variant_and_sweep_value() {
     let campaign = kyoto(&[]).unwrap();
     let at = [("traffic.stream.message".to_string(), "17 kB".to_string())];
     let point = campaign.point("shaped-16", &at).unwrap();
@@ -62,7 +62,7 @@ fn a_point_is_its_variant_and_its_sweep_value() {
 }
 
 #[test]
-fn set_comes_last_and_ends_a_sweep() {
+fn set_overrides_the_variant_and_ends_a_sweep() {
     let campaign =
         kyoto(&[("traffic.stream.message", "9 kB"), ("circuit.data.shaping", "20 %"), ("run.repeats", "2")])
             .unwrap();
@@ -73,7 +73,7 @@ fn set_comes_last_and_ends_a_sweep() {
 }
 
 #[test]
-fn without_a_sweep_the_file_has_its_own_value_or_the_first_of_the_axis() {
+fn point_without_axis_value_uses_the_file_or_first_value() {
     let message = |campaign: &Campaign| match campaign.point("free", &[]).unwrap().testbed.traffic["stream"] {
         Traffic::UdpStream(ref stream) => stream.message,
         ref other => panic!("{}", other.kind()),
@@ -84,20 +84,20 @@ fn without_a_sweep_the_file_has_its_own_value_or_the_first_of_the_axis() {
 }
 
 #[test]
-fn the_kind_can_be_set() {
+fn set_changes_the_traffic_kind() {
     let campaign = kyoto(&[("traffic.stream.kind", "tcp-stream")]).unwrap();
     let point = campaign.point("free", &[]).unwrap();
     assert_eq!(point.testbed.traffic["stream"].kind(), "tcp-stream");
 }
 
 #[test]
-fn points_are_counted() {
+fn load_rejects_more_points_than_allowed() {
     assert!(load(&source(KYOTO), &[], Some(960)).is_ok());
     assert_eq!(codes(load(&source(KYOTO), &[], Some(959))), ["too-many-points"]);
 }
 
 #[test]
-fn the_small_testbed_of_the_message_for_an_empty_file_loads() {
+fn example_in_the_message_for_an_empty_file_loads() {
     let found = load(&source(""), &[], None).unwrap_err();
     let (_, example) = found.list()[0].help.as_deref().unwrap().split_once("\n\n").unwrap();
     let campaign = load(&source(example), &[], None).unwrap_or_else(|found| panic!("{found}"));
@@ -148,7 +148,7 @@ off = "1 ms"
 "#;
 
 #[test]
-fn the_shortest_way_and_among_equals_the_first_links() {
+fn route_is_shortest_and_ties_go_to_the_first_links() {
     let campaign = load(&source(DIAMOND), &[], None).unwrap_or_else(|found| panic!("{found}"));
     let topology = campaign.point("base", &[]).unwrap().topology;
     let way = |route: &[engpass_testbed::topology::Hop]| {
@@ -174,7 +174,7 @@ fn the_shortest_way_and_among_equals_the_first_links() {
 }
 
 #[test]
-fn an_adsl_line_with_pppoe() {
+fn adsl_line_with_pppoe_has_an_mtu_of_1492_bytes() {
     let text = r#"
 [host.server]
 [host.home]
@@ -206,7 +206,7 @@ message = "64 KiB"
 }
 
 #[test]
-fn sweep_values_keep_their_unit_and_their_numbers() {
+fn sweep_values_keep_their_units_and_numbers() {
     let set = |sweep: &str| kyoto(&[("sweep", sweep), ("run.repeats", "1")]);
     let texts = |sweep: &str| -> Vec<String> {
         let campaign = set(sweep).unwrap_or_else(|found| panic!("{found}"));
@@ -240,7 +240,7 @@ fn sweep_values_keep_their_unit_and_their_numbers() {
 }
 
 #[test]
-fn a_sweep_over_hosts_and_kinds() {
+fn sweep_may_vary_hosts_and_traffic_kinds() {
     let sweep = r#"{ traffic.stream.kind = ["udp-stream", "tcp-stream"], "traffic.interference.from" = ["generator", "ss2"] }"#;
     let campaign = kyoto(&[("sweep", sweep)]).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(campaign.axes().len(), 2);
@@ -254,7 +254,7 @@ fn a_sweep_over_hosts_and_kinds() {
 }
 
 #[test]
-fn what_only_some_points_break_is_found() {
+fn error_at_only_some_points_is_found() {
     // An IP packet of 65 520 bytes fits an AAL5 SDU by itself, but not with a PPPoE header.
     let sweep = r#"{ "circuit.data.encapsulation" = ["vc-mux", "pppoe-llc"] }"#;
     let found = kyoto(&[("sweep", sweep), ("circuit.data.mtu", "65520 B")]).unwrap_err();
@@ -264,7 +264,7 @@ fn what_only_some_points_break_is_found() {
 }
 
 #[test]
-fn findings_as_json_have_the_fields_of_the_contract() {
+fn diagnostics_as_json_have_the_documented_fields() {
     let found = kyoto(&[("host.ss2.cost.per_byte", "9")]).unwrap_err().to_json();
     assert_eq!(found[0]["code"], "missing-unit");
     assert_eq!(found[0]["source"], "--set host.ss2.cost.per_byte");
@@ -281,7 +281,7 @@ fn findings_as_json_have_the_fields_of_the_contract() {
 }
 
 #[test]
-fn the_generated_files_are_fresh() {
+fn generated_schema_files_are_up_to_date() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
     for (name, value) in
         [("testbed.schema.json", engpass_testbed::schema()), ("catalogue.json", engpass_testbed::catalogue())]
@@ -295,7 +295,7 @@ fn the_generated_files_are_fresh() {
 }
 
 #[test]
-fn a_file_from_windows_has_the_same_lines_and_columns() {
+fn crlf_file_has_the_same_lines_and_columns() {
     let text = KYOTO.replace("per_byte", "per_bite").replace('\n', "\r\n");
     let found = load(&source(&text), &[], None).unwrap_err();
     assert_eq!((found.list()[0].line, found.list()[0].column), (Some(4), Some(36)));
@@ -304,14 +304,14 @@ fn a_file_from_windows_has_the_same_lines_and_columns() {
 }
 
 #[test]
-fn a_campaign_is_shared_between_threads() {
+fn campaign_and_diagnostics_are_send_and_sync() {
     fn shared<T: Send + Sync>() {}
     shared::<Campaign>();
     shared::<Diagnostics>();
 }
 
 #[test]
-fn the_summary_counts_errors_and_warnings() {
+fn summary_counts_errors_and_warnings() {
     let said = |changes: &[(&str, &str)]| {
         let text = changes.iter().fold(KYOTO.to_string(), |text, (old, new)| text.replace(old, new));
         let source = Source { name: "lab.toml".into(), text };
@@ -332,7 +332,7 @@ const BIDI: &str =
     "\u{61C}\u{200E}\u{200F}\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}";
 
 #[test]
-fn names_with_hidden_characters_are_refused_and_never_printed() {
+fn names_with_hidden_characters_are_rejected_and_not_printed() {
     let small = "[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\
                  [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n";
     let is_hidden = |c: char| BIDI.contains(c) || (c.is_control() && c != '\n');
@@ -364,7 +364,7 @@ fn kept_and_counted(text: &str) -> (usize, usize, String) {
 }
 
 #[test]
-fn a_thousand_findings_are_kept_and_the_others_are_counted() {
+fn diagnostics_beyond_a_thousand_are_only_counted() {
     let keys: String = (0..5000).map(|number| format!("k{number} = 1\n")).collect();
     for table in ["", "[host.a]\n", "[run]\n"] {
         let found = kept_and_counted(&format!("{table}{keys}"));
@@ -383,7 +383,7 @@ fn a_thousand_findings_are_kept_and_the_others_are_counted() {
 }
 
 #[test]
-fn a_key_that_is_missing_at_every_point_is_counted_once() {
+fn key_missing_at_every_point_is_counted_once() {
     // Each of the two variants could supply the missing key.
     let flows: String = (0..1500)
         .map(|number| format!("[traffic.f{number}]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\n"))
@@ -394,7 +394,7 @@ fn a_key_that_is_missing_at_every_point_is_counted_once() {
 }
 
 #[test]
-fn values_of_a_sweep_that_fail_alike_are_one_finding() {
+fn sweep_values_with_the_same_error_give_one_diagnostic() {
     let text = KYOTO.replace(
         "\"traffic.stream.message\" = {",
         "\"circuit.data.mtu\" = { from = \"1 B\", to = \"60 B\", step = \"1 B\" }\n\"traffic.stream.message\" = {",
@@ -404,7 +404,7 @@ fn values_of_a_sweep_that_fail_alike_are_one_finding() {
 }
 
 #[test]
-fn a_text_of_millions_of_values_is_refused_before_it_is_read() {
+fn load_rejects_text_with_millions_of_values() {
     for text in ["x = [".to_owned() + &"1,".repeat(3 << 20) + "]", "a\n".repeat(3 << 20), "[".repeat(3 << 20)]
     {
         let found = load(&source(&text), &[], None).expect_err("it is no testbed");

@@ -42,13 +42,13 @@ fn by(line: &str) -> Vec<String> {
 const UDP: &str = "kind = \"udp-stream\"";
 
 #[test]
-fn without_a_choice_there_is_one_path() {
+fn flow_without_ecmp_choice_has_one_path() {
     assert_eq!(paths(&network("\"first\"", UDP, "")), [(1.0, by("upper"))]);
 }
 
 /// With seed 5, 9 of the 16 connections from port 49152 on have a hash below 2^31 and take the upper link (computed by a Python program).
 #[test]
-fn a_hash_spreads_whole_connections() {
+fn ecmp_hash_spreads_whole_connections() {
     let tcp = "kind = \"tcp-stream\"\nstreams = 16";
     let hash = "{ hash = { seed = 5 } }";
     assert_eq!(paths(&network(hash, tcp, "")), [(0.5625, by("upper")), (0.4375, by("lower"))]);
@@ -59,7 +59,7 @@ fn a_hash_spreads_whole_connections() {
 }
 
 #[test]
-fn a_router_without_a_policy_hashes_with_seed_0() {
+fn router_without_ecmp_policy_hashes_with_seed_0() {
     let tcp = "kind = \"tcp-stream\"\nstreams = 16";
     let given = network("\"hash\"", tcp, "");
     let default = given.replace("ecmp = \"hash\"\n", "");
@@ -93,7 +93,7 @@ fn fragments_are_hashed_without_ports() {
 }
 
 #[test]
-fn turns_have_the_shares_of_their_weights() {
+fn round_robin_paths_have_shares_by_weight() {
     let found = paths(&network("{ round-robin = { weights = { lower = 3 } } }", UDP, ""));
     assert_eq!(found, [(0.75, by("lower")), (0.25, by("upper"))]);
     assert_eq!(paths(&network("\"round-robin\"", UDP, "")), [(0.5, by("upper")), (0.5, by("lower"))]);
@@ -101,7 +101,7 @@ fn turns_have_the_shares_of_their_weights() {
 
 /// An event opens paths that packets do not take before it.
 #[test]
-fn events_open_ways_without_a_share() {
+fn events_add_paths_with_a_share_of_zero() {
     let ways = |near: &str, target: &str| {
         let event = format!("[event.e]\ntarget = \"{target}\"\nat = \"1 s\"\nchange = \"down\"");
         let text = network(near, UDP, &event);
@@ -121,7 +121,7 @@ fn events_open_ways_without_a_share() {
 
 /// Seven routers in a row, each with two links to the next one: 128 paths.
 #[test]
-fn only_the_paths_with_the_greatest_shares_are_listed() {
+fn only_paths_with_the_greatest_shares_are_listed() {
     let mut text = "[host.a]\n[host.b]\n".to_owned();
     let mut link = |name: String, ends: [String; 2]| {
         text += &format!("[link.{name}]\nends = {ends:?}\nmedium = \"ethernet-100\"\n");

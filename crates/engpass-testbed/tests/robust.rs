@@ -33,7 +33,7 @@ fn survives(text: &str, set: &[(String, String)]) {
 }
 
 #[test]
-fn strange_files() {
+fn malformed_files_load_or_give_diagnostics() {
     let long_line = format!("name = \"{}\"\nbad = {}", "x".repeat(1 << 20), "y".repeat(1 << 20));
     let dotted = format!("{} = 1", vec!["a"; 100_000].join("."));
     let header = format!("[{}]", vec!["a"; 100_000].join("."));
@@ -73,7 +73,7 @@ fn strange_files() {
 }
 
 #[test]
-fn a_text_over_four_mebibytes_is_refused_at_once() {
+fn load_rejects_text_over_four_mebibytes() {
     let source = Source { name: "big.toml".into(), text: "x".repeat(MAX_TEXT + 1) };
     let found = load(&source, &[], None).unwrap_err();
     assert_eq!(found.list()[0].code, "too-large");
@@ -81,14 +81,14 @@ fn a_text_over_four_mebibytes_is_refused_at_once() {
 }
 
 #[test]
-fn binary_rubbish_says_in_which_line() {
+fn binary_file_error_names_the_line() {
     let found = Source::from_bytes("x.toml", b"name = \"a\"\n\x89PNG\r\n\xff").unwrap_err();
     assert!(found.render(false).contains("0x89 in line 2"), "{found}");
     assert!(Source::from_bytes("x.toml", KYOTO.as_bytes()).is_ok());
 }
 
 #[test]
-fn a_large_file_full_of_mistakes_takes_no_time_to_speak_of() {
+fn large_file_full_of_errors_gives_diagnostics() {
     let mut text = String::new();
     for i in 0..40_000 {
         writeln!(text, "[host.h{i}]\n[link.l{i}]\nends = [\"h{i}\", \"g{i}\"]\nmedum = \"oc-3c\"").unwrap();
@@ -102,7 +102,7 @@ fn a_large_file_full_of_mistakes_takes_no_time_to_speak_of() {
 }
 
 #[test]
-fn a_large_file_that_is_right_loads() {
+fn large_valid_file_loads() {
     let mut text = String::from("[switch.s]\nkind = \"atm\"\n");
     for i in 0..2_000 {
         writeln!(text, "[host.h{i}]\n[link.l{i}]\nends = [\"h{i}\", \"s\"]\nmedium = \"oc-3c\"").unwrap();
@@ -195,13 +195,13 @@ proptest! {
     #![proptest_config(engpass_cases::cases(400))]
 
     #[test]
-    fn a_good_file_changed_at_random(changes in proptest::collection::vec(change(), 1..5)) {
+    fn randomly_changed_file_loads_or_gives_diagnostics(changes in proptest::collection::vec(change(), 1..5)) {
         let text = changes.iter().fold(KYOTO.to_string(), |text, change| changed(&text, change));
         survives(&text, &[]);
     }
 
     #[test]
-    fn any_text(text in "\\PC{0,200}") {
+    fn random_text_loads_or_gives_diagnostics(text in "\\PC{0,200}") {
         survives(&text, &[]);
     }
 
@@ -211,7 +211,7 @@ proptest! {
     #![proptest_config(engpass_cases::cases(60))]
 
     #[test]
-    fn any_set(path in "((traffic|host|run|sweep|variant|switch)\\.(stream|ss2|free|seed|atomis5)(\\.[a-z_]{1,8})?|\\PC{0,20})", value in "\\PC{0,20}") {
+    fn random_set_option_loads_or_gives_diagnostics(path in "((traffic|host|run|sweep|variant|switch)\\.(stream|ss2|free|seed|atomis5)(\\.[a-z_]{1,8})?|\\PC{0,20})", value in "\\PC{0,20}") {
         survives(KYOTO, &[(path, value)]);
     }
 }

@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(engpass_cases::cases(200))]
 
     #[test]
-    fn every_mistake_is_reported_once(chosen in proptest::sample::subsequence(MISTAKES, 1..=MISTAKES.len())) {
+    fn every_error_in_a_file_is_reported_once(chosen in proptest::sample::subsequence(MISTAKES, 1..=MISTAKES.len())) {
         let mut lines: Vec<&str> = KYOTO.lines().collect();
         for (line, wrong, ..) in &chosen {
             let at = lines.iter().position(|old| old == line).expect("the file has this line");

@@ -337,7 +337,7 @@ proptest! {
     #![proptest_config(engpass_cases::cases(1500))]
 
     #[test]
-    fn the_way_is_the_best_of_all_that_there_are(network in networks(), over in any::<prop::sample::Index>()) {
+    fn path_search_equals_best_of_all_paths(network in networks(), over in any::<prop::sample::Index>()) {
         let named = (!network.circuits.is_empty()).then(|| over.index(network.circuits.len()));
         for over in [None, named] {
             let source = Source { name: "x.toml".into(), text: network.text(over) };

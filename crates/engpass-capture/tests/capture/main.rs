@@ -49,7 +49,7 @@ fn sent(outcome: &SimOutcome, link: &str) -> u64 {
 }
 
 #[test]
-fn a_file_has_interfaces_with_names_and_times_in_nanoseconds() {
+fn capture_has_named_interfaces_and_times_in_nanoseconds() {
     let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left", None), Limit::default());
     let blocks = read(&bytes);
     let Block::Section { comment } = &blocks[0] else { panic!("a file begins with a section") };
@@ -74,7 +74,7 @@ fn a_file_has_interfaces_with_names_and_times_in_nanoseconds() {
 }
 
 #[test]
-fn one_direction_is_one_interface() {
+fn capture_of_one_direction_has_one_interface() {
     let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left.s", None), Limit::default());
     let blocks = read(&bytes);
     assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Interface { .. })).count(), 1);
@@ -93,7 +93,7 @@ fn macs(frame: &[u8]) -> Macs {
 
 /// A frame on a line has the addresses of the host or router that sent it and of the one that receives it, over any line to a switch.
 #[test]
-fn frames_have_the_addresses_of_their_way() {
+fn captured_frames_have_addresses_of_sender_and_receiver() {
     let frames = |at: &str| {
         let (outcome, told, bytes) = capture(PARTED, &[], (at, None), Limit::default());
         let link = at.split('.').nth(1).expect("it names a link");
@@ -123,7 +123,7 @@ fn frames_have_the_addresses_of_their_way() {
 }
 
 #[test]
-fn limits_are_kept() {
+fn capture_stops_at_its_limit() {
     let all = capture(ETHERNET, &[], ("link.left", None), Limit::default()).1;
     assert!(!all.limited && all.packets > 500);
     let told = |limit: &str| {
@@ -142,7 +142,7 @@ fn limits_are_kept() {
 }
 
 #[test]
-fn points_and_forms_that_are_not_there_are_told() {
+fn capture_rejects_unknown_points_and_forms() {
     let run = point(ETHERNET, "base", &[]);
     let find = |text: &str, form| Point::find(text, form, &run.topology).unwrap_err();
     assert_eq!(
@@ -176,7 +176,7 @@ impl io::Write for Full {
 }
 
 #[test]
-fn a_full_disk_ends_the_run_and_is_told() {
+fn full_disk_stops_the_run_with_an_error() {
     let run = point(WAN, "base", &[]);
     let place = Point::find("link.thin", None, &run.topology).expect("it is a link");
     let packets = Box::new(SyntheticPackets::new(&run.topology));

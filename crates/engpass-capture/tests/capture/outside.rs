@@ -82,7 +82,7 @@ fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
 }
 
 #[test]
-fn packets_from_outside_are_captured_with_their_own_bytes() {
+fn injected_packets_are_captured_with_their_own_bytes() {
     let (bytes, delivered) = sent(ETHERNET, "link.wan", 20, 500);
     assert_eq!(delivered, 20);
     let blocks = read(&bytes);
@@ -98,7 +98,7 @@ fn packets_from_outside_are_captured_with_their_own_bytes() {
 }
 
 #[test]
-fn what_a_router_cuts_is_captured_in_pieces() {
+fn injected_packets_are_captured_as_router_fragments() {
     let (bytes, delivered) = sent(ETHERNET, "link.right.r", 10, 1400);
     assert_eq!(delivered, 10);
     let blocks = read(&bytes);
@@ -114,7 +114,7 @@ fn what_a_router_cuts_is_captured_in_pieces() {
 }
 
 #[test]
-fn pdus_from_outside_are_whole() {
+fn injected_packets_are_captured_as_complete_pdus() {
     let (bytes, delivered) = sent(CIRCUIT, "link.second.s", 20, 1000);
     assert_eq!(delivered, 20);
     let blocks = read(&bytes);
@@ -130,7 +130,7 @@ fn pdus_from_outside_are_whole() {
 
 /// Packets longer than the first line's MTU are fragmented, and their fragments take different paths.
 #[test]
-fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
+fn fragments_on_different_paths_keep_their_own_bytes() {
     let frames = |at: &str| {
         let (bytes, delivered) = sent(PARTED, at, 20, 4000);
         assert_eq!(delivered, 20);
@@ -151,7 +151,7 @@ fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
 
 /// The model fragments 1482 bytes behind a header of 20. This header has 24 bytes, so 1478 bytes follow it, and the first fragment takes them all.
 #[test]
-fn a_header_with_options_is_on_every_fragment() {
+fn ip_options_are_on_every_fragment() {
     let plain = real(7, 1470);
     let mut whole = [&plain[..20], &[1; 4], &plain[20..]].concat();
     whole[0] = 0x46;

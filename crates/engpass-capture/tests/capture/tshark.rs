@@ -122,7 +122,7 @@ fn fine(name: &str, bytes: &[u8]) -> Fine {
 }
 
 #[test]
-fn ethernet_is_read() {
+fn tshark_reads_ethernet_captures() {
     if !is_there() {
         return;
     }
@@ -150,7 +150,7 @@ fn ethernet_is_read() {
 }
 
 #[test]
-fn fragments_cut_on_the_way_are_put_together() {
+fn tshark_reassembles_fragments_made_by_a_router() {
     if !is_there() {
         return;
     }
@@ -168,7 +168,7 @@ fn fragments_cut_on_the_way_are_put_together() {
 }
 
 #[test]
-fn ways_that_part_and_lines_that_fail_are_read() {
+fn tshark_reads_captures_of_parallel_and_failing_links() {
     if !is_there() {
         return;
     }
@@ -195,7 +195,7 @@ fn ways_that_part_and_lines_that_fail_are_read() {
 
 /// tshark reassembles fragments of outer packets, checks their GRE checksums, and finds the packets of the hosts.
 #[test]
-fn packets_in_tunnels_are_read() {
+fn tshark_reads_tunneled_packets() {
     if !is_there() {
         return;
     }
@@ -232,7 +232,7 @@ fn packets_in_tunnels_are_read() {
 
 /// On every member of a bond, the frames of a host have one address. Each of its packets is found on one member.
 #[test]
-fn members_of_bonds_are_read() {
+fn tshark_reads_captures_of_bond_members() {
     if !is_there() {
         return;
     }
@@ -267,7 +267,7 @@ fn members_of_bonds_are_read() {
 }
 
 #[test]
-fn point_to_point_links_are_read() {
+fn tshark_reads_captures_of_point_to_point_links() {
     if !is_there() {
         return;
     }
@@ -297,7 +297,7 @@ fn point_to_point_links_are_read() {
 }
 
 #[test]
-fn pdus_and_their_crcs_are_read() {
+fn tshark_verifies_crcs_of_aal5_pdus() {
     if !is_there() {
         return;
     }
@@ -320,7 +320,7 @@ fn pdus_and_their_crcs_are_read() {
 }
 
 #[test]
-fn every_encapsulation_is_read() {
+fn tshark_reads_every_atm_encapsulation() {
     if !is_there() {
         return;
     }
@@ -356,7 +356,7 @@ fn every_encapsulation_is_read() {
 }
 
 #[test]
-fn cells_are_read() {
+fn tshark_reads_atm_cells() {
     if !is_there() {
         return;
     }
@@ -373,7 +373,7 @@ fn cells_are_read() {
 
 /// tshark can check the header error control of a raw cell. It then takes the payload for OAM.
 #[test]
-fn raw_cells_have_the_right_header_error_control() {
+fn tshark_verifies_header_error_control_of_raw_cells() {
     if !is_there() {
         return;
     }

@@ -168,7 +168,7 @@ fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (boo
 
 proptest! {
     #[test]
-    fn trains_that_meet_are_taken_as_cell_by_cell(
+    fn fifo_of_trains_equals_cell_by_cell(
         streams in vec(stream(), 2..=4),
         capacities in vec(prop_oneof![1u64..=8, 8u64..=60, 60u64..=600], 1..=3),
         looks in select(vec![1u64, 1, 2, 7]),

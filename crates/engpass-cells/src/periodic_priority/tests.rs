@@ -112,7 +112,7 @@ fn seen(port: &Port, drawn: bool) -> Seen {
 
 proptest! {
     #[test]
-    fn what_is_counted_is_what_is_chosen_slot_by_slot(port in port()) {
+    fn periodic_priority_counting_equals_slot_by_slot(port in port()) {
         prop_assert_eq!(seen(&port, true), seen(&port, false));
     }
 }

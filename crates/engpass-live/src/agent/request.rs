@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_request_or_an_error() {
+    fn agent_line_is_a_request_or_an_error() {
         assert_eq!(code(r#"{"id": 3, "do": "ping"}"#), (3.into(), None));
         assert_eq!(code(r#"{"id": 3, "do": "ping", "x": 1}"#), (3.into(), Some(Code::BadRequest)));
         assert_eq!(code(r#"{"id": 3, "do": "pong"}"#), (3.into(), Some(Code::BadRequest)));
@@ -166,13 +166,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn agent_request_parser_survives_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = read(&bytes);
         }
 
         /// Takes a valid request, changes some bytes and cuts it off.
         #[test]
-        fn no_change_of_a_request_is_too_hostile(
+        fn agent_request_parser_survives_damaged_requests(
             changes in prop::collection::vec((0..PREPARE.len(), any::<u8>()), 0..6),
             end in 0..=PREPARE.len(),
         ) {

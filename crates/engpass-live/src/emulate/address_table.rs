@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_find_their_way_or_none() {
+    fn address_table_finds_a_path_or_a_discard_reason() {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let hosts = [("10.0.0.1", 0), ("10.0.0.2", 1), ("fd00::2", 1), ("10.0.0.3", 2)];
         let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_ways_of_their_own_and_a_segment_gets_the_others() {
+    fn address_table_finds_group_paths_or_the_segment() {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let group = |from, address| Way {
             from,

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_value() {
+    fn driver_config_has_defaults() {
         let config = config(|_| {}).expect("it is right");
         assert_eq!((config.clock, config.slow, config.wire_true), (Clock::Auto, 1, false));
         assert_eq!(config.limit_ns().expect("it is right"), 1_000_000);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn driver_config_errors_name_the_cause_and_give_help() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 9] = [
             (|value| value["slow"] = json!(0), "`slow` is 0"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_of_the_testbed_each_once() {
+    fn driver_config_rejects_unknown_or_repeated_hosts() {
         let told = |change: fn(&mut Value)| {
             let config = config(change).expect("it is right by itself");
             config.directory(&["a", "b"]).expect_err("it does not fit").to_string()
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_are_those_of_the_testbed() {
+    fn driver_config_rejects_unknown_routers() {
         let config = config(|value| value["routers"] = json!({ "s": ["10.0.0.3"] })).expect("it is right");
         let names = ["r", "s"].map(str::to_owned);
         let address: IpAddr = "10.0.0.3".parse().expect("an address");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_testbed_is_a_text_or_a_point() {
+    fn driver_config_takes_a_testbed_as_text_or_point() {
         let bed = |value: Value| serde_json::from_value::<Bed>(value).expect("it is right").point();
         assert!(matches!(bed(json!("name = 3")), Err(EmulateError::Testbed(_))));
         let text = "name = \"x\"\n[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_answered_and_the_file_goes() {
+    fn control_socket_answers_requests_and_is_removed() {
         let path = path("desk");
         let bell = Arc::new(Bell::new().expect("an eventfd"));
         let desk = ControlSocket::open(&path, Arc::clone(&bell)).expect("a fresh path");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_a_crash_left_is_no_hindrance_and_other_files_are() {
+    fn control_socket_replaces_a_stale_socket_but_no_other_file() {
         let path = path("left");
         drop(UnixListener::bind(&path).expect("a fresh path"));
         let bell = Arc::new(Bell::new().expect("an eventfd"));

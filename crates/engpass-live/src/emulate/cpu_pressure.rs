@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_read() {
+    fn cpu_pressure_total_is_parsed() {
         let text = "some avg10=98.34 avg60=90.32 avg300=92.41 total=30159852200\nfull avg10=0.00 total=7\n";
         assert_eq!(parse(text), Some(30_159_852_200_000));
         assert_eq!(parse("full avg10=0.00 total=7"), None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_twenty_is_too_much() {
+    fn contention_is_more_than_a_twentieth_of_the_time() {
         let mut seen = Contention { pressure: None, waited: 5, read: 0, look: 0, some: false };
         seen.see(1000, 5_000_000);
         assert!(seen.some, "nothing is known so far");

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_right_column_of_the_right_line() {
+    fn device_drops_are_parsed_for_the_named_interface() {
         let text = "Inter-|   Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  \
                     lan1: 0 0 0 4 0 0 0 0 900 3 0 77 0 0 0 0\n   lan: 0 0 0 4 0 0 0 0 900 3 0 2501 0 0 0 0\n";
         assert_eq!(parse_dropped(text, "lan"), Some(2501));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_an_address_is_answered_for_those_that_are_there() {
+    fn arp_requests_for_known_hosts_are_answered() {
         let frame = take(&request([10, 0, 0, 2])).expect("it is there");
         assert_eq!(frame[..6], DEVICE);
         assert_eq!(frame[6..12], [2, b'e', b'p', 0, 1, 44]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_answered_with_a_right_checksum() {
+    fn neighbor_solicitations_are_answered_with_a_valid_checksum() {
         let (asking, target) = (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), "fd00::2".parse::<Ipv6Addr>());
         let target = target.expect("an address");
         let solicit = |source: Ipv6Addr, target: Ipv6Addr| {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_counted_from_its_ip_header() {
+    fn station_strips_and_writes_ethernet_headers() {
         let mut frame = header(hardware(1), DEVICE, IPV4).to_vec();
         frame.extend([0x45, 0, 0, 20]);
         let mut offload = Offload { checksum: Some((34, 6)), ..Offload::default() };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_have_hardware_addresses_of_their_own() {
+    fn multicast_addresses_map_to_multicast_macs() {
         assert_eq!(group_v4([239, 255, 0, 1]), Some([1, 0, 0x5e, 0x7f, 0, 1]));
         assert_eq!((group_v4([255; 4]), group_v4([10, 0, 0, 1])), (Some([0xff; 6]), None));
     }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_kept_awake_for_a_while_after_a_packet() {
+    fn cores_stay_awake_for_a_while_after_a_packet() {
         let granted = CpuLatencyHold::hold().is_some();
         let mut cores = IdleLatencyGuard::new(false);
         assert!(cores.held.is_none(), "nothing has come");

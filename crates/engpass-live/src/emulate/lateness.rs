@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_a_thousand_may_be_late() {
+    fn one_packet_in_a_thousand_may_exceed_the_lateness_limit() {
         let mut late = Lateness::new(1000);
         late.begin_window();
         (0..999).for_each(|_| late.record(10));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_late() {
+    fn lateness_without_packets_is_valid() {
         assert_eq!(Lateness::new(0).to_json(true)["valid"], true);
     }
 }

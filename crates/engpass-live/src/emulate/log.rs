@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_as_they_were_written() {
+    fn log_records_round_trip() {
         let (at, way, token) = (u64::MAX - 1, 70_000, 0x0123_4567_89ab_cdef);
         let input = Input {
             at,
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_ends_the_log_and_says_so() {
+    fn log_reports_a_full_disk() {
         let mut log = Log::writing(Disk { room: 3 * BLOCK * RECORD });
         for number in 1..=20 * BLOCK {
             log.put(&Record::end(1));
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_cut_off_ends_before_the_cut() {
+    fn truncated_log_ends_before_the_cut() {
         let mut bytes = b"{\"engpass-log\":1}\n".to_vec();
         bytes.extend(Record::end(1).write());
         bytes.extend(&Record::end(2).write()[..20]);

@@ -75,13 +75,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_leaves_nothing_is_not_real_time() {
+    fn real_time_thread_must_leave_part_of_its_core_idle() {
         assert!(stays(true, 69, 100) && !stays(true, 70, 100));
         assert!(stays(false, 49, 100) && !stays(false, 50, 100) && !stays(false, 69, 100));
     }
 
     #[test]
-    fn a_thread_that_spins_gives_it_back() {
+    fn spinning_thread_gives_up_real_time() {
         let spun = std::thread::spawn(|| {
             let mut urgency = RealTimeGuard::ask(true);
             let (begin, ran) = (clock::now(), clock::ran());

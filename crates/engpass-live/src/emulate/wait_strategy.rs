@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn naps_end_when_they_should() {
+    fn nap_length_follows_clock_margin_and_last_packet() {
         let now = 1_000_000;
         let naps = |clock, last| [5, 70_000, 10_000_000].map(|left| pace(clock).nap(now, now + left, last));
         for clock in [Clock::Sleep, Clock::Hybrid] {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_limit_lets_it_sleep() {
+    fn wait_strategy_sleeps_if_the_lateness_limit_is_wide() {
         let chosen = |limit| WaitStrategy::choose(Clock::Auto, Timer::calibrate(1_000_000), limit).clock;
         assert_eq!(chosen(u64::MAX), Clock::Sleep);
         assert!(pace(Clock::Spin).keeps_cores_awake() && !pace(Clock::Sleep).keeps_cores_awake());

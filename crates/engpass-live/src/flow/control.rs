@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_reason_counts() {
+    fn first_end_reason_is_kept() {
         let control = Control::default();
         assert_eq!(control.reason(), None);
         control.stop(EndReason::LimitBytes);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_are_woken() {
+    fn start_wakes_waiting_threads() {
         let control = Control::default();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| control.wait_start());

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_to_the_group_are_told_from_others() {
+    fn group_packets_are_recognized_by_address_and_port() {
         let group: SocketAddr = "239.1.2.3:5000".parse().expect("an address");
         let mut packet = [0; 32];
         packet[0] = 0x45;

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_sender_catches_up_at_twice_the_rate() {
+    fn late_sender_catches_up_at_twice_the_rate() {
         let mut catch_up = CatchUp { due: 0, left: 0 };
         let mut instants = Vec::new();
         for index in 1..=20_u64 {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_schedule_itself_sends_together_stays_together() {
+    fn messages_due_together_are_sent_together() {
         let mut catch_up = CatchUp::default();
         for due in [100, 100, 100, 300] {
             let at = catch_up.instant(due);

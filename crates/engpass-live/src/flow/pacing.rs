@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_that_cannot_be_kept_is_counted_as_it_leaves() {
+    fn schedule_beyond_capacity_is_counted_as_sent() {
         // Messages of 1 ms each, due every 0.5 ms, 0.8 ms and 0.98 ms: 2000 leave in the window.
         assert_eq!(counted(500, 1000, (0, 0)), 2000);
         assert_eq!(counted(800, 1000, (0, 0)), 2000);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_follows_the_gap() {
+    fn pacing_method_depends_on_the_gap() {
         let mut late = Distribution::new();
         late.record_n(30 * MICROSECOND, 100);
         let timer = Timer { clock_read_ns: 20, late };
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_keeps_to_half_a_core() {
+    fn hybrid_margin_keeps_cpu_time_within_half_a_core() {
         // 1472 B at 100 Mbit/s, 12 us per call: with the usual lateness of sleeps (51 us), and with that of a core that stayed awake (3 us).
         assert_eq!(kept(118, 12, 51).0, 61, "all of the margin that it wants");
         let (margin, share) = kept(118, 12, 3);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn hybrid_keeps_to_half_a_core_on_this_host() {
+    fn hybrid_pacing_stays_within_half_a_core_on_this_host() {
         let mut late = Distribution::new();
         late.record_n(300 * MICROSECOND, 100);
         let timer = Timer { clock_read_ns: 20, late };
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_early() {
+    fn waiter_never_wakes_before_the_due_time() {
         let timer = Timer::calibrate(5 * MILLISECOND);
         assert!(timer.late.count() > 0);
         for pacing in [Pacing::Busy, Pacing::Hybrid, Pacing::Sleep] {

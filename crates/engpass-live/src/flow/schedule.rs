@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_schedule_never_drifts() {
+    fn cbr_schedule_never_drifts() {
         // 1472 B at 100 Mbit/s: 117.76 us.
         let due = dues(&Schedule::Cbr { rate_bit_per_s: 100_000_000 }, 1472, 100_001);
         assert_eq!((due[0], due[1], due[2]), (0, 117_760, 235_520));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn on_times_and_off_times_alternate() {
+    fn on_off_schedule_alternates_on_and_off_times() {
         let schedule = Schedule::OnOff {
             rate_bit_per_s: 8_000_000,
             on_ns: 3_000_000,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poisson_schedule_has_its_mean_and_its_seed() {
+    fn poisson_schedule_has_its_mean_and_depends_on_its_seed() {
         let schedule = |seed| Schedule::Poisson { rate_bit_per_s: 8_000_000, seed };
         let due = dues(&schedule(1), 1000, 100_000);
         let mean = due[99_999] / 100_000;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_cannot_be_are_refused() {
+    fn schedule_rejects_rates_of_zero_and_above_the_maximum() {
         assert!(Schedule::Cbr { rate_bit_per_s: 0 }.check().is_err());
         assert!(Schedule::Cbr { rate_bit_per_s: u64::MAX }.check().is_err());
         assert!(Schedule::Cbr { rate_bit_per_s: 1 }.check().is_ok());

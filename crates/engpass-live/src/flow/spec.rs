@@ -418,7 +418,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn flow_spec_errors_name_the_wrong_field() {
         assert!(spec(json!({})).is_ok());
         let cases = [
             (json!({"run": "12"}), "run"),
@@ -449,7 +449,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn roles_follow_the_side() {
+    fn flow_role_follows_the_side_unless_set() {
         assert_eq!(spec(json!({})).expect("in order").role, Role::Send);
         let listens = json!({"side": "listen", "to": [], "peers": ["127.0.0.1"]});
         assert_eq!(spec(listens).expect("in order").role, Role::Receive);

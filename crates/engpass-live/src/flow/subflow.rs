@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_as_the_kernel_writes_it() {
+    fn kernel_socket_addresses_are_parsed() {
         let mut bytes = [0; 128];
         bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
         bytes[2..8].copy_from_slice(&[0x1f, 0x90, 10, 64, 0, 1]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_has_none() {
+    fn tcp_connection_has_no_subflows() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert_eq!(of(&sender), Vec::new());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_of_one_subflow_has_one() {
+    fn mptcp_connection_over_one_path_has_one_subflow() {
         let made = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::from(option::MPTCP)));
         // Not every kernel has MPTCP.
         let (Ok(listener), Ok(sender)) = (made(), made()) else { return };

@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_do_not_overlap() {
+    fn tcp_info_fields_do_not_overlap() {
         for pair in FIELDS.windows(2) {
             assert!(pair[0].1 + pair[0].2 <= pair[1].1, "{pair:?}");
         }
     }
 
     #[test]
-    fn the_kernel_counts_what_was_sent() {
+    fn tcp_info_counts_bytes_sent_and_received() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("listening");
         let mut receiver = listener.accept().expect("connected").0;

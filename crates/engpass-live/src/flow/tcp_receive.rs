@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_that_waits_for_room_learns_that_nobody_reads() {
+    fn dismissing_a_blocked_sender_gives_it_a_connection_error() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("somebody listens");
         let receiver: Socket = listener.accept().expect("a connection").0.into();

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_the_time_between() {
+    fn core_shares_cover_the_time_between_readings() {
         let text = |a: u64| format!("cpu 9 9\ncpu0 {a} 0 100 50 0 0 10 {a} 0 0\ncpu1 1 2 3\nintr 5\n");
         let (before, after) = (Cores::parse(&text(0)), Cores::parse(&text(50)));
         assert_eq!(after.0.len(), 1);

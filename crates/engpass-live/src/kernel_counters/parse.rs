@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_the_kernel_are_read() {
+    fn kernel_tables_are_parsed() {
         let snmp = "Tcp: RtoMin MaxConn\nTcp: 200 -1\nUdp: NoPorts RcvbufErrors\nUdp: 3 7\n";
         let groups = headed(snmp);
         assert_eq!((&groups["Tcp"]["MaxConn"], &groups["Udp"]["RcvbufErrors"]), (&json!(-1), &json!(7)));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_left_out() {
+    fn malformed_kernel_tables_are_ignored() {
         for text in ["", "\n\n", "a", "Tcp: A\nUdp: 1", "a: b\na: c", ":\n:", "x: 1 2\nx:"] {
             assert!(
                 headed(text).values().all(|group| group.as_object().is_some_and(Map::is_empty)),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_tells_what_is_asked_of_it() {
+    fn kernel_tables_of_this_host_have_the_needed_fields() {
         let text = |path: &str| std::fs::read_to_string(path).expect("Linux");
         let snmp = headed(&text("/proc/net/snmp"));
         assert!(snmp["Udp"]["RcvbufErrors"].is_i64() && snmp["Tcp"]["RetransSegs"].is_i64());

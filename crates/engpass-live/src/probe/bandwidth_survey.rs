@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_here_is_measured() {
+    fn every_available_kernel_is_measured() {
         let effort = Effort { repeats: 2, sample: 1 << 14 };
         let points = measure(&Kernel::ALL, 1 << 13, &sys::cpus()[..1], effort).unwrap();
         assert_eq!(points.len(), Kernel::ALL.into_iter().filter(|kernel| kernel.is_here()).count());
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_settled() {
+    fn repeatable_rates_are_confirmed_after_few_visits() {
         let (survey, done) = survey(1000, SECOND, |visit, _| 1e9 + visit as f64);
         assert_eq!(done, 2 * ENOUGH);
         assert!(survey.points().iter().all(|point| point.confirmed && point.visits == ENOUGH));
     }
 
     #[test]
-    fn a_fast_visit_in_four_is_found_and_confirmed() {
+    fn best_rate_of_one_visit_in_four_is_confirmed() {
         // Three visits of four run at half the rate, so the value on which the first visits agree is not the best.
         let (survey, done) = survey(1000, SECOND, |visit, _| if visit % 8 < 2 { 2e9 } else { 1e9 });
         assert!((2 * 20..1000).contains(&done), "{done}");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_best_that_nothing_comes_near_is_not_confirmed() {
+    fn best_rate_that_nothing_comes_near_is_not_confirmed() {
         let (survey, _) = survey(100, SECOND, |visit, _| if visit < 2 { 2e9 } else { 1.9e9 });
         let points = survey.points();
         assert!(points.iter().all(|point| !point.confirmed && point.rate.best == 2e9), "{points:?}");
@@ -255,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_one_moment_do_not_confirm_each_other() {
+    fn samples_close_in_time_do_not_confirm_each_other() {
         let (survey, _) = survey(100, SECOND / 1000, |_, _| 1e9);
         assert!(survey.points().iter().all(|point| !point.confirmed));
     }
 
     #[test]
-    fn what_is_not_confirmed_is_visited_more_often() {
+    fn unconfirmed_points_are_visited_more_often() {
         let mut at = 0;
         let (survey, _) = survey(60, SECOND, |visit, kernel| {
             at += 1;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_needs_comes_first() {
+    fn points_needed_by_the_model_are_visited_more_often() {
         let mut survey = Survey::new(ENOUGH);
         let (other, needed) =
             (survey.add(1 << 13, 1, false, &[Kernel::Read]), survey.add(1 << 20, 1, true, &[Kernel::Read]));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn two_probes_of_a_shared_processor_agree() {
+    fn two_probes_of_a_shared_cpu_agree() {
         let apart = |one: &[f64], other: &[f64]| {
             one.iter().zip(other).filter(|(one, other)| (*one / *other - 1.0).abs() > 0.05).count()
         };
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_without_memory_is_left() {
+    fn survey_skips_a_size_without_memory() {
         let mut survey = Survey::new(ENOUGH);
         let place = survey.add(1 << 13, 1, false, &[Kernel::Read]);
         survey.visit(place, 0, |_, _, _, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn where_every_sample_was_disturbed_the_median_stands_in() {
+    fn median_stands_in_if_every_sample_is_disturbed() {
         let mut survey = Survey::new(ENOUGH);
         let place = survey.add(1 << 13, 1, false, &[Kernel::Read]);
         survey.visit(place, 0, |_, _, _, _| {

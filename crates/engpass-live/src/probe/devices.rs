@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_bound_their_devices() {
+    fn pcie_link_bandwidths_are_read_from_sysfs() {
         let root = Folder::new(&[
             ("sys/class/net/lo/mtu", "65536\n"),
             ("sys/class/net/eth0/device/current_link_speed", "8.0 GT/s PCIe\n"),

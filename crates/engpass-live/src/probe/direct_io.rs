@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_measured_or_says_why_not() {
+    fn block_probe_measures_or_error_names_the_directory() {
         for directory in [std::env::temp_dir().as_path(), Path::new("/dev/shm"), Path::new("/proc")] {
             let before = fs::read_dir(directory).map(Iterator::count);
             match block(directory, 2 << 20, 1) {

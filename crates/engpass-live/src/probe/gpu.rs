@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_driver_it_says_so() {
+    fn gpu_probe_measures_or_error_names_the_driver() {
         match gpus(1 << 20, 1) {
             Ok(found) => assert!(found.iter().all(|gpu| gpu.pinned_to.best > 0.0), "{found:?}"),
             Err(why) => assert!(why.contains("CUDA driver"), "{why}"),

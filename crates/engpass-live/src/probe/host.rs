@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_times_are_those_of_the_cpus_asked_for() {
+    fn busy_time_is_summed_over_the_given_cpus() {
         let stat = "cpu  9 9 9 9\ncpu0 100 20 3 5000 70 80 90 4000 1 1\ncpu1 1 1 1 1 1 1 1 1\ncpu10 7 7 7 7 7 7 7 7\nintr 5\n";
         let root = Folder::new(&[("proc/stat", stat)]);
         let tick = super::super::sys::tick();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_read_from_its_files() {
+    fn host_is_read_from_proc_and_sys() {
         let root = Folder::new(&[
             ("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU\nflags\t\t: fpu hypervisor\n"),
             ("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\nMemAvailable:    512 kB\n"),

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_copies() {
+    fn kernel_copy_rates_are_measured() {
         let found = kernel_copy(sys::cpus()[0], 1 << 20, 1).unwrap();
         assert!(found.out.best > 1e6 && found.into.best > 1e6, "{found:?}");
     }

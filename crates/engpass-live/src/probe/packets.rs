@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_go_and_come() {
+    fn loopback_packet_rates_are_measured() {
         for found in packets(2, Duration::from_millis(30)).unwrap() {
             assert!(
                 found.sent > 100.0 && found.received <= found.sent * 1.01 && found.cpu_us > 0.0,

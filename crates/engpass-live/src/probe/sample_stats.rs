@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_is_the_middle() {
+    fn spread_and_quantile_of_small_samples() {
         let all = spread(&[3.0, 1.0, 2.0]);
         assert_eq!((all.least, all.median, all.best), (1.0, 2.0, 3.0));
         // From tables of the sign test: all of 8 samples, the 7th to the 18th of 24, the 40th to the 61st of 100.

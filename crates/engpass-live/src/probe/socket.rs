@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_that_comes_too_late_sends_once() {
+    fn stream_of_zero_duration_sends_once() {
         for stream in streams(1, Duration::ZERO).unwrap() {
             assert!(stream.rate.best > 0.0 && stream.send_cpu.is_finite(), "{stream:?}");
             assert!(stream.receive_cpu.is_finite(), "{stream:?}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_moves_data_and_says_whether_it_copied() {
+    fn every_stream_method_moves_data_and_reports_copies() {
         let found = streams(2, Duration::from_millis(30)).unwrap();
         assert_eq!(found.len(), WAYS.len());
         for stream in &found {

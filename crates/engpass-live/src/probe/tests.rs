@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_probe_is_steady_when_what_the_model_takes_is_confirmed() {
+fn probe_is_steady_if_all_model_inputs_are_confirmed() {
     let probe = |twice_as_fast: usize| {
         let mut probe = Probe::new(true, Path::new("/tmp"));
         assert!(!probe.report().steady, "what was not measured is not known to be");
@@ -26,7 +26,7 @@ fn a_probe_is_steady_when_what_the_model_takes_is_confirmed() {
 }
 
 #[test]
-fn every_step_has_its_time() {
+fn memory_steps_take_most_of_the_probe_time() {
     for quick in [true, false] {
         let probe = Probe::new(quick, Path::new("/tmp"));
         let others: u64 = probe.steps.iter().map(|step| step.takes(quick)).sum();
@@ -41,7 +41,7 @@ fn every_step_has_its_time() {
 }
 
 #[test]
-fn what_was_not_measured_says_so() {
+fn report_marks_sections_that_were_not_measured() {
     let report = Probe::new(true, Path::new("/tmp")).report();
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["gpus"]["not_measured"], "its step of the probe did not run");
@@ -50,7 +50,7 @@ fn what_was_not_measured_says_so() {
 }
 
 #[test]
-fn a_loopback_that_is_down_has_its_cure() {
+fn error_for_a_loopback_that_is_down_shows_the_fix() {
     let said = |error: io::Error| match loopback::<()>(Err(error)) {
         Section::Measured(()) => panic!("it failed"),
         Section::NotMeasured(why) => why,

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_are_told_in_order() {
+    fn timer_lateness_quantiles_are_in_order() {
         let found = timer(sys::cpus()[0], true).unwrap();
         assert!(found.late_half <= found.late_99 && found.late_99 <= found.late_most, "{found:?}");
         assert!(found.reading > 0.0 && found.system_call > 0.0 && found.longest_gap > 0, "{found:?}");

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_exact() {
+    fn distribution_moments_are_exact() {
         let mut all = Distribution::new();
         for value in [2, 4, 4, 4, 5, 5, 7, 9] {
             all.record(value * 1_000_000);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_null_and_zero_is_a_value() {
+    fn empty_distribution_is_null_and_zero_is_recorded() {
         let mut none = Distribution::new();
         assert_eq!(none.to_json(), Value::Null);
         assert_eq!(none.moments(), (0, 0));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn even_datagrams_have_one_gap_and_no_burst() {
+    fn even_datagrams_have_equal_gaps_and_no_burst() {
         let mut gaps = Gaps::new(Some(100_000));
         (0..1000).for_each(|index| gaps.record(5 + index * 100_000, 1));
         let value = gaps.to_json();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_are_bursts() {
+    fn packet_trains_count_as_bursts() {
         let mut gaps = Gaps::new(Some(100_000));
         for train in 0..10_u64 {
             (0..8).for_each(|index| gaps.record(train * 800_000 + index * 5000, 1));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_makes_no_gap() {
+    fn clock_that_is_set_back_makes_no_gap() {
         let mut gaps = Gaps::new(None);
         [10, 20, 5, 15].into_iter().for_each(|stamp| gaps.record(stamp, 1));
         assert_eq!(gaps.to_json()["count"], 2);

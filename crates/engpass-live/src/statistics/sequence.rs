@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_by_hand() {
+    fn sequence_counts_match_hand_calculation() {
         let mut sequence = Sequence::new();
         for number in [0, 1, 3, 2, 2, 6] {
             sequence.take(number, true);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ring_forgets_what_was_there_a_window_ago() {
+    fn sequence_ring_forgets_numbers_of_a_window_ago() {
         let mut sequence = Sequence::new();
         (0..WINDOW).for_each(|number| assert!(sequence.take(number, true)));
         assert!(sequence.take(WINDOW + 5, true));
@@ -142,7 +142,7 @@ mod tests {
     proptest! {
         /// Compares with a set that remembers everything, for numbers within one window.
         #[test]
-        fn counts_are_those_of_a_set(steps in prop::collection::vec((-40_i64..60, any::<bool>()), 1..400)) {
+        fn sequence_ring_equals_a_set(steps in prop::collection::vec((-40_i64..60, any::<bool>()), 1..400)) {
             let mut sequence = Sequence::new();
             let (mut seen, mut highest) = (BTreeSet::new(), None::<u64>);
             let [mut received, mut duplicate, mut reordered] = [0; 3];

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_divided_among_its_causes() {
+    fn stall_is_divided_among_its_causes() {
         // 1000 us late, 600 of them because another thread ran.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 500, 600), 200)], 0), [600, 100, 300]);
         // It neither ran nor was runnable: the hypervisor had the core.
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_as_late_as_before_does_not_stall() {
+    fn constant_lateness_is_not_a_stall() {
         let mut stalls = Stalls::default();
         for index in 0..10 {
             stalls.record(mark(500 + index * 100, index * 100, 0), index * 100 * MICROSECOND, 0);

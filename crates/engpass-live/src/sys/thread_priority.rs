@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_ends_with_who_asked() {
+    fn real_time_and_nice_end_with_the_thread_that_asked() {
         let class = || std::thread::spawn(real_time).join().expect("no panic");
         // Whether granted or not, the test's own thread keeps its class.
         let _ = class();

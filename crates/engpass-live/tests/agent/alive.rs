@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::pair::{Agent, MS, Plan, RUN, start_pair};
 
 #[test]
-fn a_ping_is_answered_while_a_request_is_worked_on() {
+fn ping_is_answered_during_a_pending_request() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 600_000 * MS }));
     start_pair(&mut listen, &mut connect, &plan);

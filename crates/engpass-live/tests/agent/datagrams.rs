@@ -11,7 +11,7 @@ fn lost(results: &Results) -> u64 {
 }
 
 #[test]
-fn paced_datagrams_are_counted_one_by_one() {
+fn paced_datagrams_are_all_counted() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let times =
         json!({ "message_bytes": 500, "warmup_ns": 50 * MS, "duration_ns": 200 * MS, "schedule": schedule });
@@ -39,7 +39,7 @@ fn paced_datagrams_are_counted_one_by_one() {
 }
 
 #[test]
-fn segmented_datagrams_arrive_whole() {
+fn segmented_datagrams_arrive_intact() {
     let plan = Plan::of(
         "udp-stream",
         json!({ "message_bytes": 100, "duration_ns": 100 * MS, "segmentation": true }),
@@ -55,7 +55,7 @@ fn segmented_datagrams_arrive_whole() {
 }
 
 #[test]
-fn bursts_leave_together_at_the_mean_rate() {
+fn bursts_are_sent_together_at_the_mean_rate() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 80_000_000 });
     let plan = Plan::of(
         "udp-stream",
@@ -70,7 +70,7 @@ fn bursts_leave_together_at_the_mean_rate() {
 }
 
 #[test]
-fn several_streams_share_a_port() {
+fn udp_streams_share_a_port() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let plan = Plan::of(
         "udp-stream",
@@ -84,7 +84,7 @@ fn several_streams_share_a_port() {
 }
 
 #[test]
-fn kernel_pacing_without_fq_is_refused() {
+fn kernel_pacing_without_fq_is_rejected() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let plan = Plan::of(
@@ -111,7 +111,7 @@ fn group(fields: &Value) -> (Plan, Value) {
 }
 
 #[test]
-fn a_group_is_heard_by_its_members() {
+fn group_is_received_only_by_joined_members() {
     let (mut first, mut second, mut sender) = (Agent::new(), Agent::new(), Agent::new());
     let (plan, listening) = group(&json!({}));
     let prepared = first.ok("prepare", listening.clone());

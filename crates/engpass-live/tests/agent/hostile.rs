@@ -50,7 +50,7 @@ fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
 }
 
 #[test]
-fn strangers_at_a_tcp_port_do_not_keep_the_peer_out() {
+fn strangers_at_a_tcp_port_do_not_block_the_peer() {
     let flow = beside("tcp-stream", &json!(["127.0.0.1"]), |port| {
         // One sends nothing and stays, one sends garbage, one is cut off, one sends more than a handshake message.
         let silent = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
@@ -86,7 +86,7 @@ fn strangers_at_a_udp_port_get_no_answer() {
 }
 
 #[test]
-fn a_host_that_was_not_named_stays_out() {
+fn peer_that_is_not_listed_is_rejected() {
     assert!(beside("tcp-stream", &json!(["10.1.2.3"]), |_| {}).is_none());
     assert!(beside("udp-stream", &json!(["10.1.2.3"]), |_| {}).is_none());
 }

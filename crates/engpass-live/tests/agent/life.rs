@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::pair::{Agent, MS, Plan, RUN, measure, number, run_pair, start_pair, with};
 
 #[test]
-fn hello_tells_the_host_and_its_timer() {
+fn hello_describes_the_host_and_its_timer() {
     let agent = Agent::new();
     let hello = &agent.hello;
     assert_eq!((&hello["event"], &hello["protocol"]), (&json!("hello"), &json!(PROTOCOL)));
@@ -21,7 +21,7 @@ fn hello_tells_the_host_and_its_timer() {
 }
 
 #[test]
-fn an_agent_ends_in_the_middle_of_traffic_with_its_channel() {
+fn agent_ends_with_its_channel_during_traffic() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 600_000 * MS }));
     start_pair(&mut listen, &mut connect, &plan);
@@ -35,7 +35,7 @@ fn an_agent_ends_in_the_middle_of_traffic_with_its_channel() {
 }
 
 #[test]
-fn an_agent_ends_when_nobody_speaks() {
+fn agent_ends_after_the_idle_timeout() {
     let agent = Agent::with(Limits::default(), Duration::from_secs(1));
     let begin = Instant::now();
     let mut agent = agent;
@@ -46,7 +46,7 @@ fn an_agent_ends_when_nobody_speaks() {
 }
 
 #[test]
-fn requests_have_an_order() {
+fn agent_rejects_requests_in_the_wrong_order() {
     let mut agent = Agent::new();
     let run = json!({ "run": RUN });
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
@@ -65,7 +65,7 @@ fn requests_have_an_order() {
 }
 
 #[test]
-fn peers_that_are_not_there_are_told_apart() {
+fn prepare_errors_distinguish_missing_and_wrong_peers() {
     let mut agent = Agent::new();
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     // A port that was free a moment ago.
@@ -86,7 +86,7 @@ fn peers_that_are_not_there_are_told_apart() {
 }
 
 #[test]
-fn a_silent_peer_gets_one_probe_of_all_streams_and_flows() {
+fn silent_peer_gets_one_probe_for_all_streams_and_flows() {
     let mut agent = Agent::new();
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
     let port = json!(silent.local_addr().expect("bound").port());
@@ -116,7 +116,7 @@ fn a_silent_peer_gets_one_probe_of_all_streams_and_flows() {
 }
 
 #[test]
-fn a_new_run_asks_a_silent_peer_again() {
+fn new_run_probes_a_silent_peer_again() {
     let mut agent = Agent::new();
     let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
@@ -129,7 +129,7 @@ fn a_new_run_asks_a_silent_peer_again() {
 }
 
 #[test]
-fn a_receiver_holds_its_sender_to_the_limits() {
+fn receiver_ends_a_flow_that_exceeds_its_limits() {
     // A limit in bytes that only the receiver knows.
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 }));
     let limits = json!({ "limits": { "bytes": 1_000_000 } });
@@ -154,7 +154,7 @@ fn a_receiver_holds_its_sender_to_the_limits() {
 }
 
 #[test]
-fn a_sender_keeps_to_an_allowed_rate() {
+fn sender_keeps_to_the_allowed_rate() {
     let owner = Limits { rate_bit_per_s: Some(40_000_000), ..Limits::default() };
     for kind in ["udp-stream", "tcp-stream"] {
         let (mut listen, mut connect) = (Agent::new(), Agent::with(owner.clone(), Duration::from_secs(60)));
@@ -167,7 +167,7 @@ fn a_sender_keeps_to_an_allowed_rate() {
 }
 
 #[test]
-fn counters_are_read_before_and_after() {
+fn kernel_counters_are_read_before_and_after() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of("udp-stream", json!({ "message_bytes": 100, "duration_ns": 50 * MS }));
     start_pair(&mut listen, &mut connect, &plan);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::pair::{MS, Plan, Results, measure, number};
 
 #[test]
-fn one_after_the_other_over_tcp() {
+fn sequential_tcp_requests_do_not_overlap() {
     let times =
         json!({ "message_bytes": 1, "response_bytes": 1000, "warmup_ns": 20 * MS, "duration_ns": 500 * MS });
     let results = measure(&Plan::of("request-response", times));
@@ -23,7 +23,7 @@ fn one_after_the_other_over_tcp() {
 }
 
 #[test]
-fn a_probe_asks_on_its_schedule() {
+fn scheduled_requests_are_sent_and_answered() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 64_000 });
     for transport in ["udp", "tcp"] {
         // 40 bytes every 5 ms.

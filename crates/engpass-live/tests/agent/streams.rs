@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::pair::{Agent, MS, Plan, Results, measure, measure_in_time, number, run_pair};
 
 #[test]
-fn all_bytes_of_a_transfer_arrive() {
+fn tcp_transfer_delivers_all_bytes() {
     let plan =
         Plan::of("tcp-stream", json!({ "message_bytes": 10_000 })).connect(json!({ "bytes": 3_141_592 }));
     let results = measure(&plan);
@@ -23,7 +23,7 @@ fn all_bytes_of_a_transfer_arrive() {
 }
 
 #[test]
-fn the_window_leaves_out_the_warm_up() {
+fn measurement_window_excludes_the_warm_up() {
     let times = json!({ "message_bytes": 65_536, "warmup_ns": 100 * MS, "duration_ns": 200 * MS, "interval_ns": 50 * MS });
     let plan = Plan::of("tcp-stream", times);
     // On a busy machine the window may open and close late, never early. One run of several has a nearly full window.
@@ -44,7 +44,7 @@ fn the_window_leaves_out_the_warm_up() {
 }
 
 #[test]
-fn options_are_granted_as_the_kernel_says() {
+fn granted_socket_options_match_the_kernel() {
     let socket = json!({ "congestion": "cubic", "mss_bytes": 1000, "dscp": 10, "nodelay": true, "receive_buffer_bytes": 100_000 });
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "socket": socket }))
         .connect(json!({ "bytes": 5000 }));
@@ -62,7 +62,7 @@ fn options_are_granted_as_the_kernel_says() {
 }
 
 #[test]
-fn every_method_brings_the_same_bytes() {
+fn every_send_method_delivers_the_same_bytes() {
     for method in ["write", "sendfile", "zerocopy", "io-uring", "io-uring-zerocopy"] {
         let (mut listen, mut connect) = (Agent::new(), Agent::new());
         let needs = if method.starts_with("io-uring") { "io_uring" } else { "zerocopy" };
@@ -85,7 +85,7 @@ fn every_method_brings_the_same_bytes() {
 }
 
 #[test]
-fn parallel_streams_and_a_sender_that_listens() {
+fn listening_sender_serves_parallel_streams() {
     let times = json!({ "message_bytes": 8192, "streams": 3, "duration_ns": 100 * MS });
     let turned =
         Plan::of("tcp-stream", times).listen(json!({ "role": "send" })).connect(json!({ "role": "receive" }));
@@ -100,7 +100,7 @@ fn parallel_streams_and_a_sender_that_listens() {
 }
 
 #[test]
-fn as_many_streams_as_a_flow_may_have() {
+fn flow_may_have_128_streams() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "streams": 128 }));
     // Little data each, because loopback has one backlog, which other tests use at the same time.
     let results = measure(&plan.connect(json!({ "bytes": 2000 })));
@@ -111,7 +111,7 @@ fn as_many_streams_as_a_flow_may_have() {
 }
 
 #[test]
-fn a_schedule_holds_writes_back() {
+fn schedule_paces_tcp_writes() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS }));
     let plan = plan.connect(json!({ "schedule": schedule }));
@@ -124,7 +124,7 @@ fn a_schedule_holds_writes_back() {
 }
 
 #[test]
-fn mptcp_says_what_was_granted() {
+fn mptcp_reports_the_granted_protocol() {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     if connect.hello["capabilities"]["mptcp"] == false {
         return;

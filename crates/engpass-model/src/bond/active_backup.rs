@@ -78,7 +78,7 @@ mod tests {
     use crate::bond::tests::{VIEW, members};
 
     #[test]
-    fn the_active_member_carries_everything() {
+    fn active_backup_uses_only_the_active_member() {
         let names = ["x", "y", "z"].map(String::from);
         let config = ActiveBackup { primary: Some("y".into()), ..ActiveBackup::default() };
         let mut state = config.build(&names);

@@ -96,7 +96,7 @@ mod tests {
     /// Members that Linux 6.1 chose for UDP and TCP packets, observed on the member interfaces. Columns: last bytes of the MAC addresses,
     /// IP addresses, ports, and whether the packet was a fragment.
     #[test]
-    fn members_are_those_of_linux() {
+    fn bond_hash_selects_the_members_of_linux_6_1() {
         use HashLayers::{Layer2, Layer23, Layer34};
         type Row = (HashLayers, usize, [u8; 2], [u32; 2], [u16; 2], bool, usize);
         #[rustfmt::skip]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_down_do_not_count() {
+    fn bond_hash_skips_members_that_are_down() {
         let heads = Headers { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 6, ports: [0; 2] };
         let taken = |down: &[usize]| -> Vec<usize> {
             let mut state = BondHash { layers: HashLayers::Layer34 }.build(&[]);

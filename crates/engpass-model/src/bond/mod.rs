@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_linux() {
+    fn bond_defaults_match_linux() {
         let bond = read(serde_json::json!({ "node": "a", "links": ["x", "y"] }));
         assert_eq!(bond.mode, BondMode::Hash(BondHash { layers: HashLayers::Layer2 }));
         assert_eq!(bond.monitor, Monitoring::default());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_are_refused() {
+    fn bond_rejects_invalid_values() {
         let bond = read(serde_json::json!({
             "node": "a", "links": ["x"],
             "monitor": { "interval": "0 s", "down_delay": "1 s" },

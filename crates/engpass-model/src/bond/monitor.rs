@@ -235,7 +235,7 @@ mod tests {
     const NONE: [bool; 2] = [false; 2];
 
     #[test]
-    fn without_delays_each_look_counts() {
+    fn bond_monitor_without_delays_follows_every_check() {
         let carriers = [BOTH, SECOND, BOTH, NONE, FIRST, BOTH];
         for preference in [TURNS, HASH, BACKUP] {
             assert_eq!(looks(monitoring(100, 0, 0), preference, &carriers), carriers);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_count_looks() {
+    fn bond_monitor_delays_count_whole_check_intervals() {
         let config = monitoring(100, 250, 100);
         // After two whole intervals the member is declared down; it does not count as up meanwhile either. After one interval it is back.
         let carriers = [SECOND, SECOND, SECOND, SECOND, BOTH, BOTH, BOTH];
@@ -262,7 +262,7 @@ mod tests {
 
     /// Observed on Linux 6.1.
     #[test]
-    fn up_delays_are_waited_for_where_the_mode_says_so() {
+    fn bond_mode_decides_if_the_up_delay_is_skipped() {
         let config = monitoring(100, 0, 200);
         // Both return: in modes that skip the delay, the first is up immediately, and the second after its delay.
         let carriers = [NONE, BOTH, BOTH, BOTH];
@@ -282,7 +282,7 @@ mod tests {
 
     /// Observed on Linux 6.1.
     #[test]
-    fn where_all_were_down_the_choice_begins_anew() {
+    fn active_member_is_selected_anew_after_all_were_down() {
         let config = monitoring(100, 0, 0);
         let (zero, one) = (Some(0), Some(1));
         assert_eq!(active(config, BACKUP, &[BOTH, SECOND, BOTH, NONE, BOTH]), [zero, one, one, None, zero]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_at_whole_intervals() {
+    fn carrier_checks_are_at_whole_intervals() {
         let config = monitoring(100, 0, 0);
         assert_eq!(
             [1, 100 * MS, 100 * MS + 1].map(|now| config.next_check(now)),

@@ -69,7 +69,7 @@ mod tests {
     use crate::bond::tests::{VIEW, members};
 
     #[test]
-    fn the_next_member_takes_the_turn_of_one_that_is_down() {
+    fn bond_round_robin_gives_turn_of_down_member_to_the_next() {
         let mut state = BondRoundRobin {}.build(&[]);
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&VIEW, members).member).collect()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_carrier_needs_no_monitor() {
+    fn bond_round_robin_skips_lost_carrier_without_monitor() {
         let mut state = BondRoundRobin {}.build(&[]);
         let mut members = members(2, &[]);
         members[0].carrier = false;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_turns() {
+    fn bond_round_robin_shares_match_its_turns() {
         let state = BondRoundRobin {}.build(&[]);
         assert_eq!(state.shares(&members(2, &[])), Some(vec![0.5, 0.5]));
         assert_eq!(state.shares(&members(4, &[1])), Some(vec![0.25, 0.0, 0.5, 0.25]));

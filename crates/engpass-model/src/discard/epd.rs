@@ -65,7 +65,7 @@ mod tests {
     use crate::discard::testing::{found, policy};
 
     #[test]
-    fn a_pdu_is_refused_whole_or_begun() {
+    fn epd_decides_for_the_whole_pdu_at_its_first_cell() {
         // Capacity 10, threshold 8.
         let mut policy = policy("epd", r#"{ "threshold": "80 %" }"#, 10);
         assert!(policy.admits(found(8), CellView { vc: 0, last: false }), "at the threshold it is begun");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn without_ppd_an_overflow_costs_a_cell_and_no_more() {
+    fn epd_drops_only_one_cell_at_an_overflow() {
         let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
         assert!(policy.admits(found(0), CellView { vc: 0, last: false }));
         assert!(!policy.admits(found(10), CellView { vc: 0, last: false }));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_below_the_threshold_pass() {
+    fn epd_admits_trains_up_to_the_threshold() {
         let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
         let train = |most, ends| TrainView { vc: 0, most, ends };
         assert!(!policy.try_admit_train(train(9, true)), "its first cell may be refused");

@@ -39,7 +39,7 @@ mod tests {
     use crate::discard::testing::{found, policy};
 
     #[test]
-    fn an_overflow_cuts_and_a_refusal_takes_all() {
+    fn epd_ppd_keeps_last_cell_after_overflow_not_after_refusal() {
         let mut policy = policy("epd-ppd", r#"{ "threshold": "8 cells" }"#, 10);
         let (cell, end) = (CellView { vc: 0, last: false }, CellView { vc: 0, last: true });
         assert!(policy.admits(found(0), cell));

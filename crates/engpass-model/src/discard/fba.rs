@@ -42,7 +42,7 @@ mod tests {
     use crate::discard::{CellView, QueueView};
 
     #[test]
-    fn the_share_shrinks_as_the_queue_fills() {
+    fn fba_allowed_share_shrinks_as_the_queue_fills() {
         // K = 10, R = 5, Z = 0.8, two circuits. Allowed are 0.8 * 5 / (X - 5) equal shares: 4 with 6 cells, 1 with 9 cells, 0.8 with 10
         // cells.
         let mut policy = policy("fba", r#"{ "threshold": "5 cells" }"#, 10);

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_a_pdu_goes_and_its_end_stays() {
+    fn ppd_discards_rest_of_pdu_but_keeps_its_last_cell() {
         let mut policy = policy("ppd", "{}", 4);
         assert!(policy.admits(ROOM, cell(0, false)));
         assert!(policy.try_admit_train(TRAIN));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_room_ends_the_discarding_too() {
+    fn ppd_stops_discarding_at_a_dropped_last_cell() {
         let mut policy = policy("ppd", "{}", 4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(!policy.admits(FULL, cell(0, true)));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn circuits_do_not_pay_for_each_other() {
+    fn ppd_discards_only_in_the_circuit_that_overflowed() {
         let mut policy = policy("ppd", "{}", 4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(policy.admits(ROOM, cell(1, false)));

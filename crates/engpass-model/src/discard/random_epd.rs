@@ -110,7 +110,7 @@ mod tests {
     const PDU: CellView = CellView { vc: 0, last: true };
 
     #[test]
-    fn probability_matches_hand_calculation() {
+    fn random_epd_probability_matches_hand_calculation() {
         // 50 % at 8 cells, so 12.5 % at 5, 25 % at 6 and 37.5 % at 7.
         let mut policy = random("50 %");
         let mut numbers = Stream::new(1, "test");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_drawn_only_for_first_cells_between_the_thresholds() {
+    fn random_epd_draws_only_for_first_cells_between_thresholds() {
         let (mut one, mut other) = (random("50 %"), random("50 %"));
         for vc in 0..100 {
             assert!(one.admits(found(4), PDU), "at `min` every PDU is begun");
@@ -140,20 +140,20 @@ mod tests {
     }
 
     #[test]
-    fn full_probability_refuses_all_at_max() {
+    fn random_epd_with_full_probability_refuses_all_pdus_at_max() {
         let mut policy = random("100 %");
         assert!((0..100).all(|_| !policy.admits(found(8), PDU)));
     }
 
     #[test]
-    fn equal_thresholds_are_those_of_epd() {
+    fn random_epd_with_equal_thresholds_acts_as_epd() {
         let mut policy = policy("random-epd", r#"{ "min": "8 cells", "max": "8 cells" }"#, 10);
         assert!(policy.admits(found(8), PDU));
         assert!(!policy.admits(found(9), PDU));
     }
 
     #[test]
-    fn an_overflow_discards_the_rest_of_the_pdu() {
+    fn random_epd_discards_rest_of_pdu_after_overflow() {
         let mut policy = random("50 %");
         let cell = CellView { last: false, ..PDU };
         assert!(policy.admits(found(0), cell));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn trains_pass_up_to_min() {
+    fn random_epd_admits_trains_up_to_min() {
         let mut policy = random("50 %");
         assert!(policy.try_admit_train(TrainView { vc: 0, most: 4, ends: true }));
         assert!(!policy.try_admit_train(TrainView { vc: 0, most: 5, ends: true }), "chance decides");

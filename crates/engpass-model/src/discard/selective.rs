@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_more_than_the_share_is_refused() {
+    fn selective_drop_refuses_pdus_of_circuits_above_the_share() {
         // Capacity 10, threshold 5, Z 0.8. Two circuits have 4 and 2 of 6 cells: 4 * 2 / 6 > 0.8, 2 * 2 / 6 < 0.8.
         let mut policy = policy("selective-drop", r#"{ "threshold": "50 %", "z": "80 %" }"#, 10);
         let cell = |vc| CellView { vc, last: false };
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_share_is_not_more() {
+    fn selective_drop_admits_a_pdu_at_exactly_the_share() {
         // 2 of 5 cells, two circuits: 2 * 2 / 5 is exactly 0.8.
         let mut policy = policy("selective-drop", r#"{ "threshold": "4 cells" }"#, 10);
         assert!(policy.admits(shared(5, 2, 2), CellView { vc: 0, last: false }));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_cuts() {
+    fn selective_drop_discards_rest_of_pdu_after_overflow() {
         let mut policy = policy("selective-drop", "{}", 10);
         assert!(!policy.admits(shared(10, 1, 5), CellView { vc: 0, last: false }), "there is no room");
         assert!(!policy.admits(shared(9, 1, 5), CellView { vc: 0, last: false }));

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_place_is_taken_and_no_more() {
+    fn tail_drop_admits_cells_until_the_buffer_is_full() {
         let cell = CellView { vc: 0, last: true };
         let queue = QueueView { queued: 9, capacity: 10, limit: 10, own: 0, active: 0 };
         assert!(Tail {}.admits(queue, cell));

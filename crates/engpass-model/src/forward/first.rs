@@ -36,7 +36,7 @@ mod tests {
     use crate::forward::tests::{HEADS, members};
 
     #[test]
-    fn the_first_member_carries_all_even_while_it_is_down() {
+    fn first_policy_uses_the_first_member_even_if_it_is_down() {
         let mut state = First {}.build();
         let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         for down in [&[] as &[usize], &[0], &[1]] {

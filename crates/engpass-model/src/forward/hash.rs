@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_match_linux() {
+    fn hash_thresholds_match_linux() {
         // Last values of the regions, as in `upper_bound` of Linux: round(cumulative * 2^31 / total) - 1.
         let cases: [(&[u32], &[u32]); 5] = [
             (&[1, 1], &[0x3fff_ffff, 0x7fff_ffff]),
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_down_have_no_part() {
+    fn hash_threshold_skips_members_that_are_down() {
         let members = members(&[5, 1, 1], &[0]);
         assert_eq!([0, 0x7fff_ffff].map(|hash| threshold(hash, &members)), [1, 1]);
         assert_eq!([0x8000_0000, u32::MAX].map(|hash| threshold(hash, &members)), [2, 2]);
     }
 
     #[test]
-    fn flows_match_an_independent_implementation() {
+    fn hashed_flows_match_an_independent_implementation() {
         let mut state = Hash { seed: 7, ..Hash::default() }.build();
         let members = members(&[3, 1, 2], &[]);
         let chosen = (49_152..49_164).map(|port| {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_count_only_in_whole_datagrams_and_at_layer_4() {
+    fn hash_uses_ports_only_at_layer_4_and_without_fragments() {
         let members = members(&[1; 64], &[]);
         let chosen = |fields, port, fragment| {
             let heads = Headers { ports: [port, 5001], ..HEADS };

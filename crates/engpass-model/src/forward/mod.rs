@@ -229,7 +229,7 @@ mod tests {
         Headers { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
 
     #[test]
-    fn reversed_heads_exchange_both_ends() {
+    fn reversed_headers_swap_addresses_and_ports() {
         let back = HEADS.reversed();
         assert_eq!((back.source, back.destination), (0x0a00_0002, 0x0a00_0001));
         assert_eq!((back.protocol, back.ports), (17, [5001, 49_152]));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_read_checked_and_default_to_one() {
+    fn ecmp_weights_are_checked_and_default_to_one() {
         let read = |json| serde_json::from_value::<Ecmp>(json).expect("it can be read");
         let policy =
             read(serde_json::json!({ "hash": { "weights": { "upper": 2, "lower": 0, "big": 65_536 } } }));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_down_are_chosen_only_if_all_are() {
+    fn ecmp_selects_down_members_only_if_all_are_down() {
         for kind in ["hash", "round-robin"] {
             let policy: Ecmp = serde_json::from_value(serde_json::json!(kind)).expect("it can be read");
             let mut state = policy.config().build();

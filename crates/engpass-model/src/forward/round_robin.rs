@@ -64,7 +64,7 @@ mod tests {
     use crate::forward::tests::{HEADS, members};
 
     #[test]
-    fn turns_match_hand_calculation() {
+    fn ecmp_round_robin_turns_match_hand_calculation() {
         let mut state = RoundRobin::default().build();
         let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_turns() {
+    fn ecmp_round_robin_shares_match_its_turns() {
         let mut state = RoundRobin::default().build();
         let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         for (weights, down) in [(vec![1, 1], vec![]), (vec![3, 1, 2], vec![]), (vec![3, 1, 2], vec![0])] {

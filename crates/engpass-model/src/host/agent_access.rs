@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_ways_are_read_and_written() {
+    fn agent_access_text_round_trips() {
         for (text, reach) in [
             ("local", Reach::Local),
             ("netns left", Reach::Netns("left".into())),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_could_misread_is_refused() {
+    fn agent_access_rejects_text_that_a_command_could_misread() {
         for (text, cause) in [
             ("ssh", "has no name"),
             ("ssh -oProxyCommand=x", "has a name that starts with `-`"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_of_a_host() {
+    fn host_address_rejects_names_multicast_and_unspecified() {
         assert_eq!(Address::parse("2001:db8::7").map(|a| a.to_string()), Ok("2001:db8::7".into()));
         for text in ["server", "10.0.0", "0.0.0.0", "239.1.1.1", "::"] {
             assert!(Address::parse(text).is_err(), "{text}");

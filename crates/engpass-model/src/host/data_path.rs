@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_the_file_and_the_list_is_whole() {
+    fn data_path_words_match_the_file_and_the_list_is_complete() {
         for (index, path) in DataPath::ALL.into_iter().enumerate() {
             assert_eq!(path as usize, index);
             assert_eq!(serde_json::to_value(path).unwrap(), path.word());
@@ -168,7 +168,7 @@ mod tests {
 
     /// The table in the documentation has the same rows as the code.
     #[test]
-    fn the_reference_has_these_rows() {
+    fn copies_page_has_a_row_for_every_data_path() {
         let page = include_str!("../../../../docs/copies.md");
         for path in DataPath::ALL {
             let uses = path.uses();

@@ -91,7 +91,7 @@ mod tests {
     const FULL: Verdict = Verdict::Drop(Cause::Full);
 
     #[test]
-    fn what_fits_exactly_fits() {
+    fn drop_tail_accepts_a_packet_that_fits_exactly() {
         let bytes = DropTail { limit: QueueLimit::bytes(3000), ..DropTail::default() };
         assert_eq!(verdict(&bytes, (1, 1500), 1500, Ecn::NotCapable), ACCEPT);
         assert_eq!(verdict(&bytes, (1, 1501), 1500, Ecn::NotCapable), FULL);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_above_k_and_not_at_k() {
+    fn drop_tail_marks_above_the_ecn_threshold_and_not_at_it() {
         let queue =
             DropTail { limit: QueueLimit::packets(100), ecn_threshold: Some(BufferSize::Packets(20)) };
         assert_eq!(verdict(&queue, (20, 30_000), 1500, Ecn::Capable), ACCEPT);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn deficits_by_hand() {
+    fn drr_service_order_matches_hand_calculation() {
         // Quantum 500. Flow 0: 200, 750, 20; flow 1: 500, 500; flow 2: 600.
         // Round 1: flow 0 sends 200 (300 left, 750 does not fit); flow 1 sends 500; flow 2 sends nothing (500 left). Round 2: flow 0 has
         // 800, sends 750 and 20 and becomes inactive; flow 1 sends 500 and becomes inactive; flow 2 has 1000 and sends 600.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_flow_keeps_no_credit() {
+    fn drr_empty_flow_keeps_no_deficit() {
         let mut queue = build(1500, QueueLimit::packets(100));
         fill(&mut *queue, &[(0, 100), (1, 1500)]);
         assert_eq!(drain(&mut *queue), [(0, 100), (1, 1500)]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_queue_pays() {
+    fn drr_drops_from_the_longest_queue() {
         let mut queue = build(1500, QueueLimit::packets(4));
         // When flow 0 arrives, flow 1 has the longest queue and loses its last packet.
         assert_eq!(fill(&mut *queue, &[(1, 500), (1, 500), (1, 500), (0, 40), (0, 40)]), [2]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_loses_all_gives_up_its_turn() {
+    fn drr_flow_that_loses_all_packets_gives_up_its_turn() {
         let mut queue = build(700, QueueLimit::bytes(2000));
         fill(&mut *queue, &[(0, 500), (0, 1400)]);
         assert_eq!(queue.dequeue(Time::ZERO, &mut Vec::new()).map(|sent| sent.bytes), Some(500));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_longer_than_the_limit_is_lost_alone() {
+    fn drr_drops_only_the_packet_longer_than_the_limit() {
         let mut queue = build(1500, QueueLimit::bytes(1000));
         assert_eq!(fill(&mut *queue, &[(3, 1500)]), [0]);
         assert_eq!(drain(&mut *queue), []);

@@ -270,7 +270,7 @@ mod tests {
     use crate::unit::{BufferSize, Duration, Size};
 
     #[test]
-    fn complaints_name_the_kind() {
+    fn range_errors_name_the_queue_kind() {
         let queue = Queue::CoDel(CoDel { target: Duration(0), ..CoDel::default() });
         let mut errors = RangeErrors::default();
         queue.check(&mut errors);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_are_refused() {
+    fn queue_rejects_invalid_values() {
         let bad = [
             Queue::DropTail(DropTail { limit: QueueLimit::packets(0), ..DropTail::default() }),
             Queue::DropTail(DropTail { limit: QueueLimit::bytes(MAX_BYTES + 1), ..DropTail::default() }),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
+    fn queue_kind_without_keys_is_valid_and_round_trips() {
         for kind in Queue::KINDS.iter().filter(|kind| **kind != "token-bucket") {
             let queue: Queue =
                 serde_json::from_value(serde_json::json!(kind)).expect("the kind alone is enough");

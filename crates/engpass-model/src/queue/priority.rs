@@ -75,7 +75,7 @@ mod tests {
     use crate::queue::Ecn;
 
     #[test]
-    fn the_highest_goes_first_and_each_class_has_its_own_room() {
+    fn priority_serves_highest_class_first_and_limits_each_class() {
         let config = Priority { limit: QueueLimit::packets(2) };
         let Discipline::Service(mut queue) = config.build(Stream::new(1, "queue"), 1) else { unreachable!() };
         let mut lost = Vec::new();

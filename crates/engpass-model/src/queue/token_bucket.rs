@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_tokens_and_wakes_when_they_are_there() {
+    fn token_bucket_sends_as_soon_as_tokens_suffice() {
         // 8 Mbit/s: a token takes 1 us. The full bucket of 2000 B sends 1500 B immediately; the second packet needs 1000 more tokens.
         const US: u64 = 1_000_000;
         let (mut queue, mut lost) = (build(8_000_000, 2000), Vec::new());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_never_adds_up() {
+    fn token_bucket_rounding_does_not_accumulate() {
         // At 3·10^9 bit/s a token takes 8000/3 ps. After the burst of 64 B, packet n of 1 B is due at ceil(n * 8000 / 3).
         let (mut queue, mut lost) = (build(3_000_000_000, 64), Vec::new());
         queue.enqueue(Time::ZERO, packet(0, 64), &mut lost);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_what_can_never_pass_and_what_has_no_room() {
+    fn token_bucket_drops_packets_above_burst_or_buffer() {
         let (mut queue, mut lost) = (build(8_000_000, 1000), Vec::new());
         for (id, bytes) in [(0, 1001), (1, 1000), (2, 1000), (3, 1000), (4, 1000)] {
             queue.enqueue(Time::ZERO, packet(id, bytes), &mut lost);

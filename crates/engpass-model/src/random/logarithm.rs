@@ -95,7 +95,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_quick_logarithm_is_known_of_nearly_all() {
+    fn fast_logarithm_is_known_for_nearly_all_numbers() {
         let spread = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for mean in [1, 90, 45_000_000, 145_000_000, 10_000_000_000] {
             let unknown = (1..100_000).filter(|number| quickly((spread(*number) >> 11) + 1, mean).is_none());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_holds_logarithms() {
+    fn logarithm_table_is_accurate() {
         for (inverse, logarithm) in TABLE {
             let (inverse, logarithm) = (inverse as f64 / 2f64.powi(63), logarithm as f64 / 2f64.powi(58));
             assert!((libm::log(inverse) - logarithm).abs() < 1e-15);
@@ -115,7 +115,7 @@ mod tests {
     proptest! {
         #![proptest_config(engpass_cases::cases(20_000))]
         #[test]
-        fn a_quick_logarithm_is_exact(bits: u64, shift in 11u32..64, near in -3i64..3, mean: u64, small in 0u32..64) {
+        fn fast_logarithm_equals_exact_logarithm(bits: u64, shift in 11u32..64, near in -3i64..3, mean: u64, small in 0u32..64) {
             let mean = mean >> small;
             let power = 1i64 << (64 - shift);
             for uniform in [(bits >> shift) + 1, (power + near).clamp(1, 1 << 53) as u64, (1 << 53) - (bits >> shift)] {

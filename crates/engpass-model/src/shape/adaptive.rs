@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn up_by_a_constant_and_down_in_proportion() {
+    fn adaptive_shaper_increases_by_steps_and_decreases_by_ratio() {
         let config = Adaptive {
             min: share("10 %"),
             max: share("20 %"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_lowers_the_rate() {
+    fn adaptive_shaper_lowers_rate_without_feedback() {
         let config = Adaptive { start: Some(share("80 %")), patience: 2, ..Adaptive::default() };
         let mut rate = AdaptiveRate::new(config, Pace::new(1000, 1));
         let mut begun = || {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rate_has_a_pace_on_the_strangest_line() {
+    fn adaptive_pace_never_exceeds_a_prime_line_rate() {
         // 999 999 999 989 bit/s is prime, so its slot has the largest possible numerator and denominator.
         let slot = Pace::of_bits(424, 999_999_999_989);
         for parts in [1, 3333, 9999] {

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clump_is_as_long_as_the_standard_says() {
+    fn gcra_max_burst_matches_i371() {
         // TM 4.0: N = 1 + floor(tau / (T - delta)) cells back to back, with delta the slot of the link. T = 10, delta = 1, tau = 18.
         let mut gcra = VirtualScheduling::new(Pace::new(10, 1), Time(18));
         let conforming = (0..20).take_while(|slot| gcra.conforms(Time(*slot))).count();
@@ -81,7 +81,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_forms_agree(
+        fn virtual_scheduling_equals_leaky_bucket(
             num in 1u128..100_000, den in 1u128..1000, limit in 0u64..1_000_000,
             gaps in prop::collection::vec(0u64..1000, 1..300),
         ) {

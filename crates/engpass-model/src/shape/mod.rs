@@ -86,7 +86,7 @@ mod tests {
     use crate::unit::Quantity;
 
     #[test]
-    fn the_two_readings_of_130_mbit_s() {
+    fn cell_rate_depends_on_line_or_cells_basis() {
         let slot = Pace::of_bits(424, 149_760_000);
         let cells = |text: &str, basis| {
             cell_pace(FramedRate::parse(text).unwrap(), basis, 155_520_000, slot).unwrap().per_second() as u64

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_do_not_make_is_refused_by_key() {
+    fn agent_limits_reject_unsupported_traffic_by_key() {
         let rr = json!({ "request": "64 B", "response": "64 B" });
         let rr = |live: Value| {
             let mut table = rr.clone();

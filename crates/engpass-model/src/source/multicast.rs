@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_no_host() {
+    fn multicast_group_rejects_unicast_addresses() {
         assert_eq!(Group::parse("ff0e::1").map(|group| group.to_string()), Ok("ff0e::1".into()));
         for text in ["10.0.0.1", "everyone", ""] {
             assert!(Group::parse(text).is_err(), "{text}");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_must_receive() {
+    fn multicast_rejects_empty_receivers_and_short_messages() {
         let table = serde_json::json!({ "from": "a", "to": [], "message": "1 B", "rate": "1 Mbit/s" });
         let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
         let mut errors = RangeErrors::default();

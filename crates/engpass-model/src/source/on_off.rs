@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_on_time_has_its_first_unit_at_once() {
+    fn on_time_starts_with_a_unit() {
         let units = |on, lengths: Lengths| lengths.units_in(on, Pace::new(10, 1));
         assert_eq!([1, 10, 11, 20, 21].map(|on| units(on, Lengths::Fixed)), [1.0, 1.0, 2.0, 2.0, 3.0]);
         // Far shorter than a gap: one unit. Far longer: half a unit above 1000.

@@ -173,7 +173,7 @@ mod tests {
     const N: usize = 200_000;
 
     #[test]
-    fn gaps_are_exponential() {
+    fn poisson_gaps_are_exponential() {
         // 1000 B at 8 Mbit/s: 1 ms.
         let all: Vec<_> =
             poisson(1000, 8_000_000, Sizes::Fixed).process(Stream::new(1, "traffic.p")).take(N).collect();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_exponential_and_fit_into_udp() {
+    fn poisson_sizes_are_exponential_and_fit_into_udp() {
         for mean in [1, 20, 500, 8000] {
             let config = poisson(mean, 1_000_000, Sizes::Exponential);
             let all: Vec<_> = config.process(Stream::new(1, "traffic.p")).take(N).collect();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_same_datagrams() {
+    fn same_seed_gives_the_same_datagrams() {
         let config = poisson(1000, 8_000_000, Sizes::Exponential);
         let draw = |seed| config.process(Stream::new(seed, "traffic.p")).take(100).collect::<Vec<_>>();
         assert_eq!(draw(1), draw(1));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_udp_cannot_carry_is_refused() {
+    fn poisson_rejects_sizes_that_udp_cannot_carry() {
         assert_eq!(errors(&poisson(65_507, 1000, Sizes::Fixed)), 0);
         assert_eq!(errors(&poisson(65_508, 1000, Sizes::Fixed)), 1);
         assert_eq!(errors(&poisson(8000, 1000, Sizes::Exponential)), 0);

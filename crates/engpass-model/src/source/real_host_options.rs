@@ -127,7 +127,11 @@ impl Live {
         }
         for (key, cores) in [("send_cores", &self.send_cores), ("receive_cores", &self.receive_cores)] {
             if let Some(core) = cores.iter().find(|core| u64::from(**core) > MAX_CORE) {
-                own.add(&[key], format!("core {core} is above the maximum of {MAX_CORE}"), "core numbers start at 0");
+                own.add(
+                    &[key],
+                    format!("core {core} is above the maximum of {MAX_CORE}"),
+                    "core numbers start at 0",
+                );
             }
         }
         errors.under(&["live"], own);
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_points_have_names() {
+    fn dscp_is_parsed_from_names_and_numbers() {
         for (text, value) in [("EF", 46), ("af41", 34), ("af13", 14), ("cs5", 40), ("le", 1), ("63", 63)] {
             assert_eq!(Dscp::parse(text), Ok(Dscp(value)), "{text}");
             assert_eq!(Dscp::parse(&Dscp(value).to_string()), Ok(Dscp(value)));
@@ -244,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_belong_to_their_transport() {
+    fn live_keys_of_another_transport_are_rejected() {
         let keys = |live: &Live, transport| {
             let mut errors = RangeErrors::default();
             live.check(transport, &mut errors);

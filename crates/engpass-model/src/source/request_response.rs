@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_fit_their_transport() {
+    fn request_response_rejects_invalid_sizes_and_periods() {
         assert!(errors(serde_json::json!({ "request": "1 B", "response": "1 MiB" })).is_empty());
         let udp = serde_json::json!({ "transport": "udp", "request": "1 B", "response": "1 MiB" });
         assert_eq!(errors(udp), ["request", "response"]);

@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn on_times_and_off_times_alternate() {
+    fn on_off_schedule_alternates_on_and_off_times() {
         // 1000 B at 8 Mbit/s: 1 ms.
         let ms: Vec<_> = dues(&source(3, 7, Lengths::Fixed), 1, 8).iter().map(|due| due / MS).collect();
         assert_eq!(ms, [0, 1, 2, 10, 11, 12, 20, 21]);
     }
 
     #[test]
-    fn drawn_lengths_have_their_means() {
+    fn exponential_on_off_lengths_have_their_means() {
         let config = source(20, 60, Lengths::Exponential);
         let due = dues(&config, 1, 200_000);
         // An on-time has one datagram more than whole gaps fit into it: 1 / (1 - e^(-1/20)) on average.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_zero_are_refused() {
+    fn udp_on_off_rejects_times_of_zero() {
         let mut errors = RangeErrors::default();
         source(0, 0, Lengths::Fixed).check(&mut errors);
         let paths: Vec<_> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();

@@ -408,7 +408,7 @@ mod tests {
 
     /// A receive-only endpoint sends its acknowledgments at SND.NXT, so that no signal concerns an outstanding segment.
     #[test]
-    fn a_reader_ignores_a_smaller_path_mtu() {
+    fn receive_only_endpoint_ignores_path_mtu_signals() {
         let path_mtu = crate::tcp::parameters::PathMtu::Discovered;
         let p = TcpParameters { path_mtu, ..Profile::Linux6.parameters(1500) };
         let mut twins = CompactAndFull {
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_what_a_connection_is_that_only_reads() {
+    fn receive_only_endpoint_equals_full_connection() {
         for (seed, profile) in Profile::ALL.into_iter().enumerate() {
             for ecn in [false, true] {
                 read(&TcpParameters { ecn, ..profile.parameters(1500) }, seed as u64);

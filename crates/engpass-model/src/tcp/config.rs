@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_the_profiles() {
+    fn tcp_keys_that_are_not_set_come_from_the_profile() {
         let config = read(serde_json::json!({
             "profile": "solaris-2.5",
             "receive_buffer": "64 KiB",
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_comes_before_its_host() {
+    fn tcp_settings_of_a_flow_override_its_hosts() {
         let flow = read(serde_json::json!({ "mss": "500 B", "congestion": "reno" })).expect("it is right");
         let host = read(serde_json::json!({ "mss": "1000 B", "ack_every": 3 })).expect("it is right");
         let both = flow.over(&host);
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_no_larger_than_the_path_carries() {
+    fn mss_is_limited_by_the_path_mtu() {
         let config = read(serde_json::json!({ "mss": "9000 B" })).expect("it is right");
         assert_eq!([1500, 9040, 9180].map(|mtu| config.resolve(mtu).mss), [1460, 9000, 9000]);
     }
 
     #[test]
-    fn the_path_mtu_is_known_unless_it_is_to_be_discovered() {
+    fn path_mtu_is_known_unless_discovery_is_set() {
         for profile in Profile::ALL {
             let config = TcpConfig::profile(profile);
             assert_eq!((config.resolve(1500).path_mtu, config.discovers_path_mtu()), (PathMtu::Known, false));
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn dctcp_brings_ecn() {
+    fn dctcp_enables_ecn_unless_it_is_set() {
         assert!(read(serde_json::json!({ "congestion": "dctcp" })).expect("it is right").resolve(1500).ecn);
         let refused = read(serde_json::json!({ "congestion": "dctcp", "ecn": false }));
         assert!(!refused.expect("it is right").resolve(1500).ecn, "what is given holds");
     }
 
     #[test]
-    fn wrong_values_are_found() {
+    fn tcp_config_rejects_invalid_values() {
         assert!(read(serde_json::json!({ "receive_bufer": "64 KiB" })).is_err());
         let wrong = read(serde_json::json!({
             "send_buffer": "0 B", "ack_every": 0, "rto_tick": "0 s", "rto_minimum": "3 min", "mss": "10 B",

@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_what_has_come(pieces in prop::collection::vec((0u64..60, 1u64..6, any::<bool>()), 1..60)) {
+        fn out_of_order_ranges_hold_exactly_the_received_bytes(pieces in prop::collection::vec((0u64..60, 1u64..6, any::<bool>()), 1..60)) {
             let (mut ranges, mut bytes, mut next) = (Ranges::default(), [false; 80], 0);
             for (stamp, (start, length, reaches)) in (1..).zip(pieces) {
                 if reaches {

@@ -311,7 +311,7 @@ mod tests {
     use crate::tcp::Profile;
 
     #[test]
-    fn the_timestamp_clock_is_a_division() {
+    fn timestamp_clock_equals_division() {
         for tick in [1, 2, 3, 1000, 999_999_937, 1_000_000_000, 10_000_000_000, u64::MAX / 2] {
             let p = TcpParameters { timestamp_tick: Time(tick), ..Profile::Linux6.parameters(1500) };
             let shared = Shared::from(p);

@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_queue(steps in prop::collection::vec(0u8..5, 0..300)) {
+        fn ring_equals_vec_deque(steps in prop::collection::vec(0u8..5, 0..300)) {
             let (mut ring, mut queue) = (Ring::default(), VecDeque::new());
             for (number, step) in (1u64..).zip(steps) {
                 if step < 3 {

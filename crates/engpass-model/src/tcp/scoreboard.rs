@@ -645,7 +645,7 @@ mod tests {
 
     /// RFC 2018 section 8: the receiver discards SACKed data. A record that waits for retransmission already is counted once.
     #[test]
-    fn reneging_counts_what_waits_once() {
+    fn reneging_counts_a_segment_to_retransmit_once() {
         let mut board = Scoreboard::new(1);
         [11, 21, 31].into_iter().for_each(|end| board.push(end, Time::ZERO, false, None));
         let mut blocks = SackBlocks::default();
@@ -662,7 +662,7 @@ mod tests {
         /// Segments are delivered in any order, and some acknowledgments are lost. A record is SACKed if an acknowledgment reported it, and lost if
         /// the rule says so.
         #[test]
-        fn reports_are_judged_by_the_rule(steps in prop::collection::vec((0u8..10, 0usize..12, any::<u8>()), 1..200)) {
+        fn scoreboard_fast_path_equals_loss_rule(steps in prop::collection::vec((0u8..10, 0usize..12, any::<u8>()), 1..200)) {
             let (mut board, mut twin) = (Scoreboard::new(1), Scoreboard::new(1));
             // For each segment: delivered; reported or acknowledged; lost. `first` is the first segment not delivered.
             let (mut come, mut told, mut lost, mut first) = (vec![], vec![], vec![], 0);

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_have_the_length_of_their_options() {
+    fn tcp_header_length_includes_its_options() {
         let mut syn = Segment { flags: Flags::SYN, ..Segment::default() };
         assert_eq!(syn.header_len(), 20);
         syn.mss = 1460;
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(ack.header_len(), 60, "three blocks and timestamps fill the largest header");
     }
     #[test]
-    fn edges_beyond_32_bits_are_whole_again() {
+    fn sack_edges_beyond_32_bits_are_restored() {
         let ack = (7 << 32) + 5;
         let mut sack = SackBlocks::default();
         sack.push(ack - 1000, ack - 500);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_small() {
+    fn segment_takes_at_most_80_bytes() {
         assert!(size_of::<Segment>() <= 80, "{}", size_of::<Segment>());
     }
 }

@@ -323,7 +323,7 @@ mod tests {
 
     /// Copying piece by piece, as long as there is room, gives the same result as copying all at once.
     #[test]
-    fn pieces_come_to_what_is_copied_at_once() {
+    fn copying_in_pieces_equals_copying_at_once() {
         let p = TcpParameters { send_buffer: 20_000, ..Profile::Linux6.parameters(1500) };
         assert_eq!(p.send_buffer_rule, SendBufferRule::Bytes);
         let mut random = Stream::new(3, "copies");

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_stand_in_the_order_of_the_standard() {
+    fn gre_header_fields_match_rfc_2784_and_rfc_2890() {
         assert_eq!(written(&Gre::default(), &[1, 2]), [0, 0, 8, 0]);
         assert_eq!(written(&Gre::default(), &[0x60, 2]), [0, 0, 0x86, 0xdd]);
         let key = Gre { key: Some(0x0102_0304), ..Gre::default() };

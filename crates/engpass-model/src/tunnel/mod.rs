@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_have_the_lengths_of_their_standards() {
+    fn tunnel_header_lengths_match_their_rfcs() {
         let added = |header: serde_json::Value| {
             read(serde_json::json!({ "ends": ["a", "b"], "header": header })).header.added_bytes()
         };
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_are_refused() {
+    fn tunnel_rejects_invalid_values() {
         let tunnel = read(serde_json::json!({
             "ends": ["a", "b"], "mtu": "67 B", "ttl": 0, "reassembly": { "timeout": "0 s", "memory": "575 B" },
         }));

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_in_packets_in_bytes_or_both() {
+    fn queue_limit_is_in_packets_bytes_or_both() {
         assert_eq!(QueueLimit::parse("1000 packets"), Ok(QueueLimit::packets(1000)));
         assert_eq!(QueueLimit::parse("256 KiB"), Ok(QueueLimit::bytes(262_144)));
         let both = QueueLimit { packets: 10, bytes: 2000 };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_cells_or_a_share() {
+    fn fill_level_is_in_cells_or_per_cent() {
         assert_eq!(FillLevel::parse("300 cells"), Ok(FillLevel::Cells(300)));
         assert_eq!(FillLevel::parse("1 cell").unwrap().of(5), 1);
         let level = FillLevel::parse("90 %").unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_and_packets() {
+    fn cell_counts_and_buffer_sizes_are_parsed() {
         assert_eq!(CellCount::parse("384 cells"), Ok(CellCount(384)));
         assert_eq!(BufferSize::parse("200 packets"), Ok(BufferSize::Packets(200)));
         assert_eq!(BufferSize::parse("512 KiB"), Ok(BufferSize::Bytes(524_288)));

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_bits_differ() {
+    fn byte_rate_rejects_bits() {
         assert_eq!(ByteRate::parse("133 MB/s"), Ok(ByteRate(133_000_000)));
         assert_eq!(ByteRate::parse("15.75 GB/s"), Ok(ByteRate(15_750_000_000)));
         assert_eq!(ByteRate(133_300_000).to_string(), "133300 kB/s");

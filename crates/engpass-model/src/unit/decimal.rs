@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn splits_number_and_unit() {
+    fn decimal_splits_number_and_unit() {
         let (number, unit) = Decimal::split(" 0.93 ms").unwrap();
         assert_eq!((number.times(1_000_000_000), unit), (Ok(930_000_000), "ms"));
         assert_eq!(Decimal::split("1_000B").unwrap().0.times(1), Ok(1000));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_hold() {
+    fn decimal_rejects_fractions_and_overflow() {
         assert!(Decimal::split("0.5 B").unwrap().0.times(1).is_err());
         assert!(Decimal::split("99999999999999999999 B").unwrap().0.times(1).is_err());
     }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_small_and_large() {
+    fn duration_is_parsed_to_the_picosecond() {
         assert_eq!(Duration::parse("0.93 ms"), Ok(Duration(930_000_000)));
         assert_eq!(Duration::parse("135 ns"), Ok(Duration(135_000)));
         assert_eq!(Duration::parse("5 µs"), Duration::parse("5 us"));

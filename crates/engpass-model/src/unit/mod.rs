@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn quantities_are_written_in_the_shortest_way() {
+    fn quantities_are_written_in_their_shortest_form() {
         let texts = [
             "9 kB",
             "512 KiB",
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in 0u64..u64::MAX) {
+        fn quantity_text_round_trips(value in 0u64..u64::MAX) {
             prop_assert_eq!(Size::parse(&Size(value).to_string()), Ok(Size(value)));
             prop_assert_eq!(Duration::parse(&Duration(value).to_string()), Ok(Duration(value)));
             prop_assert_eq!(Share::parse(&Share(value).to_string()), Ok(Share(value)));

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_framed_rate_says_what_it_counts() {
+    fn framed_rate_keeps_its_basis() {
         assert_eq!(FramedRate::parse("16 %"), Ok(FramedRate::Share(Share(160_000_000))));
         assert_eq!(FramedRate::parse("57959 cells/s"), Ok(FramedRate::CellsPerSecond(57_959)));
         assert_eq!(

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn per_cent_is_exact() {
+    fn share_in_per_cent_is_exact() {
         assert_eq!(Share::parse("16.41 %"), Ok(Share(164_100_000)));
         assert_eq!(Share::parse("100%"), Ok(Share(Share::WHOLE)));
         assert!(Share::parse("0.16").unwrap_err().contains("no unit"));

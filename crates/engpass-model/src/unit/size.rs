@@ -59,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kb_and_kib_differ() {
+    fn size_in_kb_and_kib_differ() {
         assert_eq!(Size::parse("9 kB"), Ok(Size(9000)));
         assert_eq!(Size::parse("9 KiB"), Ok(Size(9216)));
         assert_eq!(Size::parse("1.5kB"), Ok(Size(1500)));
     }
 
     #[test]
-    fn a_size_without_unit_says_how() {
+    fn size_without_unit_error_shows_an_example() {
         assert_eq!(Size::parse("9180").unwrap_err(), "`9180` has no unit: a size is written like `9 kB`");
         assert!(Size::parse("9 KB").unwrap_err().contains("`9 kB`"));
     }

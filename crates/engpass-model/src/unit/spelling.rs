@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn units_of_other_tools_have_a_cure() {
+    fn error_for_a_foreign_unit_shows_the_right_unit() {
         let rates = [
             ("100 Mbps", "`Mbps` is not a unit of a rate: write `100 Mbit/s`"),
             ("1.5 Kb/s", "`Kb/s` is not a unit of a rate: write `1.5 kbit/s`"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_have_a_cure() {
+    fn error_for_a_comma_shows_how_to_write_the_number() {
         assert_eq!(
             error::<Rate>("1,5 Mbit/s"),
             "`1,5 Mbit/s` has a decimal comma: write a point, `1.5 Mbit/s`"

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_ip_mtu_fills_192_cells() {
+    fn default_ip_mtu_fills_192_cells() {
         // 9180 IP + 8 LLC/SNAP + 8 trailer = 9196, padded to 9216 = 192 * 48.
         assert_eq!((cells(9188), padding(9188)), (192, 20));
         // A 40-byte acknowledgement: one cell without LLC/SNAP, two with it.
@@ -69,7 +69,7 @@ mod tests {
 
     /// The three examples of I.363.5, appendix on the CRC: 40 bytes of zeros, of ones, and 1 to 40.
     #[test]
-    fn published_crcs() {
+    fn aal5_crcs_match_i_363_5() {
         let counting: Vec<u8> = (1..=40).collect();
         for (sdu, crc) in
             [(vec![0; 40], 0x864d_7f99_u32), (vec![0xff; 40], 0xc55e_457a), (counting, 0xbf67_1ed0)]
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cells_put_together_are_what_was_cut(
+        fn aal5_pdu_round_trips_and_detects_errors(
             sdu in proptest::collection::vec(any::<u8>(), 1..2000),
             bit in any::<proptest::sample::Index>(),
         ) {

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_goes_to_all_and_a_reply_to_the_asker() {
+    fn arp_request_is_broadcast_and_reply_is_unicast() {
         let asker = ([2, 0, 0, 0, 0, 1], Ipv4Addr::new(10, 0, 0, 1));
         let asked = ([2, 0, 0, 0, 0, 2], Ipv4Addr::new(10, 0, 0, 2));
         let mut frame = Vec::new();

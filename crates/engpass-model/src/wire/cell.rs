@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_headers() {
+    fn hec_matches_i_432_1_and_i_361() {
         // The idle cell of I.432.1 section 4.3.4 and the unassigned cell of I.361 section 2.2.
         assert_eq!(hec([0, 0, 0, 1]), 0x52);
         assert_eq!(hec([0, 0, 0, 0]), 0x55);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_i_361_has_them() {
+    fn cell_header_fields_match_i_361() {
         let header = CellHeader { vpi: 0xab, vci: 0x1234, efci: true, end: false, clp: true };
         assert_eq!(header.bytes()[..4], [0x0a, 0xb1, 0x23, 0x45]);
         let header = CellHeader { vci: 32, end: true, ..CellHeader::default() };

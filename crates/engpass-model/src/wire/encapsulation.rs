@@ -74,7 +74,7 @@ mod tests {
     use crate::wire::aal5::cells;
 
     #[test]
-    fn dsl_numbers() {
+    fn dsl_cell_counts_match_hand_calculation() {
         // 1500-byte IP over PPPoA VC-mux and 1492-byte IP over PPPoE LLC both need 32 cells.
         assert_eq!(cells(Encapsulation::PppoaVcMux.sdu(1500)), 32);
         assert_eq!(cells(Encapsulation::PppoeLlc.sdu(1492)), 32);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_lengths() {
+    fn ethernet_line_bytes_match_hand_calculation() {
         assert_eq!((line_bytes(1500, false), line_bytes(1500, true)), (1538, 1542));
         assert_eq!(line_bytes(9000, false), 9038);
         // The shortest frame carries 46 bytes, or 42 with a tag, and takes 84 bytes of the line in both cases.

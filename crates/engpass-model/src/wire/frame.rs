@@ -159,14 +159,14 @@ mod tests {
     const MACS: Macs = Macs { source: [2, 0, 0, 0, 0, 1], destination: [2, 0, 0, 0, 0, 2] };
 
     #[test]
-    fn an_llc_snap_header_is_that_of_rfc_2684() {
+    fn llc_snap_header_matches_rfc_2684() {
         let mut sdu = Vec::new();
         Encapsulation::LlcSnap.write_sdu(MACS, &[0x45], &mut sdu);
         assert_eq!(sdu, [0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]);
     }
 
     #[test]
-    fn a_tag_stands_before_the_type() {
+    fn vlan_tag_precedes_the_ethertype() {
         let mut frame = Vec::new();
         write_ethernet(MACS, Some(Tag { priority: 5, vlan: 1 }), &[0x45; 20], &mut frame);
         assert_eq!(frame[12..18], [0x81, 0x00, 0xa0, 0x01, 0x08, 0x00]);
@@ -177,7 +177,7 @@ mod tests {
     proptest! {
         /// Written frames and SDUs have the lengths that the length functions return.
         #[test]
-        fn bytes_have_the_lengths_that_are_booked(ip in 20usize..2000, tagged: bool) {
+        fn written_frame_length_equals_computed_length(ip in 20usize..2000, tagged: bool) {
             let packet = vec![0x45; ip];
             let tag = tagged.then_some(Tag { priority: 0, vlan: 1 });
             let mut frame = Vec::new();

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_gets_its_packet_back_as_far_as_it_fits() {
+    fn icmp_error_quotes_the_packet_as_far_as_it_fits() {
         let packet = datagram(1500);
         let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
         assert_eq!((sent.len(), sent[0], sent[9]), (576, 0x45, ICMP));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn and_over_ipv6() {
+    fn icmpv6_error_quotes_the_packet_but_never_an_error() {
         let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];
         let [here, there] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().expect("an address"));
         packet.extend(here.octets());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_are_silent_on_errors_groups_and_later_fragments() {
+    fn no_icmp_error_for_errors_groups_or_later_fragments() {
         let told = |at: usize, bytes: &[u8]| {
             let mut packet = datagram(60);
             packet[at..at + bytes.len()].copy_from_slice(bytes);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_message_is_known_before_it_is_made() {
+    fn computed_icmp_error_length_equals_built_message() {
         let mut six = vec![0x60, 0, 0, 0, 0, 0, 17, 1];
         six.resize(2000, 1);
         for length in [60, 548, 549, 1240, 1500] {
@@ -291,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_message_carries_as_much_as_fits_into_576_bytes() {
+    fn icmp_error_takes_at_most_576_bytes() {
         assert_eq!([28, 84, 548, 549, 1500].map(error_bytes), [56, 112, 576, 576, 576]);
     }
 
     #[test]
-    fn a_packet_that_is_too_big_is_told_the_mtu() {
+    fn icmp_too_big_error_carries_the_mtu() {
         let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 1400 }).expect("it is told");
         assert_eq!(sent[20..28], [3, 4, sent[22], sent[23], 0, 0, 0x05, 0x78]);
         assert_eq!(checksum(&sent[20..]), 0);

@@ -65,13 +65,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_first_two_fragment_message_on_an_mtu_of_9180() {
+    fn message_of_9153_bytes_needs_two_fragments_for_mtu_9180() {
         assert_eq!(Fragments::of(9152 + 8, 9180).count, 1);
         assert_eq!(Fragments::of(9153 + 8, 9180), Fragments { count: 2, full: 9160, last: 1 });
     }
 
     #[test]
-    fn the_last_fragment_takes_what_fits() {
+    fn last_fragment_is_filled_up_to_the_mtu() {
         // 8980 bytes of IP payload fit into an MTU of 9000, but fragments other than the last carry only 8976.
         assert_eq!(Fragments::of(8976 + 8980, 9000), Fragments { count: 2, full: 8976, last: 8980 });
         assert_eq!(Fragments::of(8976 + 8981, 9000), Fragments { count: 3, full: 8976, last: 5 });

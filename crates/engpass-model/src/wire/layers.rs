@@ -372,7 +372,7 @@ mod tests {
     /// A tunnel adds 24 bytes (GRE) to a packet of 1500 bytes. Fragmenting the outer packet for 1500 gives 1500 and 44 (RFC 4459 section
     /// 3.1); fragmenting the inner packet for 1476 gives outer packets of 1500 and 68.
     #[test]
-    fn a_tunnel_adds_its_headers_to_each_packet_once() {
+    fn tunnel_headers_are_added_once_per_packet() {
         let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier: Carrier::Packets { overhead: 0 } };
         let bytes = |layers: &Layers| {
             Layer::ALL
@@ -392,7 +392,7 @@ mod tests {
     /// Fragmenting in one pass equals fragmenting packet by packet, also if a fragment is fragmented again or a header is longer than a
     /// fragment.
     #[test]
-    fn cut_at_once_is_cut_one_by_one() {
+    fn fragmenting_at_once_equals_packet_by_packet() {
         let carriers = [
             Carrier::Packets { overhead: 2 },
             Carrier::Ethernet { tagged: false },

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn published_cell_rates() {
+    fn cell_rates_of_media_match_published_values() {
         for (medium, rate) in [
             (Medium::Oc3c, 353_207),
             (Medium::Oc12c, 1_412_830),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ethernet_is_no_atm() {
+    fn ethernet_and_point_to_point_are_not_atm() {
         assert!(!Medium::Ethernet10g.is_atm() && !Medium::PointToPoint.is_atm() && Medium::Atm.is_atm());
     }
 }

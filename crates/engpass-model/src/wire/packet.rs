@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_sum_up_to_ones() {
+    fn ip_udp_and_tcp_checksums_verify() {
         let payload: Vec<u8> = (0..101).collect();
         let datagram = udp(&ENDS, &payload);
         assert_eq!(datagram.len(), 109);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn options_have_the_length_that_is_booked() {
+    fn tcp_options_have_the_computed_length() {
         let mut syn = Segment {
             flags: Flags::SYN,
             mss: 1460,

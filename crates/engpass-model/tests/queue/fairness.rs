@@ -49,7 +49,7 @@ proptest! {
     /// Shreedhar and Varghese, lemma 2 and theorem 2. Flows that always have packets differ, from the start, by at most a quantum and a
     /// largest packet. Over any interval they differ by at most a quantum and two largest packets.
     #[test]
-    fn drr_is_fair(
+    fn drr_is_fair_within_a_quantum_and_two_packets(
         flows in prop::collection::vec(prop::collection::vec(64u32..=1518, 20..60), 2..6), quantum in 100u64..4000,
     ) {
         let queue = queue(json!({ "drr": { "quantum": format!("{quantum} B") } }));
@@ -66,7 +66,7 @@ proptest! {
 
     /// The bound over any interval also holds for FQ-CoDel, whose credits may become negative (RFC 8290 section 4.2).
     #[test]
-    fn fq_codel_is_fair(
+    fn fq_codel_is_fair_within_a_quantum_and_two_packets(
         flows in prop::collection::vec(prop::collection::vec(64u32..=1518, 20..60), 2..6), quantum in 100u64..4000,
     ) {
         let queue = queue(json!({ "fq-codel": { "quantum": format!("{quantum} B") } }));
@@ -84,7 +84,7 @@ proptest! {
 /// Eight flows fill a line of 100 Mbit/s; a ninth sends 100 B every 5 ms. Under FQ-CoDel its packet waits only for the one in transmission
 /// (RFC 8290: a sparse flow); under drop tail it waits for the whole queue.
 #[test]
-fn a_sparse_flow_waits_for_one_packet() {
+fn fq_codel_sparse_flow_waits_for_at_most_one_packet() {
     const LINE: u64 = 100_000_000;
     const US: u64 = 1_000_000;
     let mut arrivals: Vec<(Time, Packet)> = Vec::new();
@@ -115,7 +115,7 @@ fn a_sparse_flow_waits_for_one_packet() {
 
 /// Over 500 drops, the intervals between CoDel's drops are `interval / sqrt(count)`, to within the spacing of the dequeues.
 #[test]
-fn codel_drops_at_the_square_root() {
+fn codel_drop_intervals_fall_with_the_square_root_of_count() {
     const US: u64 = 1_000_000;
     let mut scheduler = scheduler(&queue(json!({ "codel": { "limit": "1000000 packets" } })));
     let mut lost = Vec::new();

@@ -85,7 +85,7 @@ proptest! {
     /// Every packet is sent or dropped exactly once; flows keep their order; limits hold; only ECN-capable packets are marked; the same
     /// arrivals give the same result. (`port` checks the backlog and the contract of the trait at every step.)
     #[test]
-    fn every_discipline(arrivals in arrivals()) {
+    fn queue_sends_or_drops_each_packet_once_within_its_limits(arrivals in arrivals()) {
         for (text, (packets, bytes)) in queues() {
             let queue = queue(text);
             let record = run(&queue, LINE, &arrivals);
@@ -134,7 +134,7 @@ proptest! {
 
     /// The line is never idle while a packet waits, except with a token bucket.
     #[test]
-    fn work_is_conserved(arrivals in arrivals()) {
+    fn queue_without_shaping_never_idles_while_a_packet_waits(arrivals in arrivals()) {
         for (text, _) in queues() {
             let queue = queue(text);
             if matches!(queue, Queue::TokenBucket(_)) {
@@ -155,7 +155,7 @@ proptest! {
 
     /// No packet is sent while one of a higher priority waits.
     #[test]
-    fn priorities_are_strict(arrivals in arrivals()) {
+    fn priority_queue_never_sends_before_a_higher_class(arrivals in arrivals()) {
         let record = run(&queue(json!({ "priority": { "limit": "1000 packets" } })), LINE, &arrivals);
         for (start, sent) in &record.sent {
             for (came, other) in arrivals.iter().filter(|(_, other)| other.priority > sent.priority) {
@@ -168,7 +168,7 @@ proptest! {
 
 /// The random arrivals above cause full queues, random drops, CoDel drops and marks.
 #[test]
-fn the_arrivals_meet_everything() {
+fn random_arrivals_cause_marks_and_every_drop_cause() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();

@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(engpass_cases::cases(200))]
 
     #[test]
-    fn packets_leave_at_the_first_instant_with_tokens_enough(
+    fn token_bucket_departures_equal_the_definition(
         rate in 1_000u64..10_000_000_000, burst in 1518u64..20_000,
         packets in prop::collection::vec((0u64..4000, 1u32..=1518), 1..200),
     ) {

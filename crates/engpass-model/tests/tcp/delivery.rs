@@ -71,7 +71,7 @@ pub(crate) fn any_parameters() -> impl Strategy<Value = TcpParameters> {
 
 proptest! {
     #[test]
-    fn every_byte_arrives_once(
+    fn tcp_delivers_every_byte_once(
         a in any_parameters(),
         b in any_parameters(),
         total in 0u64..200_000,
@@ -107,7 +107,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn a_flight_is_what_goes_out_segment_by_segment(
+    fn segment_burst_equals_segment_by_segment(
         a in any_parameters(),
         b in any_parameters(),
         message in 1u64..70_000,
@@ -130,7 +130,7 @@ proptest! {
 
     /// Without negotiated ECN, an endpoint ignores ECN-Echo, but such a segment takes the slow path.
     #[test]
-    fn what_is_expected_is_taken_as_anything_is(
+    fn tcp_fast_path_equals_slow_path(
         a in any_parameters(),
         b in any_parameters(),
         recovery in prop::sample::select(vec![RecoveryKind::Sack, RecoveryKind::Sack, RecoveryKind::RackTlp, RecoveryKind::NewReno]),
@@ -158,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn a_clean_line_needs_no_retransmission() {
+fn loss_free_line_needs_no_retransmission() {
     for profile in Profile::ALL {
         for recovery in RECOVERIES {
             let p = TcpParameters { recovery, ..profile.parameters(1500) };
@@ -175,7 +175,7 @@ fn a_clean_line_needs_no_retransmission() {
 }
 
 #[test]
-fn an_idle_connection_is_small() {
+fn connection_takes_at_most_344_bytes() {
     // The two endpoints and their network state together must stay below 1 KiB.
     let bytes = size_of::<engpass_model::tcp::Connection>();
     assert!(bytes <= 344, "{bytes}");

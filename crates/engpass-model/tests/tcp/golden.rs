@@ -58,7 +58,7 @@ fn table() -> String {
 
 #[test]
 #[allow(clippy::disallowed_methods)] // The variable decides whether to write the file, not how to run.
-fn golden_table() {
+fn tcp_transfers_match_the_golden_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp/golden.txt");
     let table = table();
     if std::env::var("UPDATE").is_ok_and(|value| value == "1") {

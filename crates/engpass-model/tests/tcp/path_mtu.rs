@@ -26,7 +26,7 @@ fn sent(at: u64, from: u64, to: u64, size: u64) -> String {
 ///
 /// A window of packets in flight causes many signals. Only the first reduces the MTU; the others must be ignored.
 #[test]
-fn segments_that_are_too_long_go_out_again_once() {
+fn path_mtu_signal_resends_too_long_segments_once() {
     for recovery in RECOVERIES {
         let mut script = Script::established(&discovers(recovery), 65535);
         script.run(&format!(
@@ -52,7 +52,7 @@ fn segments_that_are_too_long_go_out_again_once() {
 
 /// Linux' `tcp_simple_retransmit`: "units changed and effective cwnd/ssthresh really reduced". The window keeps its number of segments.
 #[test]
-fn a_window_of_segments_keeps_their_number() {
+fn path_mtu_signal_keeps_a_window_counted_in_segments() {
     for kind in ["reno", "cubic", "dctcp"] {
         let p = TcpParameters {
             whole_segments: true,
@@ -77,7 +77,7 @@ fn a_window_of_segments_keeps_their_number() {
 
 /// `tcp_current_ssthresh`: the threshold rises to three quarters of the window if it was below.
 #[test]
-fn the_threshold_is_three_quarters_of_the_window_at_least() {
+fn path_mtu_signal_raises_ssthresh_to_three_quarters_of_window() {
     let p =
         TcpParameters { whole_segments: true, restart_after_idle: false, ..discovers(RecoveryKind::NewReno) };
     let mut script = Script::established(&p, 65535);
@@ -103,7 +103,7 @@ fn the_threshold_is_three_quarters_of_the_window_at_least() {
 /// RFC 5927 section 4.1: the sequence number that the signal quotes must lie in SND.UNA =< SEG.SEQ < SND.NXT.
 /// RFC 1191 section 3: a host "MUST NOT increase its estimate of the Path MTU in response to" a signal.
 #[test]
-fn signals_that_say_nothing_new_are_ignored() {
+fn stale_or_larger_path_mtu_signals_are_ignored() {
     let mut script = Script::established(&discovers(RecoveryKind::NewReno), 65535);
     script.run(
         "100 too-big 0 500 ignored
@@ -135,7 +135,7 @@ fn signals_that_say_nothing_new_are_ignored() {
 
 /// RFC 1191 section 3: "A host MUST never reduce its estimate of the Path MTU below 68 octets."
 #[test]
-fn the_smallest_mtu_is_68() {
+fn path_mtu_never_falls_below_68_bytes() {
     for mtu in [0, 67, 68] {
         let mut script = Script::established(&discovers(RecoveryKind::NewReno), 65535);
         script.run(&format!(
@@ -146,7 +146,7 @@ fn the_smallest_mtu_is_68() {
 
 /// A signal neither restarts nor backs off the timer.
 #[test]
-fn the_timer_stays() {
+fn path_mtu_signal_does_not_change_the_timer() {
     let mut script = Script::established(&discovers(RecoveryKind::NewReno), 65535);
     script.run(
         "100 write 1000
@@ -162,7 +162,7 @@ fn the_timer_stays() {
 
 /// Duplicate acknowledgments that short or repeated segments cause do not indicate a loss.
 #[test]
-fn duplicates_start_no_recovery() {
+fn duplicates_after_a_path_mtu_signal_start_no_recovery() {
     for recovery in RECOVERIES {
         let mut script = Script::established(&discovers(recovery), 65535);
         let duplicates = "200 < . 1:1 ack 1\n".repeat(5);
@@ -188,7 +188,7 @@ fn duplicates_start_no_recovery() {
 /// Losses among the smaller segments are repaired without another congestion response. RACK detects them; RFC 6675 leaves retransmitted
 /// segments to the timer.
 #[test]
-fn losses_among_the_pieces_start_no_recovery() {
+fn losses_after_a_path_mtu_signal_start_no_recovery() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
         let mut script = Script::established(&discovers(recovery), 65535);
         script.run(&format!(
@@ -212,7 +212,7 @@ fn losses_among_the_pieces_start_no_recovery() {
 /// Most of a window was lost, so proportional rate reduction has sent little. The signal allows no additional segment, and slow start
 /// continues up to the threshold.
 #[test]
-fn a_reduction_is_not_skipped() {
+fn path_mtu_signal_does_not_bypass_prr() {
     let mut script = Script::established(&discovers(RecoveryKind::RackTlp), 65535);
     script.run(&format!(
         "100 write 10000
@@ -234,7 +234,7 @@ fn a_reduction_is_not_skipped() {
 
 /// Segments that are SACKed or short enough are neither split nor retransmitted.
 #[test]
-fn what_has_arrived_stays() {
+fn path_mtu_signal_leaves_sacked_and_short_segments() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
         let mut script = Script::established(&discovers(recovery), 65535);
         script.run(
@@ -266,7 +266,7 @@ fn what_has_arrived_stays() {
 
 /// An ongoing fast recovery has reduced the window. The signal neither undoes nor repeats the reduction.
 #[test]
-fn fast_recovery_gives_way() {
+fn path_mtu_signal_in_fast_recovery_keeps_its_reduction() {
     for recovery in [RecoveryKind::Reno, RecoveryKind::NewReno, RecoveryKind::Sack, RecoveryKind::RackTlp] {
         let mut script = Script::established(&discovers(recovery), 65535);
         let with_sack = matches!(recovery, RecoveryKind::Sack | RecoveryKind::RackTlp);
@@ -297,7 +297,7 @@ fn fast_recovery_gives_way() {
 
 /// The FIN stays with the last of the smaller segments.
 #[test]
-fn a_fin_may_be_outstanding() {
+fn path_mtu_signal_keeps_the_fin_after_the_data() {
     for recovery in RECOVERIES {
         let mut script = Script::established(&discovers(recovery), 65535);
         script.run(
@@ -357,7 +357,7 @@ fn a_fin_may_be_outstanding() {
 /// After a timeout the window is one segment. RFC 3522 would undo the timeout. After a signal it is not undone, because the split segments
 /// would then wait for another acknowledgment.
 #[test]
-fn a_timeout_is_not_undone_after_a_signal() {
+fn timeout_is_not_undone_after_a_path_mtu_signal() {
     for recovery in RECOVERIES {
         for signals in [false, true] {
             let p = TcpParameters { mss: 1012, timestamps: true, undo: true, ..discovers(recovery) };
@@ -390,7 +390,7 @@ fn a_timeout_is_not_undone_after_a_signal() {
 
 /// RFC 2018 section 8: a receiver may discard SACKed data. The retransmissions must respect the path MTU, too.
 #[test]
-fn reneging_brings_back_nothing_too_long() {
+fn reneged_segments_respect_the_path_mtu() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
         let mut script = Script::established(&discovers(recovery), 65535);
         script.run(
@@ -412,7 +412,7 @@ fn reneging_brings_back_nothing_too_long() {
 
 /// The sender sends no tail loss probe while it retransmits segments that were too long, even if one was due. Linux restarts the timer with the first segment.
 #[test]
-fn no_probe_follows_a_signal() {
+fn no_tail_loss_probe_follows_a_path_mtu_signal() {
     for at in [150, 500] {
         let mut script = Script::established(&discovers(RecoveryKind::RackTlp), 65535);
         let probe = if at == 500 { "500 > . 1:1001\n" } else { "" };
@@ -436,7 +436,7 @@ fn no_probe_follows_a_signal() {
 
 /// A tail loss probe was answered by a signal. Acknowledgments beyond the probe's end do not indicate congestion (RFC 8985 section 7.4.2).
 #[test]
-fn a_probe_that_was_too_long_is_no_loss() {
+fn too_long_tail_loss_probe_indicates_no_congestion() {
     let mut script = Script::established(&discovers(RecoveryKind::RackTlp), 65535);
     script.run(
         "100 write 1000
@@ -455,7 +455,7 @@ fn a_probe_that_was_too_long_is_no_loss() {
 
 /// A window probe is one byte, so it always fits. The signal changes the size of later segments.
 #[test]
-fn a_window_may_be_shut() {
+fn path_mtu_signal_at_zero_window_shortens_later_segments() {
     for recovery in RECOVERIES {
         let mut script = Script::established(&discovers(recovery), 1000);
         script.run(
@@ -479,7 +479,7 @@ fn a_window_may_be_shut() {
 
 /// The receiving half keeps the agreed segment size, because the path MTU of one direction does not apply to the other.
 #[test]
-fn the_receiving_half_acknowledges_as_before() {
+fn path_mtu_signal_does_not_change_delayed_acks() {
     let p = TcpParameters {
         ack_every: 2,
         ack_counting: AckCounting::FullSegments,
@@ -519,7 +519,7 @@ proptest! {
     /// Signals are late, duplicated, for old sequence numbers, or lost. In addition, packets are lost, late and marked. (The bench checks
     /// that no segment is longer than the connection's segment size.)
     #[test]
-    fn every_byte_arrives_over_a_path_that_shrinks(
+    fn tcp_delivers_every_byte_over_a_shrinking_path_mtu(
         a in any_parameters(),
         b in any_parameters(),
         total in 0u64..200_000,
@@ -563,7 +563,7 @@ proptest! {
     /// increase again; otherwise long segments could arrive after their shorter retransmissions, and RACK cannot always tell which of them
     /// is acknowledged (RFC 8985 section 6.2 step 2).
     #[test]
-    fn a_signal_repeats_nothing_twice(
+    fn path_mtu_signals_resend_nothing_twice(
         a in any_parameters(),
         b in any_parameters(),
         total in 1u64..300_000,
@@ -595,7 +595,7 @@ proptest! {
 
     /// Without signals, a connection with path MTU discovery behaves like one without.
     #[test]
-    fn without_signals_nothing_changes(
+    fn discovered_path_mtu_without_signals_equals_known_path_mtu(
         a in any_parameters(),
         b in any_parameters(),
         message in 1u64..70_000,
@@ -617,7 +617,7 @@ proptest! {
 
 /// A black hole: the router drops packets that are too long without a signal (RFC 2923 section 2.1).
 #[test]
-fn without_signals_a_connection_stalls() {
+fn connection_without_path_mtu_signals_stalls() {
     for profile in Profile::ALL {
         for recovery in RECOVERIES {
             let p = TcpParameters { path_mtu: PathMtu::Discovered, recovery, ..profile.parameters(1500) };
@@ -643,7 +643,7 @@ fn without_signals_a_connection_stalls() {
 
 /// After the signal, the transfer continues immediately with its old window.
 #[test]
-fn a_shorter_path_costs_a_round_trip() {
+fn path_mtu_signal_causes_no_timeout_and_little_delay() {
     for recovery in RECOVERIES {
         for kind in ["reno", "cubic", "dctcp", "bbr"] {
             let p = TcpParameters {

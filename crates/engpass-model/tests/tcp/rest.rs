@@ -37,7 +37,7 @@ fn bursts(p: &TcpParameters, seed: u64, rests: bool) -> Vec<(Time, Segment)> {
 }
 
 #[test]
-fn rests_change_nothing() {
+fn connection_that_shrinks_equals_one_that_does_not() {
     for profile in Profile::ALL {
         for recovery in RECOVERIES {
             for (seed, control) in (0..12).zip(["reno", "cubic", "dctcp", "bbr"].into_iter().cycle()) {

@@ -25,7 +25,7 @@ fn with(recovery: RecoveryKind) -> TcpParameters {
 
 /// RFC 9293 section 3.5, figure 6, and section 3.6, figure 12: opening and closing.
 #[test]
-fn opens_and_closes() {
+fn connection_opens_and_closes_as_in_rfc_9293() {
     let mut script = Script::established(&plain(), 65535);
     script.run(
         "100 write 500
@@ -46,7 +46,7 @@ fn opens_and_closes() {
 
 /// RFC 9293 section 3.5, figure 7: simultaneous open.
 #[test]
-fn opens_at_once_from_both_sides() {
+fn simultaneous_open_establishes_the_connection() {
     let mut script = Script::new(&plain(), Role::Active);
     script.run("0 > S 0:0\n50 < S 0:0 mss 1000\n50 > S. 0:0 ack 1\n100 < . 1:1 ack 1 win 5000");
     assert_eq!(script.end.state(), State::Established);
@@ -55,7 +55,7 @@ fn opens_at_once_from_both_sides() {
 /// RFC 6298 (2.1): "the sender SHOULD set RTO <- 1 second", (5.5): "RTO <- RTO * 2", and RFC 5681: after a lost SYN the
 /// window is one segment; RFC 6298 (5.7): then the timeout "MUST be re-initialized to 3 seconds".
 #[test]
-fn a_lost_syn_is_repeated() {
+fn lost_syn_is_retransmitted_with_backoff() {
     let mut script = Script::new(&plain(), Role::Active);
     script.run(
         "0 > S 0:0
@@ -72,7 +72,7 @@ fn a_lost_syn_is_repeated() {
 
 /// RFC 6298 (2.2) and (2.3): R = 100 ms gives SRTT 100 ms, RTTVAR 50 ms, RTO 300 ms; (5.5) and (5.6) double it.
 #[test]
-fn the_timeout_doubles() {
+fn retransmission_timeout_doubles_after_each_expiry() {
     let p = TcpParameters { rto_minimum: ms(200), ..plain() };
     let mut script = Script::established(&p, 65535);
     script.run(
@@ -90,7 +90,7 @@ fn the_timeout_doubles() {
 /// RFC 6298 (2.4): "Whenever RTO is computed, if it is less than 1 second, then the RTO SHOULD be rounded up to 1 second".
 /// (2.5): "A maximum value MAY be placed on RTO".
 #[test]
-fn the_timeout_has_bounds() {
+fn retransmission_timeout_stays_within_its_bounds() {
     let p = TcpParameters { rto_maximum: ms(2500), ..plain() };
     let mut script = Script::established(&p, 65535);
     script.run("100 write 1000\n100 > P. 1:1001\n1100 > P. 1:1001\n3100 > P. 1:1001\n5600 > P. 1:1001");
@@ -129,7 +129,7 @@ fn slow_start() {
 /// RFC 5681 section 3.2: "The TCP sender SHOULD use the 'fast retransmit' algorithm to detect and repair loss, based on incoming duplicate
 /// ACKs". At the third, cwnd becomes ssthresh + 3 segments, and each further duplicate adds one segment.
 #[test]
-fn fast_retransmit() {
+fn third_duplicate_ack_triggers_fast_retransmit() {
     // Segments sent when recovery ends: RFC 5681 sets cwnd to ssthresh, RFC 6582 to one segment more than FlightSize.
     let reno = "300 > . 11001:12001\n300 > . 12001:13001\n300 > . 13001:14001\n300 > . 14001:15001";
     let new_reno = "300 > . 11001:12001";
@@ -158,7 +158,7 @@ fn fast_retransmit() {
 
 /// RFC 6582 section 3.2 step 3: a partial acknowledgment means "retransmit the first unacknowledged segment".
 #[test]
-fn new_reno_fills_hole_after_hole() {
+fn new_reno_retransmits_a_hole_per_partial_ack() {
     let mut script = Script::established(&with(RecoveryKind::NewReno), 65535);
     let mut text = String::from("100 write 10000\n");
     for segment in 0..10 {
@@ -180,7 +180,7 @@ fn new_reno_fills_hole_after_hole() {
 
 /// RFC 6675 section 5: with SACK two holes are filled in one round trip.
 #[test]
-fn sack_fills_holes_at_once() {
+fn sack_fills_two_holes_in_one_round_trip() {
     let mut script = Script::established(&with(RecoveryKind::Sack), 65535);
     let mut text = String::from("100 write 10000\n");
     for segment in 0..10 {
@@ -225,7 +225,7 @@ fn limited_transmit() {
 
 /// Two duplicates are not enough, and no more arrive: only the timer remains, and the endpoint reports that as the reason for waiting.
 #[test]
-fn too_few_duplicates_wait_for_the_timer() {
+fn too_few_duplicate_acks_wait_for_the_timer() {
     let mut script = Script::established(&plain(), 65535);
     script.run("100 write 3000\n100 > . 1:1001\n100 > . 1001:2001\n100 > P. 2001:3001");
     assert_eq!(script.end.limited_by(ms(100)), LimitedBy::Application);
@@ -238,7 +238,7 @@ fn too_few_duplicates_wait_for_the_timer() {
 /// RFC 9293 section 3.8.6.3: "an ACK SHOULD be generated for at least every second full-sized segment" and "within 500 ms"; here the timer
 /// is 200 ms. RFC 5681 section 4.2: segments that are out of order or fill a gap are acknowledged immediately.
 #[test]
-fn delayed_acknowledgments() {
+fn acks_are_delayed_as_in_rfc_9293_and_rfc_5681() {
     let p = TcpParameters {
         ack_every: 2,
         ack_delay: ms(200),
@@ -270,7 +270,7 @@ fn delayed_acknowledgments() {
 /// Solaris counts bytes in units of the segment size and acknowledges the second short segment immediately. The first two segments start
 /// the count.
 #[test]
-fn solaris_acknowledges_a_second_tail() {
+fn solaris_acks_a_second_short_segment_immediately() {
     let p = TcpParameters {
         ack_every: 2,
         ack_delay: ms(50),
@@ -296,7 +296,7 @@ fn solaris_acknowledges_a_second_tail() {
 
 /// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not relative to the segment.
 #[test]
-fn acknowledgments_on_a_heartbeat() {
+fn bsd_delayed_acks_follow_the_200_ms_heartbeat() {
     let p = TcpParameters { ack_every: 2, ack_delay: ms(200), ack_heartbeat: true, ..plain() };
     let mut script = Script::established(&p, 65535);
     script.run("390 < . 1:1001 ack 1\n400 > . 1:1 ack 1001\n400 < . 1001:2001 ack 1\n600 > . 1:1 ack 2001");
@@ -352,7 +352,7 @@ fn naglim() {
 
 /// Silly window avoidance is a separate reason: nothing is in flight, but the window has room for less than a segment.
 #[test]
-fn a_silly_window_is_told_from_a_full_one() {
+fn silly_window_is_reported_apart_from_a_full_window() {
     let mut script = Script::established(&plain(), 2500);
     script.run(
         "100 write 5000
@@ -366,7 +366,7 @@ fn a_silly_window_is_told_from_a_full_one() {
 /// RFC 9293 section 3.8.6.2.1: the sender does not use a window of less than a segment, unless it is half of the largest window so far.
 /// Section 3.8.6.1: a closed window is probed at doubling intervals.
 #[test]
-fn a_closed_window_is_probed() {
+fn zero_window_is_probed_at_doubling_intervals() {
     let mut script = Script::established(&plain(), 2500);
     script.run(
         "100 write 5000
@@ -393,7 +393,7 @@ fn a_closed_window_is_probed() {
 
 /// RFC 9293 section 3.8.6.2.2: the receiver keeps the right edge until it can advance by a segment or half of the buffer.
 #[test]
-fn the_receiver_offers_no_silly_window() {
+fn receiver_offers_no_silly_window() {
     let p = TcpParameters {
         receive_buffer: 3000,
         window_update: WindowUpdate::BelowSegment,
@@ -439,7 +439,7 @@ fn sack_blocks() {
 
 /// RFC 6691: a packet with options does not exceed the segment size; SACK blocks that do not fit are omitted.
 #[test]
-fn sack_blocks_fit_the_packet() {
+fn sack_blocks_that_do_not_fit_the_packet_are_omitted() {
     let out_of_order = "200 < . 21:41 ack 1
          200 > . 1:1 ack 1 sack 21-41
          200 < . 61:81 ack 1
@@ -459,7 +459,7 @@ fn sack_blocks_fit_the_packet() {
 /// RFC 3168 section 6.1.3: the receiver "sets the ECN-Echo flag" in every acknowledgment "until it receives a CWR". Section 6.1.2: the
 /// sender halves its window once and sets CWR.
 #[test]
-fn explicit_congestion_notification() {
+fn ecn_echo_lasts_until_cwr_and_reduces_the_window_once() {
     let p = TcpParameters { ecn: true, ..plain() };
     let mut script = Script::established(&p, 65535);
     script.run(
@@ -504,7 +504,7 @@ fn dctcp_echoes_marks_exactly() {
 
 /// RFC 8985 section 7.2: "PTO = 2 * SRTT". The probe triggers the SACK that fast recovery needs, so no timeout occurs.
 #[test]
-fn a_tail_loss_probe() {
+fn tail_loss_probe_avoids_a_timeout() {
     let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
     script.run(
         "100 write 4000
@@ -555,7 +555,7 @@ fn rack_waits_for_reordering() {
 /// `tcp_rack_advance`: SACK blocks are processed before the cumulative acknowledgment, and RACK.rtt comes from the segment processed last.
 /// (RFC 8985 section 6.2 step 2 processes segments in the order of their transmission: B would be lost at 315.)
 #[test]
-fn rack_counts_from_what_is_taken_last() {
+fn rack_rtt_comes_from_the_segment_processed_last() {
     let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
     script.run(
         "100 write 1000
@@ -575,7 +575,7 @@ fn rack_counts_from_what_is_taken_last() {
 /// RFC 9937 section 6.2: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out" while more than the threshold is in flight, so
 /// segments are sent throughout the recovery. Below the threshold, one segment is sent for each that left the network.
 #[test]
-fn a_window_shrinks_with_what_arrives() {
+fn prr_sends_in_proportion_to_delivered_data() {
     let p = TcpParameters { initial_window: 10, ..with(RecoveryKind::RackTlp) };
     let mut script = Script::established(&p, 65535);
     script.run(&format!(
@@ -597,7 +597,7 @@ fn a_window_shrinks_with_what_arrives() {
 
 /// RFC 7323 section 2.2: "the window field in a SYN […] segment itself is never scaled"; 2.3: afterwards it is.
 #[test]
-fn windows_are_scaled() {
+fn window_is_scaled_except_in_a_syn() {
     let p = TcpParameters { window_scaling: true, receive_buffer: 1 << 20, ..plain() };
     let mut script = Script::new(&p, Role::Active);
     script.run(
@@ -615,7 +615,7 @@ fn windows_are_scaled() {
 
 /// RFC 5681 section 4.1: after an idle time of more than one timeout, the window is the initial window again.
 #[test]
-fn an_idle_connection_starts_again() {
+fn idle_connection_restarts_with_the_initial_window() {
     let p = TcpParameters { initial_window: 2, ..plain() };
     let mut script = Script::established(&p, 65535);
     script.run(
@@ -628,7 +628,7 @@ fn an_idle_connection_starts_again() {
 
 /// A reset ends the connection immediately (RFC 9293 section 3.10.7.4).
 #[test]
-fn a_reset_ends_it() {
+fn reset_ends_the_connection_immediately() {
     let mut script = Script::established(&plain(), 65535);
     script.run("200 < R 1:1");
     assert!(script.out.reset && script.out.closed);

@@ -44,7 +44,7 @@ fn assert_near(got: f64, expected: f64, tolerance: f64, what: &str) {
 /// Mathis et al. 1997: MSS/RTT * C/sqrt(p). C = 1.22 for periodic loss and one acknowledgment per segment; C = 0.87 with one for every
 /// second segment, if the window grows per acknowledgment.
 #[test]
-fn mathis_with_periodic_loss() {
+fn reno_goodput_matches_mathis_with_periodic_loss() {
     for (every, counting, constant) in [(1, 1, 1.22), (2, 0, 0.87)] {
         for n in [1000, 5000] {
             let p = TcpParameters {
@@ -63,7 +63,7 @@ fn mathis_with_periodic_loss() {
 
 /// Mathis et al. 1997: C = 1.31 for random loss (0.93 with delayed acknowledgments).
 #[test]
-fn mathis_with_random_loss() {
+fn reno_goodput_matches_mathis_with_random_loss() {
     for (every, counting, constant) in [(1, 1, 1.31), (2, 0, 0.93)] {
         for p in [0.0005, 0.001] {
             let parameters = TcpParameters {
@@ -81,7 +81,7 @@ fn mathis_with_random_loss() {
 
 /// PFTK (Padhye et al. 1998), the full model with timeouts. The model itself is considered accurate to about 25 %.
 #[test]
-fn pftk_with_timeouts() {
+fn reno_goodput_matches_pftk_with_timeouts() {
     let (rtt, b) = (0.1, 2.0);
     for loss in [0.01, 0.03, 0.06] {
         let p = TcpParameters {
@@ -105,7 +105,7 @@ fn pftk_with_timeouts() {
 
 /// Reno with one deterministic loss in `n` segments: the window oscillates between W/2 and W with 3/8 W^2 = n.
 #[test]
-fn renos_sawtooth() {
+fn reno_window_oscillates_between_half_and_full_peak() {
     let n = 2400;
     let p = bulk("reno");
     let (_, mut bench) = lossy(&p, Loss::Every(n), ms(100), 100, 1);
@@ -122,7 +122,7 @@ fn renos_sawtooth() {
 
 /// RFC 9438 figure 1: W(t) = C (t - K)^3 + W_max between losses, with C = 0.4 and beta = 0.7.
 #[test]
-fn cubics_curve() {
+fn cubic_window_follows_the_rfc_9438_curve() {
     let p = bulk("cubic");
     let mut forward = Pipe::new(None, ms(100));
     forward.loss = Loss::Listed(vec![2_000]);
@@ -153,7 +153,7 @@ fn cubics_curve() {
 /// RFC 9438 section 5.1: AVG_W = (C (3 + beta) / (4 (1 - beta)))^(1/4) * RTT^(3/4) / p^(3/4) under deterministic loss, provided that it
 /// exceeds Reno's window.
 #[test]
-fn cubics_average_window() {
+fn cubic_average_window_matches_rfc_9438() {
     // The formula does not model fast convergence.
     let table = serde_json::json!({ "cubic": { "fast_convergence": false } });
     let congestion = serde_json::from_value(table).expect("CUBIC's config");
@@ -172,7 +172,7 @@ fn cubics_average_window() {
 
 /// RFC 9438 section 4.3: if CUBIC's curve is below Reno's, the window is about Reno's.
 #[test]
-fn cubic_is_friendly_to_reno() {
+fn cubic_goodput_is_about_renos_on_a_short_path() {
     let n = 500;
     let (cubic, _) = lossy(&bulk("cubic"), Loss::Every(n), ms(20), 100, 600);
     let (reno, _) = lossy(&bulk("reno"), Loss::Every(n), ms(20), 100, 600);
@@ -182,7 +182,7 @@ fn cubic_is_friendly_to_reno() {
 /// RFC 6349 section 3.3.1: the bandwidth-delay products of its table. A window of that size fills the line; half of it fills half of the
 /// line.
 #[test]
-fn rfc_6349_windows() {
+fn rfc_6349_goodput_is_window_per_rtt_up_to_the_line_rate() {
     for (rate, rtt_us, product) in [
         (1_536_000u64, 20_000u64, 3_840u64),
         (1_536_000, 100_000, 19_200),
@@ -225,7 +225,7 @@ fn rfc_6349_windows() {
 /// A message larger than Winsock's buffer takes one round of acknowledgments. With an odd number of segments, the last acknowledgment waits
 /// for the 200 ms timer: 65 536 bytes in 45 segments of 1460 give 65 536 * 8 / (0.2 s + the transfer itself).
 #[test]
-fn an_odd_number_of_segments_waits_for_the_timer() {
+fn odd_segment_count_waits_for_the_delayed_ack_timer() {
     let p = Profile::Windows95.parameters(1500);
     let mut results = Vec::new();
     for message in [65_536, 64_240] {
@@ -245,7 +245,7 @@ fn an_odd_number_of_segments_waits_for_the_timer() {
 
 /// Nagle and delayed acknowledgments: writes of one and a half segments wait for the timer each time (write, write, read).
 #[test]
-fn nagle_meets_the_delayed_acknowledgment() {
+fn nagle_waits_for_the_delayed_ack_of_the_receiver() {
     let p = TcpParameters { ack_every: 2, ack_delay: ms(200), nagle: Nagle::Rfc896, ..plain() };
     let mut rates = Vec::new();
     for nagle in [Nagle::Rfc896, Nagle::Minshall, Nagle::Off] {
@@ -265,7 +265,7 @@ fn nagle_meets_the_delayed_acknowledgment() {
 /// Solaris' variant sends the tail of a write immediately after a full segment: a write takes ceil(write / MSS) segments, which gives the
 /// sawtooth over the message size.
 #[test]
-fn solaris_cuts_writes() {
+fn solaris_segments_each_write_separately() {
     for (message, segments) in
         [(9_000u64, 1u64), (9_140, 1), (10_000, 2), (18_280, 2), (19_000, 3), (28_000, 4)]
     {
@@ -282,7 +282,7 @@ fn solaris_cuts_writes() {
 /// A window of four segments that loses two causes fewer than three duplicate acknowledgments. It waits for the timer, at least 200 ms with
 /// Solaris' minimum, and the endpoint reports this waiting time.
 #[test]
-fn a_small_window_waits_for_the_timer() {
+fn loss_in_a_small_window_waits_for_the_timer() {
     let p = Profile::Solaris25.parameters(9180);
     assert_eq!(p.receive_minimum_segments * p.mss, 36_560);
     let line = || Pipe::new(Some(149_760_000), Time(ms(1).ps() / 5));
@@ -304,7 +304,7 @@ fn a_small_window_waits_for_the_timer() {
 
 /// RFC 8257: DCTCP keeps the queue near the marking threshold and the line fully used.
 #[test]
-fn dctcp_keeps_the_queue_short() {
+fn dctcp_fills_the_line_with_a_short_queue() {
     let p = TcpParameters { ecn: true, ..bulk("dctcp") };
     let mut forward = Pipe::new(Some(100_000_000), ms(1));
     // RFC 8257 requires K > RTT * C / 7; this is a third of the product.
@@ -321,7 +321,7 @@ fn dctcp_keeps_the_queue_short() {
 /// BBR version 1: the model finds the line rate and the round-trip time of the path, keeps the queue short between its probes, and does not
 /// mistake random loss for a full line.
 #[test]
-fn bbr_finds_the_path() {
+fn bbr_fills_the_line_with_a_short_queue_despite_loss() {
     for loss in [0.0, 0.01] {
         let p = TcpParameters { recovery: RecoveryKind::RackTlp, dsack: true, ..bulk("bbr") };
         let mut forward = Pipe::new(Some(10_000_000), ms(20));
@@ -341,7 +341,7 @@ fn bbr_finds_the_path() {
 
 /// Under the same loss, goodput grows with the information that the kind of recovery uses.
 #[test]
-fn recoveries_in_their_order() {
+fn goodput_under_loss_grows_with_better_recovery() {
     let mut goodputs = Vec::new();
     for recovery in crate::delivery::RECOVERIES {
         let p = TcpParameters { recovery, limited_transmit: false, ..bulk("reno") };
@@ -366,7 +366,7 @@ fn lost_retransmissions_seldom_wait_for_the_timer() {
 /// On a path without reordering no segment is late, so no retransmission is spurious. This also holds if a recovery begins while
 /// retransmissions of the previous one are in flight.
 #[test]
-fn nothing_is_spurious_where_nothing_is_late() {
+fn path_without_reordering_has_no_spurious_retransmission() {
     for recovery in [RecoveryKind::NewReno, RecoveryKind::Sack, RecoveryKind::RackTlp] {
         for (kind, millionths) in
             [("reno", 50_000), ("cubic", 10_000), ("cubic", 50_000), ("bbr", 50_000), ("bbr", 100_000)]

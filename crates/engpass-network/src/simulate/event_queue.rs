@@ -485,7 +485,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_follow_the_contract() {
+    fn simultaneous_events_pop_in_contract_order() {
         let mut events = EventQueue::default();
         events.push(5, 0, Event::Hand(7));
         events.push(5, 1, Event::Ready(1));
@@ -511,7 +511,7 @@ mod tests {
 
     /// Thousands of events at one instant, each of which schedules another soon: an insertion does not walk the whole list.
     #[test]
-    fn a_crowd_keeps_its_order() {
+    fn thousands_of_simultaneous_events_keep_their_order() {
         let mut random = engpass_model::random::Stream::new(8, "crowd");
         let (mut events, mut list) = (EventQueue::default(), std::collections::BTreeSet::new());
         let push =
@@ -535,7 +535,7 @@ mod tests {
 
     /// Against a sorted list: bursts, ties, long timers, and pauses that change the length of days.
     #[test]
-    fn a_calendar_gives_what_a_sorted_list_gives() {
+    fn calendar_queue_equals_sorted_list() {
         let mut random = engpass_model::random::Stream::new(7, "events");
         let (mut events, mut list) = (EventQueue::default(), std::collections::BTreeSet::new());
         let (mut now, mut serial) = (0_u64, 0_u32);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_the_sorted_values() {
+    fn quantiles_are_close_to_the_sorted_values() {
         assert_eq!(Histogram::default().quantiles(), None);
         let mut random = engpass_model::random::Stream::new(1, "sketch");
         let mut values: Vec<u64> =
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_have_their_own_quantiles() {
+    fn equal_values_give_exact_quantiles() {
         // 45 ms lie 1 % above the middle of their bucket.
         let value = 45_000_000_000;
         for count in [1, 2, FEW, FEW + 1, 1000] {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_reaches_from_the_least_to_the_greatest_bucket() {
+    fn memory_spans_smallest_to_largest_bucket() {
         let mut sketch = Histogram::default();
         // Ten to thirty milliseconds, downwards.
         (10..=30).rev().for_each(|ms| sketch.add(ms * 1_000_000_000));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_values_count_as_many_do() {
+    fn few_value_histogram_equals_bucketed_histogram() {
         for seed in 0..50 {
             let mut random = engpass_model::random::Stream::new(seed, "few");
             // From spreads that fit into a few values to one that does not.

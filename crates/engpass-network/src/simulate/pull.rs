@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_that_lead_to_each_other_are_a_ring() {
+    fn find_rings_lists_cyclic_ports_and_their_upstream() {
         // 0 leads to the ring 1, 2, 3, which leads to 4 and to the ring 5, 6; 7 leads to both.
         let upstream: [&[usize]; 8] = [&[], &[0, 3], &[1, 7], &[2], &[3], &[6, 3], &[5, 7], &[]];
         let rings = find_rings(&upstream);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_without_a_way_back_are_no_ring() {
+    fn acyclic_ports_form_no_ring() {
         let chain: Vec<Vec<usize>> =
             (0..100_000).map(|port: usize| port.checked_sub(1).into_iter().collect()).collect();
         let upstream: Vec<&[usize]> = chain.iter().map(Vec::as_slice).collect();

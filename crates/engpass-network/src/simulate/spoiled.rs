@@ -32,12 +32,12 @@ fn refused(fault: Fault) -> String {
 }
 
 #[test]
-fn honest_books_balance() {
+fn ledger_without_fault_balances() {
     assert_eq!(with(None), Ok(()));
 }
 
 #[test]
-fn a_cell_too_many_is_found() {
+fn extra_cell_in_the_ledger_is_rejected() {
     let what = refused(Fault::Dead);
     assert!(
         what.starts_with(
@@ -50,7 +50,7 @@ fn a_cell_too_many_is_found() {
 }
 
 #[test]
-fn a_picosecond_too_many_is_found() {
+fn extra_picosecond_in_the_ledger_is_rejected() {
     refused(Fault::Idle { at_end: true });
     refused(Fault::Idle { at_end: false });
     let what = refused(Fault::Rounding);
@@ -58,12 +58,12 @@ fn a_picosecond_too_many_is_found() {
 }
 
 #[test]
-fn idle_time_without_a_reason_is_found() {
+fn idle_reasons_above_the_idle_time_are_rejected() {
     let what = refused(Fault::Reason);
     assert!(what.contains("idle time by reason exceeds idle time, in ps, by 1"), "{what}");
 }
 
 #[test]
-fn a_cell_that_began_before_the_window_is_found() {
+fn unclipped_cell_at_the_window_edge_is_rejected() {
     refused(Fault::Cut);
 }

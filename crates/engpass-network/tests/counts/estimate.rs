@@ -93,7 +93,7 @@ type Case<'a> = (&'a str, String, Vec<(&'a str, &'a str)>);
 /// Estimates are within a factor of two where a run takes more than a megabyte.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn estimate_is_within_a_factor_of_two() {
+fn memory_estimate_is_within_a_factor_of_two() {
     let short = ("run.duration", "200 ms");
     let queue = |packets: &str| format!("{{ drop-tail = {{ limit = \"{packets} packets\" }} }}");
     let (wide, narrow) = (queue("40000"), queue("100000"));
@@ -144,7 +144,7 @@ fn estimate_is_within_a_factor_of_two() {
 /// fill.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn ways_that_part_are_estimated() {
+fn memory_estimate_with_ecmp_is_an_upper_bound() {
     let udp = |message: &str, rate: &str| {
         format!("kind = \"udp-stream\", message = \"{message}\", rate = \"{rate}\"")
     };

@@ -24,7 +24,7 @@ fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
 /// Ten and a thousand seconds of two flows over a slow line, with occasional losses throughout.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn a_long_run_takes_the_memory_of_a_short_one() {
+fn memory_does_not_grow_with_run_duration() {
     let text = dumbbell(2, 2, SACK);
     assert_eq!(most(&text, "1000 s", None), most(&text, "10 s", None));
 }
@@ -32,7 +32,7 @@ fn a_long_run_takes_the_memory_of_a_short_one() {
 /// The number of samples of a timeline does not depend on the duration. (Flows limited by the receive window lose nothing; losses are listed, up to a bound.)
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn a_long_timeline_takes_the_memory_of_a_short_one() {
+fn timeline_memory_does_not_grow_with_run_duration() {
     let text = dumbbell(2, OC3, "{ receive_buffer = \"8 KiB\" }");
     let [long, short] = ["500 s", "10 s"].map(|duration| most(&text, duration, Some(100)));
     // A list may have been a little longer at some time; a word per packet would be megabytes.

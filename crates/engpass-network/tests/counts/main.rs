@@ -49,13 +49,13 @@ fn run(point: &Point) -> (SimOutcome, u64) {
 /// The counts of all workloads equal those of `table.txt`.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn counts_have_not_risen() {
+fn workload_counts_equal_the_stored_table() {
     table::check("counts", &workloads::counts());
 }
 
 /// Heap bytes per flow do not exceed those of `table.txt`.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
-fn flows_take_no_more_memory() {
+fn heap_bytes_per_flow_do_not_exceed_the_stored_table() {
     table::check("memory", &workloads::memory());
 }

@@ -53,7 +53,7 @@ fn cells(outcome: &SimOutcome, link: &str) -> u64 {
 
 /// A packet of 1500 bytes is an SDU of 1508 with LLC/SNAP, 32 cells with the trailer; an OC-3c has 353 207.5 cells a second.
 #[test]
-fn packets_fill_the_cells_of_a_circuit() {
+fn packet_of_1500_bytes_takes_32_cells_of_a_circuit() {
     let outcome = run(BACKBONE, &[]);
     let cells_per_second = 149.76e6 / 424.0;
     close(goodput(&outcome, "stream"), cells_per_second / 32.0 * 1472.0 * 8.0, 1e-3);
@@ -67,14 +67,14 @@ fn packets_fill_the_cells_of_a_circuit() {
 
 /// A shaper at the router: 16 % of the cells of the line.
 #[test]
-fn a_shaper_at_a_router_paces() {
+fn router_shaper_limits_the_cell_rate() {
     let outcome = run(BACKBONE, &[("circuit.backbone.shaping", "\"16 %\"")]);
     close(cells(&outcome, "second") as f64, 0.4 * 0.16 * 149.76e6 / 424.0, 1e-3);
 }
 
 /// From Ethernet to the circuit's MTU of 576 bytes, each packet becomes three fragments.
 #[test]
-fn a_router_cuts_for_a_circuit() {
+fn router_fragments_for_the_circuit_mtu() {
     let outcome =
         run(BACKBONE, &[("circuit.backbone.mtu", "\"576 B\""), ("traffic.stream.rate", "\"20 Mbit/s\"")]);
     close(goodput(&outcome, "stream"), 20e6, 1e-3);
@@ -84,7 +84,7 @@ fn a_router_cuts_for_a_circuit() {
 
 /// A circuit from a host on ATM to the router of the other host's Ethernet.
 #[test]
-fn a_circuit_from_a_host_ends_at_a_router() {
+fn circuit_from_host_to_router_carries_both_directions() {
     let extra = [
         ("link.in.medium", "\"oc-3c\""),
         ("circuit.backbone.from", "\"a\""),
@@ -133,7 +133,7 @@ fn tcp_crosses_a_circuit_between_routers() {
 
 /// Cells lost in the switch cause lost packets, and the ledger balances.
 #[test]
-fn cells_are_lost_on_the_way() {
+fn cells_lost_in_a_switch_lose_datagrams() {
     let outcome = run(
         BACKBONE,
         &[
@@ -153,7 +153,7 @@ fn cells_are_lost_on_the_way() {
 /// Two circuits share the line of a router: each gets half of the cells. Excess packets are dropped in front of the line, and none waits longer than 50 packets
 /// of 32 cells of each circuit.
 #[test]
-fn circuits_share_the_line_of_a_router() {
+fn circuits_share_a_router_line_equally() {
     let text = format!(
         "{BACKBONE}
         [host.c]
@@ -194,7 +194,7 @@ fn circuits_share_the_line_of_a_router() {
 
 /// Without a switch, the circuit is one line.
 #[test]
-fn a_circuit_of_one_line_between_routers() {
+fn circuit_without_switch_fills_its_line() {
     let text = BACKBONE.replace("[switch.x]\n    kind = \"atm\"\n    output_buffer = \"1000 cells\"\n", "");
     let first = text.find("    [link.second]").expect("it has a second link");
     let second = text.find("    [link.out]").expect("it has a last link");

@@ -50,7 +50,7 @@ pub(super) fn share(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
 }
 
 #[test]
-fn packets_take_turns() {
+fn round_robin_splits_packets_by_weight() {
     let outcome = run(PAIR, &[]);
     close(goodput(&outcome, "stream"), 150e6, 1e-3);
     assert_eq!(flow(&outcome, "stream").lost_datagrams, 0);
@@ -64,7 +64,7 @@ fn packets_take_turns() {
 
 /// Every line is charged for the fragments that it carried: of 2000 bytes one line has 1480 bytes of IP payload, the other 528.
 #[test]
-fn fragments_part() {
+fn fragments_are_posted_to_the_line_that_carried_them() {
     let outcome =
         run(PAIR, &[("traffic.stream.message", "\"2000 B\""), ("traffic.stream.rate", "\"100 Mbit/s\"")]);
     close(goodput(&outcome, "stream"), 100e6, 1e-3);
@@ -79,7 +79,7 @@ fn fragments_part() {
 
 /// Sixteen connections by their ports: each takes one line, and both lines have some.
 #[test]
-fn connections_are_spread_by_a_hash() {
+fn hash_spreads_whole_connections_over_both_lines() {
     let tcp = [
         ("router.near.ecmp", "\"hash\""),
         ("traffic.stream.kind", "\"tcp-stream\""),
@@ -97,7 +97,7 @@ fn connections_are_spread_by_a_hash() {
 
 /// A hash puts one connection on one line. The other line is idle because no flow was assigned to it.
 #[test]
-fn a_line_that_no_hash_chose_is_idle_for_that() {
+fn unchosen_line_is_idle_for_the_other_path() {
     let outcome = run(PAIR, &[("router.near.ecmp", "\"hash\""), ("traffic.stream.rate", "\"50 Mbit/s\"")]);
     let idle = ["upper", "lower"].map(|link| share(&outcome, link, "idle: other way"));
     assert!(idle.iter().filter(|share| **share > 0.99).count() == 1, "{idle:?}");

@@ -157,13 +157,13 @@ fn plain(text: &str, tells: bool) -> SimOutcome {
 
 proptest! {
     #[test]
-    fn lookahead_changes_nothing_where_ways_part_and_lines_fail(text in network()) {
+    fn lookahead_with_ecmp_and_outages_equals_event_per_hop(text in network()) {
         prop_assert_eq!(plain(&text, true), plain(&text, false));
     }
 }
 
 #[test]
-fn every_rule_is_needed() {
+fn every_lookahead_rule_is_needed() {
     let mut runner = TestRunner::deterministic();
     let drawn = network();
     let texts: Vec<String> =

@@ -83,7 +83,7 @@ fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
 
 /// Frames sent back to back fill the line as the standards say.
 #[test]
-fn lines_are_full() {
+fn back_to_back_frames_fill_ethernet_lines() {
     let udp = |overrides: &[(&str, &str)]| goodput(&run(LAN, overrides), "stream");
     close(udp(&[]), 100e6 * 1472.0 / 1538.0, 1e-4);
     close(udp(&[("link.first.vlan", "true"), ("link.second.vlan", "true")]), 100e6 * 1472.0 / 1542.0, 1e-4);
@@ -128,7 +128,7 @@ fn tcp_fills_the_line() {
 
 /// One window per round trip: delays, one serialization on every line, and the return of the acknowledgment.
 #[test]
-fn a_small_window_over_the_round_trip() {
+fn small_window_over_ethernet_matches_hand_calculation() {
     let outcome = run(
         LAN,
         &[
@@ -148,7 +148,7 @@ fn a_small_window_over_the_round_trip() {
 
 /// Two equal flows share a thin line evenly, and fill it, whatever the discipline.
 #[test]
-fn equal_flows_share_evenly() {
+fn equal_flows_share_a_line_in_every_discipline() {
     for (queue, worst) in [
         ("{ drop-tail = { limit = \"100 packets\" } }", 0.75),
         ("{ red = {} }", 0.75),
@@ -169,7 +169,7 @@ fn equal_flows_share_evenly() {
 
 /// All that is sent is received, lost or in flight, and a seed determines the run.
 #[test]
-fn nothing_is_unaccounted_for() {
+fn sent_datagrams_are_received_lost_or_in_flight() {
     let hard = [
         ("run.warmup", "\"0 s\""),
         ("link.thin.loss", "\"0.5 %\""),
@@ -196,7 +196,7 @@ fn nothing_is_unaccounted_for() {
 
 /// A router fragments packets that are too large for the next link, and the receiver reassembles them.
 #[test]
-fn routers_fragment() {
+fn router_fragments_for_the_next_link_mtu() {
     let outcome = run(
         WAN,
         &[
@@ -219,7 +219,7 @@ fn routers_fragment() {
 
 /// A TTL that is too small, and a router that is too slow.
 #[test]
-fn routers_limit() {
+fn router_drops_expired_ttl_and_keeps_up_below_its_rate() {
     let outcome = run(WAN, &[("traffic.one.ttl", "1")]);
     assert_eq!(flow(&outcome, "one").received_datagrams, 0);
     assert!(outcome.drops.iter().any(|drop| drop.place.to_string() == "r" && drop.cause == "time to live"));
@@ -239,7 +239,7 @@ fn routers_limit() {
 
 /// Priority 7 goes first: it gets all that it offers, and the other flow the rest.
 #[test]
-fn priority_goes_first() {
+fn strict_priority_serves_the_high_class_first() {
     let outcome = run(
         WAN,
         &[
@@ -257,7 +257,7 @@ fn priority_goes_first() {
 
 /// A token bucket holds a flow to its rate.
 #[test]
-fn a_token_bucket_shapes() {
+fn token_bucket_limits_goodput_to_its_rate() {
     let outcome = run(
         WAN,
         &[
@@ -277,7 +277,7 @@ fn a_token_bucket_shapes() {
 
 /// Parallel connections of one traffic add up.
 #[test]
-fn streams_add_up() {
+fn parallel_streams_get_one_share_each() {
     let outcome = run(WAN, &[("traffic.one.streams", "3"), ("router.r.queue", "{ fq-codel = {} }")]);
     let (one, two) = (goodput(&outcome, "one"), goodput(&outcome, "two"));
     close(one / two, 3.0, 0.05);
@@ -285,7 +285,7 @@ fn streams_add_up() {
 
 /// M/M/1/K: a share (1 - r) r^K / (1 - r^(K + 1)) of Poisson arrivals finds K in the port (Kleinrock, Queueing Systems I, 3.6).
 #[test]
-fn losses_of_an_m_m_1_k_queue() {
+fn m_m_1_k_loss_ratio_matches_kleinrock() {
     let text = r#"
         name = "a small queue"
         [host.a]

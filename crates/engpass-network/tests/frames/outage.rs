@@ -36,7 +36,7 @@ fn lost(outcome: &SimOutcome) -> u64 {
 
 /// At 1000 packets per second, an outage of half a second loses 500 packets if there is no other path.
 #[test]
-fn what_comes_to_a_line_that_is_down_is_lost() {
+fn packets_to_a_down_line_are_lost_without_another_path() {
     let outcome = outage(&[]);
     let stream = flow(&outcome, "stream");
     assert_eq!(lost(&outcome), 500);
@@ -51,7 +51,7 @@ fn what_comes_to_a_line_that_is_down_is_lost() {
 
 /// With a policy, the next packet takes the other line.
 #[test]
-fn a_policy_chooses_what_is_up() {
+fn ecmp_policy_avoids_a_down_line() {
     let hashed = outage(&[("router.near.ecmp", "{ hash = { seed = 0 } }")]);
     let other = outage(&[("router.near.ecmp", "{ hash = { seed = 1 } }")]);
     let sprayed = outage(&[("router.near.ecmp", "\"round-robin\"")]);
@@ -66,7 +66,7 @@ fn a_policy_chooses_what_is_up() {
 
 /// The far end of an interface that is down keeps sending, because it does not notice.
 #[test]
-fn only_the_interface_s_own_node_sees_it() {
+fn interface_failure_is_seen_only_by_its_own_node() {
     let text = |node: &str| {
         format!(
             "{PAIR}
@@ -86,7 +86,7 @@ fn only_the_interface_s_own_node_sees_it() {
 
 /// A NIC keeps its pace: the sender does not notice the outage, and all packets are lost.
 #[test]
-fn a_host_sends_on() {
+fn host_keeps_sending_to_a_down_line() {
     let text = format!(
         "{PAIR}
         [event.cut]
@@ -103,7 +103,7 @@ fn a_host_sends_on() {
 
 /// TCP recovers after its retransmission timer; the packets in the queue are lost.
 #[test]
-fn tcp_comes_back() {
+fn tcp_recovers_after_an_outage() {
     let tcp = [
         ("traffic.stream.kind", "\"tcp-stream\""),
         ("traffic.stream.message", "\"64 kB\""),

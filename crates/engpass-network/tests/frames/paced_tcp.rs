@@ -29,7 +29,7 @@ const LINE: &str = r#"
 
 /// The receiver gets exactly what is written: 100 writes of 10 kB per second from each connection.
 #[test]
-fn it_gets_what_is_written() {
+fn paced_tcp_delivers_the_written_rate() {
     for (streams, rate) in [("1", 8e6), ("3", 24e6)] {
         let outcome = run(LINE, &[("traffic.stream.streams", streams)]);
         let stream = flow(&outcome, "stream");
@@ -41,7 +41,7 @@ fn it_gets_what_is_written() {
 
 /// A connection that cannot keep up carries as much as without a rate.
 #[test]
-fn a_schedule_that_is_too_fast_is_none() {
+fn paced_tcp_above_capacity_equals_unpaced_tcp() {
     let fast = run(LINE, &[("traffic.stream.rate", "\"80 Mbit/s\"")]);
     let free = run(&LINE.replace("rate = \"8 Mbit/s\"", ""), &[]);
     close(flow(&fast, "stream").goodput_bit_per_s, flow(&free, "stream").goodput_bit_per_s, 0.01);
@@ -49,7 +49,7 @@ fn a_schedule_that_is_too_fast_is_none() {
 
 /// A write due after `stop` does not happen.
 #[test]
-fn it_stops() {
+fn paced_tcp_writes_end_at_stop() {
     let outcome = run(LINE, &[("traffic.stream.stop", "\"2 s\""), ("run.warmup", "\"0 s\"")]);
     let stream = flow(&outcome, "stream");
     // Writes 0 to 199 are due before 2 s.

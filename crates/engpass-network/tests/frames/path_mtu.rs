@@ -50,7 +50,7 @@ fn control_bytes(outcome: &SimOutcome, link: &str, capacity: f64) -> f64 {
 /// The ten segments of the initial window are dropped, and ten messages of 576 bytes return at once. After that all packets have 1400 bytes, with 1348 of
 /// payload.
 #[test]
-fn segments_shrink_to_what_fits() {
+fn path_mtu_discovery_shrinks_segments_to_fit() {
     let outcome = run(TUNNEL, &[]);
     assert_eq!(too_big(&outcome), 10);
     let all: u64 = outcome.drops.iter().map(|drop| drop.datagrams).sum();
@@ -67,7 +67,7 @@ fn segments_shrink_to_what_fits() {
 
 /// In the first milliseconds the reverse direction carries only the handshake and the messages.
 #[test]
-fn messages_are_booked_as_control() {
+fn icmp_messages_are_posted_as_control() {
     let early = [("run.duration", "\"25 ms\"")];
     let [with, without] =
         ["true", "false"].map(|icmp| run(TUNNEL, &[&early[..], &[("router.near.icmp", icmp)]].concat()));
@@ -82,7 +82,7 @@ fn messages_are_booked_as_control() {
 
 /// Without messages the first segment is sent again and again: after 0.2 s (the minimum timeout), and each time after twice the interval.
 #[test]
-fn silence_is_a_black_hole() {
+fn router_without_icmp_is_a_path_mtu_black_hole() {
     let outcome = run(TUNNEL, &[("router.near.icmp", "false")]);
     let stream = flow(&outcome, "stream");
     assert_eq!(stream.received_datagrams, 0);
@@ -100,7 +100,7 @@ fn silence_is_a_black_hole() {
 
 /// A router with a time per packet takes it for messages, too: they wait behind segments, and later segments behind them.
 #[test]
-fn messages_pass_the_engine() {
+fn icmp_messages_take_router_processing_time() {
     let [with, without] = ["true", "false"].map(|icmp| {
         let slow = [("router.near.per_packet", "\"300 us\""), ("run.duration", "\"24 ms\"")];
         too_big(&run(TUNNEL, &[&slow[..], &[("router.near.icmp", icmp)]].concat()))
@@ -111,7 +111,7 @@ fn messages_pass_the_engine() {
 
 /// Messages are lost like other packets: the port towards the sender has room for one. Segments without a message are retransmitted after a timeout.
 #[test]
-fn messages_may_be_lost() {
+fn icmp_messages_are_lost_in_a_full_queue() {
     let thin = [
         ("link.left.medium", "\"point-to-point\""),
         ("link.left.rate", "{ forward = \"100 Mbit/s\", backward = \"200 kbit/s\" }"),

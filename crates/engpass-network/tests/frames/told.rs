@@ -173,7 +173,7 @@ fn empty_headers(text: &str, routers: usize) -> SimOutcome {
 
 proptest! {
     #[test]
-    fn a_line_that_tells_changes_nothing(
+    fn lookahead_equals_event_per_hop(
         routers in prop::collection::vec(any::<Node>(), 1..5),
         flows in prop::collection::vec(any::<Traffic>(), 1..5),
         chance in any::<u8>(),
@@ -197,7 +197,7 @@ proptest! {
 
 /// The fragments of a packet share the next line, too. The first fragment has crossed both lines before the second one is created.
 #[test]
-fn fragments_inherit_what_their_sender_had_done() {
+fn fragments_inherit_the_sender_snapshot() {
     let text = text(&[(5, 0), (0, 45), (0, 0), (0, 0)], &[(8, 244, 58), (9, 180, 218)], 38, false);
     let (told, plain) = (watched(&text, true), watched(&text, false));
     assert!(told.1.events < plain.1.events);

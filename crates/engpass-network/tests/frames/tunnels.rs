@@ -49,7 +49,7 @@ fn bytes(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
 /// RFC 4459 section 3.4: the packet is fragmented for 1476 bytes, into 1476 and 44; each gets 24 bytes. Section 3.1: the outer packet of 1524 bytes is
 /// fragmented for 1500, into 1500 and 44.
 #[test]
-fn lengths_on_the_line_are_those_of_rfc_4459() {
+fn tunnel_packet_lengths_match_rfc_4459() {
     let datagrams = 20e6 / 8.0 / 1472.0;
     for (overrides, headers, tunnel) in [(&[][..], 2.0, 48.0), (&[OUTER][..], 2.0, 24.0)] {
         let outcome = run(GRE, overrides);
@@ -71,7 +71,7 @@ fn lengths_on_the_line_are_those_of_rfc_4459() {
 
 /// A packet that fits with its outer headers is not fragmented.
 #[test]
-fn a_packet_of_1476_bytes_fits() {
+fn packet_of_1476_bytes_enters_gre_unfragmented() {
     let outcome = run(GRE, &[("traffic.stream.message", "\"1448 B\"")]);
     let datagrams = 20e6 / 8.0 / 1448.0;
     close(bytes(&outcome, "one", "IP headers"), datagrams * 20.0, 2e-3);
@@ -80,7 +80,7 @@ fn a_packet_of_1476_bytes_fits() {
 
 /// A tunnel that must not fragment drops packets that are too long.
 #[test]
-fn a_tunnel_may_refuse() {
+fn tunnel_without_fragmentation_drops_long_packets() {
     let outcome = run(GRE, &[("tunnel.gre.fragment", "\"none\"")]);
     assert_eq!(flow(&outcome, "stream").received_datagrams, 0);
     let [drop] = &outcome.drops[..] else { panic!("one place loses them") };
@@ -89,7 +89,7 @@ fn a_tunnel_may_refuse() {
 
 /// With losses in the tunnel, fragments wait for missing ones until a timeout, or until the memory is full.
 #[test]
-fn fragments_wait_for_others() {
+fn tunnel_reassembly_ends_by_timeout_or_full_memory() {
     let lossy = [OUTER, ("link.two.loss", "\"10 %\"")];
     let causes = |more: &[(&str, &str)]| {
         let outcome = run(GRE, &[&lossy[..], more].concat());

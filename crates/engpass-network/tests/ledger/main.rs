@@ -69,7 +69,7 @@ fn every_variant_of_the_kyoto_study_balances() {
 
 /// Without other traffic only the CPU keeps the first line idle, and sent bits and idle time add up to the line.
 #[test]
-fn an_unloaded_sender_waits_for_its_cpu() {
+fn unloaded_sender_leaves_its_line_idle_for_cpu() {
     let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
     let outcome = run(KYOTO, "free", &overrides);
     let line = from(&outcome, "sender", "ss2");
@@ -95,7 +95,7 @@ fn an_unloaded_sender_waits_for_its_cpu() {
 
 /// A shaper that is slower than the CPU keeps the first line idle once it has something to send.
 #[test]
-fn a_shaper_is_why_a_line_is_idle() {
+fn slow_shaper_is_the_idle_reason() {
     let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
     let outcome = run(KYOTO, "shaped-16", &overrides);
     let line = from(&outcome, "sender", "ss2");
@@ -110,7 +110,7 @@ fn a_shaper_is_why_a_line_is_idle() {
 
 /// A line that is faster than the one before it waits for upstream, if there is no shaper.
 #[test]
-fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
+fn fast_line_behind_a_slow_line_is_idle_for_upstream() {
     let text = r#"
         host = { a = {}, b = {} }
         switch.s = { kind = "atm" }
@@ -131,7 +131,7 @@ fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
 
 /// Congestion collapse: nearly nothing of what the stream brings to the receiver is useful.
 #[test]
-fn congestion_makes_dead_cells() {
+fn congested_port_carries_mostly_lost_datagrams() {
     let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
     let line = from(&outcome, "receiver", "atomis5");
     let [dead, delivered] = ["lost datagrams", "delivered"].map(|account| line.ledger.get(account));
@@ -146,7 +146,7 @@ fn congestion_makes_dead_cells() {
 
 /// A window that is too small for the path leaves the line idle for the rest of every round trip.
 #[test]
-fn a_receive_window_is_why_a_line_is_idle() {
+fn small_receive_window_is_the_idle_reason() {
     let buffer = format!("\"{} B\"", 4 * 9140);
     let overrides = [
         ("host.a.tcp.profile", "\"bsd-reno\""),
@@ -172,7 +172,7 @@ fn a_receive_window_is_why_a_line_is_idle() {
 
 /// If only the timer repairs losses, the line waits for the timer.
 #[test]
-fn the_retransmission_timer_is_why_a_line_is_idle() {
+fn retransmission_timer_is_the_idle_reason() {
     let overrides = [
         ("host.a.tcp.profile", "\"bsd-reno\""),
         ("host.b.tcp.profile", "\"bsd-reno\""),
@@ -201,7 +201,7 @@ fn the_retransmission_timer_is_why_a_line_is_idle() {
 
 /// Ethernet, bit by bit: 1538 bytes for 1472 of a message, back to back.
 #[test]
-fn a_full_ethernet_line() {
+fn full_ethernet_line_ledger_matches_hand_calculation() {
     let text = r#"
         name = "two hosts and a switch"
         [host.a]

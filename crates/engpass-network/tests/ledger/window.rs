@@ -91,7 +91,7 @@ fn cells_at_the_end_of_the_warmup_are_not_counted() {
 
 /// The cell of a generator leaves 2.831197 us after it was sent.
 #[test]
-fn cells_of_a_generator_at_the_end_of_the_warmup_are_not_counted() {
+fn generator_cells_at_the_end_of_warmup_are_not_counted() {
     let text = r#"
         name = "generator"
         host = { a = {}, b = {} }

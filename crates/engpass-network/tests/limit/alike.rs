@@ -36,7 +36,7 @@ fn dumbbell(flows: &[Flow], bottleneck: u32, offers: impl Fn(usize) -> String) -
 
 proptest! {
     #[test]
-    fn like_flows_get_what_each_would_by_itself(
+    fn flow_equivalence_class_equals_separate_flows(
         flows in prop::collection::vec((any::<bool>(), any::<bool>(), 1u32..3, 1u32..3), 2..9),
         bottleneck in 1u32..12,
     ) {
@@ -68,7 +68,7 @@ proptest! {
 }
 
 #[test]
-fn a_flow_is_not_among_the_others() {
+fn summary_names_other_flows_and_not_the_flow_itself() {
     let three = dumbbell(&[(true, true, 100, 1000); 3], 10, |_| String::new());
     let sentences: Vec<String> = limits(&three)
         .flows

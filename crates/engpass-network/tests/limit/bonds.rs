@@ -43,7 +43,7 @@ fn close(one: f64, other: f64, within: f64) {
 }
 
 #[test]
-fn a_hash_has_one_member_for_a_flow_and_both_for_many() {
+fn bond_hash_uses_both_members_only_for_many_connections() {
     for (bond, traffic, rate, of) in [
         ("mode = { hash = { layers = \"layer-2\" } }", UDP, 100e6, OF_UDP),
         ("mode = { hash = { layers = \"layer-3+4\" } }", UDP, 100e6, OF_UDP),
@@ -57,7 +57,7 @@ fn a_hash_has_one_member_for_a_flow_and_both_for_many() {
 }
 
 #[test]
-fn turns_of_a_host_wait_for_the_slowest_member() {
+fn host_round_robin_waits_for_the_slowest_member() {
     let alike = server("mode = \"round-robin\"", ALIKE, UDP);
     close(flow(&alike).goodput_bit_per_s, 200e6 * OF_UDP, 1e-9);
     close(simulated(&alike).goodput_bit_per_s, 200e6 * OF_UDP, 1e-3);
@@ -70,7 +70,7 @@ fn turns_of_a_host_wait_for_the_slowest_member() {
 }
 
 #[test]
-fn an_active_member_carries_all_and_events_are_left_out() {
+fn active_backup_limit_is_that_of_the_active_member() {
     let bond = "mode = { active-backup = { primary = \"two\" } }";
     let unequal = ["ethernet-1g", "ethernet-100"];
     close(flow(&server(bond, unequal, UDP)).goodput_bit_per_s, 100e6 * OF_UDP, 1e-9);
@@ -83,7 +83,7 @@ fn an_active_member_carries_all_and_events_are_left_out() {
 }
 
 #[test]
-fn needs_of_the_sending_host_are_those_of_all_members() {
+fn sending_host_cost_counts_over_all_bond_members() {
     let text = server("mode = \"round-robin\"", ["ethernet-1g"; 2], UDP)
         .replace("[host.a]", "[host.a]\ncost = { per_datagram = \"100 us\" }");
     // 10 000 datagrams a second.

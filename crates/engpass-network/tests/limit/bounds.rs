@@ -164,12 +164,12 @@ proptest! {
     }
 
     #[test]
-    fn no_flow_to_a_group_exceeds_its_bound(Drawn(testbed) in groups(), seed in any::<u64>()) {
+    fn no_multicast_flow_exceeds_its_bound(Drawn(testbed) in groups(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 
     #[test]
-    fn no_flow_exceeds_its_bound_where_routers_ask_for_addresses(Drawn(testbed) in asking(), seed in any::<u64>()) {
+    fn no_flow_exceeds_its_bound_with_address_resolution(Drawn(testbed) in asking(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
         let mut without = testbed.clone();
         without.routers.values_mut().for_each(|router| router.arp = None);
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn no_flow_through_a_crowded_port_exceeds_its_bound(Drawn(testbed) in port(), seed in any::<u64>()) {
+    fn no_flow_through_a_contended_port_exceeds_its_bound(Drawn(testbed) in port(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn simulated(text: &str) -> Flow {
 }
 
 #[test]
-fn connections_that_a_hash_spreads_fill_both_lines() {
+fn hashed_connections_fill_both_lines() {
     let equal = flow(&pair(NINE_TO_SEVEN, "1 Gbit/s", ["100 Mbit/s", "100 Mbit/s"], TCP));
     close(equal.goodput_bit_per_s, 200e6 * OF_TCP);
     close(equal.bound_bit_per_s, 200e6 * OF_TCP);
@@ -103,7 +103,7 @@ fn connections_that_a_hash_spreads_fill_both_lines() {
 /// Two stages of two lines each. Routers with the same seed make the same choice, so nine connections have a slow first line and seven a slow second one: no
 /// stage as a whole is slow.
 #[test]
-fn each_connection_has_the_narrowest_of_its_own_lines() {
+fn each_connection_is_limited_by_its_own_slowest_line() {
     let text = pair(NINE_TO_SEVEN, "1 Gbit/s", ["10 Mbit/s", "100 Mbit/s"], TCP);
     let (ends, policy) = ("ends = [\"far\", \"b\"]", "[router.far]\n        ecmp = \"first\"");
     assert!(text.contains(ends) && text.contains(policy));
@@ -124,7 +124,7 @@ fn each_connection_has_the_narrowest_of_its_own_lines() {
 }
 
 #[test]
-fn one_connection_has_the_line_that_the_hash_chooses() {
+fn one_connection_is_limited_by_its_hashed_line() {
     // With seed 0 this is the lower line.
     let one = flow(&pair("\"hash\"", "1 Gbit/s", ["100 Mbit/s", "10 Mbit/s"], UDP));
     close(one.goodput_bit_per_s, 10e6 * OF_UDP);
@@ -134,7 +134,7 @@ fn one_connection_has_the_line_that_the_hash_chooses() {
 
 /// The fair share is the most without loss; a full line drops its packets and does not stop those of the other line.
 #[test]
-fn turns_are_held_by_the_line_that_has_least_for_its_share() {
+fn round_robin_is_limited_by_the_slowest_line_per_share() {
     let turns = |ecmp: &str, inward: &str| pair(ecmp, inward, ["10 Mbit/s", "100 Mbit/s"], UDP);
     let equal = flow(&turns(TURNS, "1 Gbit/s"));
     close(equal.goodput_bit_per_s, 20e6 * OF_UDP);
@@ -164,7 +164,7 @@ fn turns_are_held_by_the_line_that_has_least_for_its_share() {
 
 /// Another flow's packets may take all turns of the slower line, so turns are no bound.
 #[test]
-fn turns_that_others_share_bound_nothing() {
+fn shared_round_robin_gives_no_bound() {
     let other = UDP.replace("traffic.t", "traffic.other");
     let text = pair(TURNS, "100 Mbit/s", ["10 Mbit/s", "100 Mbit/s"], &format!("{UDP}{other}"));
     let outcome = limits(&text);
@@ -175,7 +175,7 @@ fn turns_that_others_share_bound_nothing() {
 }
 
 #[test]
-fn flows_share_a_line_connection_by_connection() {
+fn flows_share_a_line_by_number_of_connections() {
     // The datagrams of `u` take the upper line: their source port follows sixteen others.
     let text = pair(
         NINE_TO_SEVEN,
@@ -199,7 +199,7 @@ fn flows_share_a_line_connection_by_connection() {
 
 /// Paths over two routers, one of them slow: it limits packets in turns, while the bound counts both.
 #[test]
-fn routers_side_by_side_count_together() {
+fn parallel_routers_bound_a_flow_together() {
     let link = |name: &str, ends: [&str; 2]| {
         format!("[link.{name}]\nends = {ends:?}\nmedium = \"point-to-point\"\nrate = \"1 Gbit/s\"\n")
     };
@@ -223,7 +223,7 @@ fn routers_side_by_side_count_together() {
 
 /// Two circuits over the same links share the line, whichever a packet takes: 32 cells for a packet, on 96 000 cells a second.
 #[test]
-fn circuits_are_ways_like_others() {
+fn parallel_circuits_share_their_line() {
     let link = |name: &str, ends: [&str; 2], medium: &str| {
         format!("[link.{name}]\nends = {ends:?}\nmedium = \"{medium}\"\n")
     };
@@ -246,7 +246,7 @@ fn circuits_are_ways_like_others() {
 
 /// In-order data needs the longest path, but may arrive by the shortest.
 #[test]
-fn windows_take_the_longest_way_there() {
+fn window_limit_uses_the_longest_path_and_bound_the_shortest() {
     let tcp = TCP.replace(
         "streams = 16\n",
         "tcp = { receive_buffer = \"64 KiB\", timestamps = false, window_scaling = false }\n",
@@ -273,7 +273,7 @@ fn windows_take_the_longest_way_there() {
 
 /// The idle delay is that of the shortest path, and fragments on different paths do not wait for each other.
 #[test]
-fn idle_delay_is_the_least_of_all_ways() {
+fn idle_delay_is_that_of_the_shortest_path() {
     let text = |message: u64| {
         let text =
             pair(TURNS, "1 Gbit/s", ["10 Mbit/s", "10 Mbit/s"], &UDP.replace("1472", &message.to_string()));
@@ -291,7 +291,7 @@ fn idle_delay_is_the_least_of_all_ways() {
 }
 
 #[test]
-fn events_are_left_out_of_the_fair_share_and_not_of_the_bound() {
+fn events_count_for_the_bound_but_not_the_fair_share() {
     let event = "[event.cut]\nat = \"1 s\"\ntarget = \"lower\"\nchange = \"down\"\n[event.back]\nat = \"2 s\"\ntarget = \"lower\"\nchange = \"up\"\n";
     let lines = ["100 Mbit/s", "10 Mbit/s"];
     let with = |ecmp: &str| flow(&format!("{}{event}", pair(ecmp, "1 Gbit/s", lines, UDP)));
@@ -313,7 +313,7 @@ fn events_are_left_out_of_the_fair_share_and_not_of_the_bound() {
 
 /// A token bucket is full again after an outage of its line.
 #[test]
-fn outages_fill_token_buckets() {
+fn token_bucket_is_full_after_an_outage() {
     let bucket = "[link.out]\nqueue = { token-bucket = { rate = \"10 Mbit/s\", burst = \"100 kB\" } }";
     let event = "[event.cut]\nat = \"1 s\"\ntarget = \"out\"\nchange = \"down\"\nevery = \"2 s\"\n\
                  [event.back]\nat = \"1001 ms\"\ntarget = \"out\"\nchange = \"up\"\nevery = \"2 s\"\n\
@@ -327,7 +327,7 @@ fn outages_fill_token_buckets() {
 /// The lower line has an MTU of 600 bytes. A sender that knows it sends nothing longer; one that discovers the path MTU fills the upper line with packets of
 /// 1500 bytes until it gets a message.
 #[test]
-fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
+fn path_mtu_discovery_raises_the_bound_to_the_wider_path() {
     let bound = |path_mtu: &str| {
         let traffic =
             TCP.replace("streams = 16", "streams = 1") + &format!("tcp = {{ path_mtu = \"{path_mtu}\" }}\n");
@@ -341,7 +341,7 @@ fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
 
 /// Two tunnels over one line in turn: one fragments, the other drops packets that are too long. Half of the datagrams arrive, in either order of the tunnels.
 #[test]
-fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
+fn tunnel_dropping_its_turns_leaves_the_other_path_open() {
     const TUNNELS: [&str; 2] = [
         "[tunnel.cuts]\nends = [\"near\", \"far\"]\n",
         "[tunnel.drops]\nends = [\"near\", \"far\"]\nfragment = \"none\"\n",
@@ -366,7 +366,7 @@ fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
 
 /// A tunnel that drops all packets closes both lines on which its outer packets alternate.
 #[test]
-fn a_tunnel_that_drops_all_closes_every_way_of_its_packets() {
+fn tunnel_dropping_all_packets_gives_limit_zero() {
     let tunnel = "[tunnel.drops]\nends = [\"near\", \"far\"]\nfragment = \"none\"\n";
     let found = flow(&pair(TURNS, "1 Gbit/s", ["100 Mbit/s"; 2], &(UDP.to_owned() + tunnel)));
     assert_eq!((found.goodput_bit_per_s, found.bound_bit_per_s), (0.0, 0.0), "{found:?}");

@@ -60,7 +60,7 @@ fn mb_s(flow: &FlowLimit) -> f64 {
 
 /// Table 2 as it follows from table 1 for sending, and the unpublished figures for receiving.
 #[test]
-fn the_tables_of_the_study() {
+fn data_path_limits_match_the_copy_study_tables() {
     for (host, path, send, receive) in [
         (ALPHA, "one-copy-as-printed", 43.62, 61.22),
         (ALPHA, "one-copy-pipelined", 67.0, 120.0),
@@ -80,7 +80,7 @@ fn the_tables_of_the_study() {
 }
 
 #[test]
-fn each_kind_says_why() {
+fn memory_bus_and_copy_limits_name_their_cause() {
     let slow_bus = flow(&pair(ALPHA, "", &udp("")));
     assert_eq!(
         slow_bus.summary,
@@ -115,7 +115,7 @@ fn each_kind_says_why() {
 
 /// LogGP (Alexandrov and others 1995): a message of `n` bytes takes `o + n G`, so half of `1 / G` is reached where `n` is `o / G`.
 #[test]
-fn small_messages_pay_for_the_call() {
+fn small_message_throughput_matches_loggp() {
     // G = 1/100 + 1/100 us a byte; o = 40 us: half at 2000 bytes.
     let host = "memory = { bandwidth = \"1 GB/s\", copy = \"100 MB/s\" }\nio_bus = { bandwidth = \"100 MB/s\" }\n\
                 send_path = \"one-copy\"\ncost = { per_datagram = \"40 us\" }";
@@ -130,7 +130,7 @@ fn small_messages_pay_for_the_call() {
 
 /// Two flows of one host share its memory, in either direction, and a bus that is not full duplex.
 #[test]
-fn flows_share_what_a_host_has() {
+fn flows_share_host_memory_and_half_duplex_bus() {
     let both = |bus: &str| {
         let host =
             format!("memory = {{ bandwidth = \"600 MB/s\" }}\nio_bus = {{ bandwidth = \"100 MB/s\"{bus} }}");
@@ -155,14 +155,14 @@ fn flows_share_what_a_host_has() {
 }
 
 #[test]
-fn a_measured_cost_replaces_the_copy() {
+fn limit_uses_the_measured_cost_in_place_of_the_copy() {
     let host = "memory = { bandwidth = \"600 MB/s\" }\ncost = { per_byte = \"10 ns\" }";
     let flow = flow(&pair(host, "", &udp("")));
     assert_eq!((mb_s(&flow).round(), flow.bottleneck.title.as_str()), (100.0, "host `a`"));
 }
 
 #[test]
-fn kinds_are_of_their_side() {
+fn data_path_candidates_name_sending_and_receiving_side() {
     let host = "memory = { bandwidth = \"600 MB/s\" }\nio_bus = { bandwidth = \"100 MB/s\" }";
     let flow = flow(&pair(host, host, &udp("send_path = \"one-copy\"\nreceive_path = \"one-copy\"")));
     let kinds: Vec<_> = flow.candidates.iter().map(|candidate| candidate.bottleneck.kind).collect();
@@ -313,7 +313,7 @@ fn simulated_rate(text: &str) -> f64 {
 
 /// Rates of copies, checksums and write-allocation that exceed the memory are clamped, in both engines.
 #[test]
-fn what_the_memory_cannot_is_clamped() {
+fn copy_rates_above_memory_bandwidth_are_clamped() {
     let plain = Data {
         memory: 300_000,
         copy: None,
@@ -339,7 +339,7 @@ fn what_the_memory_cannot_is_clamped() {
 
 proptest! {
     #[test]
-    fn limit_is_the_formula(data in data(), path in select(DataPath::ALL.to_vec()), tcp in any::<bool>()) {
+    fn data_path_limit_equals_formula(data in data(), path in select(DataPath::ALL.to_vec()), tcp in any::<bool>()) {
         for side in [Side::Send, Side::Receive].into_iter().filter(|side| path.serves(*side)) {
             let stream = if tcp { "kind = \"tcp-stream\"\nmessage = \"64 KiB\"".to_owned() } else { udp("") };
             let (found, expected) = (flow(&over(data, path, side, &stream)).goodput_bit_per_s, data.formula(path));
@@ -348,7 +348,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flow_one_way_reaches_its_limit(data in data(), path in select(DataPath::ALL.to_vec()), sends in any::<bool>()) {
+    fn udp_flow_reaches_its_data_path_limit(data in data(), path in select(DataPath::ALL.to_vec()), sends in any::<bool>()) {
         let side = if sends { Side::Send } else { Side::Receive };
         prop_assume!(path.serves(side));
         let offered = if sends { String::new() } else { format!("rate = \"{} bit/s\"", 2 * data.formula(path) as u64) };

@@ -78,7 +78,7 @@ fn like(key: &str) -> &'static str {
 }
 
 #[test]
-fn what_is_warned_of_changes_nothing_and_all_else_does() {
+fn only_costs_warned_of_have_no_effect() {
     let small = "memory = { bandwidth = \"500 MB/s\" }";
     for (stream, memory) in [
         ("kind = \"udp-stream\"\nmessage = \"4 kB\"", ""),
@@ -107,7 +107,7 @@ fn what_is_warned_of_changes_nothing_and_all_else_does() {
 
 /// A cost per byte that the memory hides, as the only cost.
 #[test]
-fn a_byte_that_the_memory_hides() {
+fn per_byte_cost_hidden_by_memory_has_no_effect() {
     let others: Vec<String> = ["a.cost", "a.receive_cost", "b.cost", "b.receive_cost"]
         .iter()
         .flat_map(|table| KEYS.map(|key| format!("{table}.{key}")))

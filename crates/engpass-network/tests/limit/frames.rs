@@ -57,7 +57,7 @@ fn full_segments() {
 
 /// The application's rate limits a connection, and each of several.
 #[test]
-fn tcp_gets_what_its_application_writes() {
+fn application_rate_limits_each_tcp_connection() {
     let paced = |streams: u32| {
         stream("t", "tcp-stream", 65_536) + &format!("rate = \"30 Mbit/s\"\nstreams = {streams}\n")
     };
@@ -77,7 +77,7 @@ fn tcp_gets_what_its_application_writes() {
 /// Timestamps take 12 bytes of every segment, acknowledgements included, where both hosts have them: 1448/1538, the 94.15
 /// Mbit/s that iperf shows.
 #[test]
-fn segments_with_timestamps() {
+fn tcp_timestamps_take_12_bytes_of_every_segment() {
     let text = chain(&[FAST], &[], &stream("t", "tcp-stream", 65_536));
     let modern = text.replace(NO_OPTIONS, "");
     let outcome = limits(&modern);
@@ -102,7 +102,7 @@ fn segments_with_timestamps() {
 /// The shortest frame is 64 bytes, 84 of the line: 148 809 a second on 100BASE-TX. A tag stands within the 64 bytes, so 46
 /// bytes of IP take 88 bytes of a tagged line, and 42 still 84.
 #[test]
-fn shortest_frames() {
+fn short_frame_rates_match_hand_calculation() {
     for (ip, vlan, per_second) in
         [(46, false, 148_809), (46, true, 142_045), (42, true, 148_809), (43, true, 147_058)]
     {
@@ -120,7 +120,7 @@ fn shortest_frames() {
 
 /// A router that takes 10 us per packet forwards 100 000 per second, whatever their length, acknowledgements included.
 #[test]
-fn a_router_takes_its_time() {
+fn router_per_packet_time_limits_packets_per_second() {
     let router = "router\nper_packet = \"10 us\"";
     let gigabit = "medium = \"ethernet-1g\"";
     let flow = |traffic: &str| limits(&chain(&[gigabit, gigabit], &[router], traffic)).flows["t"].clone();
@@ -142,7 +142,7 @@ fn a_router_takes_its_time() {
 
 /// A packet of 9000 bytes becomes seven on a link with an MTU of 1500: 6 · 1480 + 100 bytes of IP payload.
 #[test]
-fn a_router_cuts_datagrams() {
+fn router_fragments_match_hand_calculation() {
     let jumbo = "medium = \"ethernet-1g\"\nmtu = \"9000 B\"";
     let mut text = chain(&[jumbo, FAST], &["router"], &stream("t", "udp-stream", 8972));
     let outcome = limits(&text);
@@ -169,7 +169,7 @@ fn a_router_cuts_datagrams() {
 /// 2960 bytes of IP payload are 2 · 1480 on an MTU of 1500. On one of 1496 after it each of these becomes 1472 + 8, though
 /// 1472 + 1472 + 16 would do.
 #[test]
-fn what_is_cut_stays_cut() {
+fn fragments_are_fragmented_again_and_not_reassembled() {
     let narrow = format!("{FAST}\nmtu = \"1496 B\"");
     let text = chain(&[FAST, &narrow], &["router"], &stream("t", "udp-stream", 2952));
     let frame = |ip_payload: f64| f64::max(ip_payload + 20.0, 46.0) + 38.0;
@@ -185,7 +185,7 @@ fn what_is_cut_stays_cut() {
 
 /// Two LANs over an ATM network between routers: 1500 bytes of IP are 32 cells of the OC-3c.
 #[test]
-fn lans_over_atm() {
+fn lan_over_atm_limit_matches_hand_calculation() {
     let text = |circuit: &str| {
         format!(
             r#"
@@ -255,7 +255,7 @@ fn lans_over_atm() {
 
 /// Several connections of one traffic count as several flows: three of four parts for three.
 #[test]
-fn parallel_connections_share_by_number() {
+fn parallel_connections_count_as_separate_flows() {
     let traffic =
         stream("three", "tcp-stream", 65_536) + "streams = 3\n" + &stream("one", "tcp-stream", 65_536);
     let outcome = limits(&chain(&[FAST, FAST], &["switch"], &traffic));
@@ -269,7 +269,7 @@ fn parallel_connections_share_by_number() {
 
 /// A token bucket counts frames: 1460 of 1518 bytes are payload. It applies to the direction of its transmitter.
 #[test]
-fn a_token_bucket_is_a_line_of_its_own() {
+fn token_bucket_limit_matches_hand_calculation() {
     let bucket = |rate: &str, burst: &str| {
         let keys = format!("queue = {{ token-bucket = {{ rate = \"{rate}\", burst = \"{burst}\" }} }}");
         let text =
@@ -293,7 +293,7 @@ fn a_token_bucket_is_a_line_of_its_own() {
 
 /// Random loss changes no figure, and the summary says so.
 #[test]
-fn random_loss_is_left_out_and_said() {
+fn random_loss_is_ignored_and_named_in_the_summary() {
     let lossy = format!("{FAST}\nloss = \"0.5 %\"\njitter = \"1 ms\"");
     let flow = &limits(&chain(&[FAST, &lossy], &["router"], &stream("t", "tcp-stream", 65_536))).flows["t"];
     assert!(close(flow.goodput_bit_per_s, 100e6 * 1460.0 / 1538.0));
@@ -317,7 +317,7 @@ fn pieces(mut packets: Vec<u64>, mtu: u64) -> Vec<u64> {
 proptest! {
     /// Chains of routers: every link is a candidate with the frames that reach it, and the laws hold.
     #[test]
-    fn chains_of_routers(
+    fn router_chain_limits_match_fragment_lengths(
         hops in prop::collection::vec((68u64..9000, any::<bool>(), 0u64..50), 1..5), message in 1u64..65_508,
         others in prop::collection::vec((any::<bool>(), 1u64..60_000, 1u64..4), 0..3),
     ) {

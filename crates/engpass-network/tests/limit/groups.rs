@@ -40,7 +40,7 @@ fn in_and_out_of_a_tunnel(rate: &str) -> String {
 }
 
 #[test]
-fn a_line_carries_each_copy_that_is_made_before_it() {
+fn line_carries_every_multicast_copy_made_before_it() {
     // Packets of 1,000 bytes, and as many of 1,024 in the tunnel.
     let outcome = limits(&in_and_out_of_a_tunnel("100 Mbit/s"));
     let expected = 972.0 * 20e6 / 2024.0;
@@ -54,7 +54,7 @@ fn a_line_carries_each_copy_that_is_made_before_it() {
 }
 
 #[test]
-fn a_line_is_as_full_as_it_is_in_a_simulation() {
+fn multicast_line_utilisation_equals_simulate() {
     let text = in_and_out_of_a_tunnel("8 Mbit/s") + "[run]\nwarmup = \"100 ms\"\nduration = \"1100 ms\"\n";
     let (limits, point) = (limits(&text), point(&text));
     let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
@@ -67,7 +67,7 @@ fn a_line_is_as_full_as_it_is_in_a_simulation() {
 }
 
 #[test]
-fn each_receiver_has_an_idle_delay_and_a_bound_of_its_own() {
+fn each_multicast_receiver_has_its_own_idle_delay_and_bound() {
     let text = r#"
         [host]
         s = {}

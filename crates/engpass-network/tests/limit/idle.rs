@@ -21,7 +21,7 @@ fn delays(text: &str) -> [u64; 3] {
 }
 
 #[test]
-fn a_frame_takes_each_line_and_each_delay_once() {
+fn idle_delay_of_frames_matches_hand_calculation() {
     let link = "medium = \"ethernet-100\"\ndelay = \"10 ms\"";
     let text = chain(&[link, link], &["router\nper_packet = \"7 us\""], &stream("t", "udp-stream", 1000));
     let idle = limits(&text).flows["t"].idle_delay_s.expect("it sends datagrams");
@@ -31,7 +31,7 @@ fn a_frame_takes_each_line_and_each_delay_once() {
 }
 
 #[test]
-fn cells_take_the_slowest_line_in_full_and_every_other_for_one_cell() {
+fn idle_delay_of_cells_matches_hand_calculation() {
     let idle = |text: &str| limits(text).flows["stream"].idle_delay_s.expect("it sends datagrams");
     let stream = "[traffic.stream]\nkind = \"udp-stream\"\nfrom = \"ss2\"\nto = \"ss20\"\nmessage = \"9 kB\"";
     // 9000 + 28 + 8 + 8 bytes are 189 cells; 0.93 ms and 135 ns a byte at the sender; three links' delays of 1 us by default or less.
@@ -47,12 +47,12 @@ fn cells_take_the_slowest_line_in_full_and_every_other_for_one_cell() {
 }
 
 #[test]
-fn generators_have_none() {
+fn generators_have_no_idle_delay() {
     assert_eq!(limits(&kyoto("", INTERFERENCE)).flows["interference"].idle_delay_s, None);
 }
 
 #[test]
-fn a_flow_that_meets_nothing_else_has_its_idle_delay() {
+fn lone_frame_flow_delay_equals_idle_delay() {
     let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"\ndelay = \"3 ms\"");
     let jumbo = "medium = \"ethernet-1g\"\nmtu = \"9000 B\"";
     let serial = "medium = \"point-to-point\"\nrate = \"2 Mbit/s\"\noverhead = \"7 B\"";
@@ -81,7 +81,7 @@ fn a_flow_that_meets_nothing_else_has_its_idle_delay() {
 }
 
 #[test]
-fn cells_that_meet_nothing_else_have_the_idle_delay() {
+fn lone_cell_flow_delay_equals_idle_delay() {
     for (circuit, message) in
         [("", 9000), ("", 40_000), ("shaping = \"16 %\"", 20_000), ("shaping = \"155.52 Mbit/s line\"", 100)]
     {

@@ -89,7 +89,7 @@ fn circuits() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn of_every_outcome(
+    fn every_limit_outcome_satisfies_the_invariants(
         circuit in circuits(), streams in prop::collection::vec(streams(), 1..4),
         generators in prop::collection::vec(generators(), 0..4), pauses in any::<bool>(), fifo in any::<bool>(),
     ) {
@@ -127,7 +127,7 @@ proptest! {
     /// On Ethernet a larger message with the same number of fragments is never worse. Cells make steps: there this holds for the same number of cells, and a
     /// message that fills its cells may beat a larger one that does not, by less than a cell's payload.
     #[test]
-    fn larger_messages_of_as_many_fragments(one in 1u64..9152, other in 1u64..9152, medium in 0..MEDIA.len()) {
+    fn larger_message_of_equal_fragments_is_not_slower(one in 1u64..9152, other in 1u64..9152, medium in 0..MEDIA.len()) {
         let (small, large) = (one.min(other), one.max(other));
         let name = MEDIA[medium].0;
         let packets = !name.is_atm();

@@ -54,7 +54,7 @@ fn bytes(layers: &Layers, layer: Layer) -> u64 {
 }
 
 #[test]
-fn a_cell_is_whole_in_parts() {
+fn cell_is_a_whole_number_of_parts() {
     for (medium, parts) in MEDIA {
         let wire = link(medium, 2_000_000).wire(0, Encapsulation::LlcSnap);
         assert_eq!(wire.packet(8, 100).parts_per_bit(), parts, "{medium:?}");
@@ -68,7 +68,7 @@ fn a_cell_is_whole_in_parts() {
 
 /// 9152 bytes in 192 cells: 9180 of IP, 8 of LLC/SNAP, 8 of trailer, 20 of padding.
 #[test]
-fn the_study_s_datagram() {
+fn layers_of_a_9152_byte_datagram_match_hand_calculation() {
     let layers = link(Medium::Oc3c, 0).wire(0, Encapsulation::LlcSnap).datagram(9152, 9180);
     let expected = [
         (Layer::CellHeader, 960),
@@ -88,7 +88,7 @@ fn the_study_s_datagram() {
 
 /// 802.3: 8 preamble, 14 header, 4 FCS, 12 gap; an acknowledgement of 40 bytes is padded to 46.
 #[test]
-fn an_acknowledgement_on_ethernet() {
+fn ethernet_ack_layers_match_hand_calculation() {
     let layers = link(Medium::Ethernet100, 0).wire(0, Encapsulation::LlcSnap).packet(20, 0);
     let expected =
         [(Layer::Physical, 20), (Layer::FrameHeader, 18), (Layer::Padding, 6), (Layer::TransportHeader, 20)];
@@ -116,7 +116,7 @@ pub(crate) fn encapsulations() -> impl Strategy<Value = Encapsulation> {
 proptest! {
     /// The layers of a datagram are the sum of those of its fragments, and add up to its time on the line.
     #[test]
-    fn layers_add_up(
+    fn datagram_layers_sum_to_its_line_time(
         which in 0..MEDIA.len(), rate in 1_000u64..100_000_000_000, encapsulation in encapsulations(),
         message in 1u64..65_507, mtu in 68u64..9200,
     ) {

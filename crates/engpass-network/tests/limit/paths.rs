@@ -114,7 +114,7 @@ fn long_path_has_one_window_per_round_trip() {
 }
 
 #[test]
-fn sentence_of_a_window_names_the_buffer_that_fills_the_line() {
+fn window_summary_names_the_buffer_that_fills_the_line() {
     let flow = &limits(&long("")).flows["t"];
     let product = "the bandwidth-delay product of link `wan` is 112.50 MB, and socket buffers of 108.60 MB would fill it";
     assert!(flow.summary.contains(product), "{}", flow.summary);

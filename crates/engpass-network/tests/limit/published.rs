@@ -6,7 +6,7 @@ use crate::{INTERFERENCE, candidate, circuit, kyoto, limits, mbit_s, pair, stage
 
 /// The study's two formulas (Kyoto 1997): the bandwidth that 130 Mbit/s of an OC-3c leave to UDP and to TCP.
 #[test]
-fn the_study_s_available_bandwidth() {
+fn available_bandwidth_matches_kyoto_1997() {
     for (kind, message, published, exact) in [
         // (155.52 - 130) * 260/270 * 48/53 * 9180/9216 * (9180 - 20 - 8)/9180
         ("udp-stream", "9152 B", "22.10", 25.52e6 * 260.0 / 270.0 * 48.0 / 53.0 * 9152.0 / 9216.0),
@@ -24,7 +24,7 @@ fn the_study_s_available_bandwidth() {
 }
 
 #[test]
-fn the_study_s_waterfall() {
+fn waterfall_matches_kyoto_1997() {
     let outcome = limits(&kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)));
     let flow = &outcome.flows["stream"];
     let lines: Vec<_> =
@@ -63,7 +63,7 @@ fn a_cbr_of_rate_zero_takes_nothing() {
 /// The sending host: t = 0.93 ms + 135 ns a byte, and 33.6 Mbit/s as the study's maximum. The figures to compare with come from
 /// the law before its two numbers were rounded: 8 kB are 31.84 Mbit/s here and 31.9 there.
 #[test]
-fn the_study_s_sending_host() {
+fn sending_host_rates_match_kyoto_1997() {
     let published = [7.5, 13.3, 18.0, 21.8, 24.9, 27.6, 29.9, 31.9, 33.6];
     for (kilobytes, published) in (1..=9).zip(published) {
         let outcome = limits(&kyoto("", &stream("udp-stream", &format!("{kilobytes} kB"))));
@@ -80,7 +80,7 @@ fn the_study_s_sending_host() {
 
 /// Host and line cross just above 4 kB.
 #[test]
-fn the_study_s_crossing() {
+fn host_and_line_limits_cross_as_in_kyoto_1997() {
     let bottleneck = |message: &str| {
         let outcome = limits(&kyoto("", &(stream("udp-stream", message) + INTERFERENCE)));
         outcome.flows["stream"].bottleneck.title.clone()
@@ -91,7 +91,7 @@ fn the_study_s_crossing() {
 
 /// Shaping is relative to the line: 16 % are below the free 16.41 %, 18 % are above.
 #[test]
-fn the_study_s_shaping() {
+fn shaping_limits_match_kyoto_1997() {
     for (shaping, shaper, bottleneck) in
         [("16 %", "21.55", "shaper of circuit `data`"), ("18 %", "24.24", "link `receiver`")]
     {
@@ -109,7 +109,7 @@ fn the_study_s_shaping() {
 
 /// Cell rates of the media (ITU-T I.432, G.804, ATM Forum af-phy-0040, -0054), seen through a generator that fills the line.
 #[test]
-fn cell_rates_of_the_media() {
+fn cell_rates_of_media_match_itu_t_and_atm_forum() {
     for (medium, cells) in [
         ("oc-3c", 353_207),
         ("oc-12c", 1_412_830),
@@ -185,7 +185,7 @@ fn ethernet() {
 
 /// The shortest frame: 1 byte of UDP is padded to 46 bytes, 84 bytes on the line, 148 809 frames per second at 100 Mbit/s.
 #[test]
-fn the_shortest_ethernet_frame() {
+fn shortest_ethernet_frame_rate_is_148809_per_second() {
     let outcome = limits(&pair("medium = \"ethernet-100\"", "", "udp-stream", "1 B"));
     let flow = &outcome.flows["stream"];
     assert_eq!((flow.goodput_bit_per_s / 8.0) as u64, 148_809);

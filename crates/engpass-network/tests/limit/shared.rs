@@ -55,7 +55,7 @@ fn greedy_streams_share_max_min_fairly() {
 
 /// Random datagrams offer their mean: no less if there is room, and no more of a line than their share if there is not.
 #[test]
-fn datagrams_at_random_are_taken_at_their_mean() {
+fn poisson_datagrams_count_at_their_mean_rate() {
     let with = |kind: &str, rate: &str| {
         let long = "[traffic.long]\nkind = \"udp-stream\"\n";
         let text = two_links("ds3", "oc-3c");
@@ -75,7 +75,7 @@ fn datagrams_at_random_are_taken_at_their_mean() {
 
 /// A generator that loses cells at a narrow link still takes its whole rate on the links before.
 #[test]
-fn a_generator_does_not_yield() {
+fn generator_takes_its_full_rate_before_a_narrow_link() {
     let text = two_links("oc-3c", "ds3").replace(
         "[traffic.long]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"d\"\nmessage = \"9152 B\"\n",
         "[traffic.long]\nkind = \"cbr\"\nfrom = \"a\"\nto = \"d\"\nrate = \"200000 cells/s\"\n",
@@ -94,7 +94,7 @@ fn a_generator_does_not_yield() {
 
 /// Generators that together exceed two links in series fill both, and no more.
 #[test]
-fn generators_that_are_too_many() {
+fn excess_generators_share_each_link_equally() {
     let cbr = |name: &str| INTERFERENCE.replace("interference", name).replace("130 Mbit/s", "80 Mbit/s");
     let outcome = limits(&kyoto("", &(cbr("one") + &cbr("two") + &cbr("three"))));
     for (link, name) in [("interferer", "link `interferer`"), ("receiver", "link `receiver`")] {
@@ -110,7 +110,7 @@ fn generators_that_are_too_many() {
 
 /// With priorities a circuit of category `cbr` goes first, in a single queue it does not.
 #[test]
-fn the_category_counts_where_switches_know_priorities() {
+fn cbr_category_has_priority_except_in_a_single_queue() {
     let privileged =
         two_links("ds3", "oc-3c").replace("[circuit.first]", "[circuit.first]\ncategory = \"cbr\"");
     let outcome = limits(&privileged);
@@ -123,7 +123,7 @@ fn the_category_counts_where_switches_know_priorities() {
 
 /// Only the shared line matters, not the path of the generator's cells before it.
 #[test]
-fn interference_by_another_way() {
+fn interference_path_before_the_shared_line_is_irrelevant() {
     let direct = limits(&kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)));
     let longer = kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)).replace(
         "ends = [\"generator\", \"atomis5\"]",
@@ -137,7 +137,7 @@ fn interference_by_another_way() {
 }
 
 #[test]
-fn an_on_off_source_takes_its_mean() {
+fn on_off_generator_takes_its_mean_rate() {
     let source = r#"
         [traffic.interference]
         kind = "on-off"
@@ -155,7 +155,7 @@ fn an_on_off_source_takes_its_mean() {
 
 /// Two streams of one host share its CPU; random pauses are no limit.
 #[test]
-fn a_host_is_shared() {
+fn streams_of_one_host_share_its_cpu() {
     let second = stream("udp-stream", "9 kB").replace("traffic.stream", "traffic.other");
     let outcome = limits(&kyoto("", &(stream("udp-stream", "9 kB") + &second)));
     let alone = 9000.0 * 8.0 / 2.145e-3;
@@ -179,7 +179,7 @@ fn a_host_is_shared() {
 
 /// Per write, segment, byte and every second acknowledgement.
 #[test]
-fn tcp_on_a_host() {
+fn tcp_host_cost_matches_hand_calculation() {
     let text = kyoto("", &stream("tcp-stream", "18280 B")).replace(
         "cost = { per_fragment = \"0.93 ms\", per_byte = \"135 ns\" }",
         "cost = { per_write = \"0.6 ms\", per_byte = \"135 ns\", per_segment = \"0.33 ms\", per_ack = \"0.2 ms\" }",
@@ -192,7 +192,7 @@ fn tcp_on_a_host() {
 }
 
 #[test]
-fn an_application_may_offer_less() {
+fn offered_rate_below_the_host_limit_is_the_limit() {
     let rate = stream("udp-stream", "1 kB") + "rate = \"5 Mbit/s\"\n";
     let flow = &limits(&kyoto("", &rate)).flows["stream"];
     assert!(close(flow.goodput_bit_per_s, 5e6) && close(stage(flow, "application"), 5e6));
@@ -201,7 +201,7 @@ fn an_application_may_offer_less() {
 
 /// Tagged cells continue; an adaptive shaper may reach its maximum rate.
 #[test]
-fn what_tags_or_adapts() {
+fn tagging_policer_is_no_limit_and_adaptive_shaper_max_is() {
     let policing = "policing = { rate = \"16 %\", tolerance = \"1 ms\", action = \"tag\" }";
     let flow = &limits(&kyoto(policing, &stream("udp-stream", "9152 B"))).flows["stream"];
     assert_eq!(flow.bottleneck.title, "host `ss2`");
@@ -231,7 +231,7 @@ fn policing() {
 
 /// Acknowledgements use the reverse direction: two cells for every second segment of 192.
 #[test]
-fn acknowledgements_take_the_way_back() {
+fn acknowledgements_use_the_reverse_direction() {
     let outcome = limits(&pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B"));
     let back = &outcome.links["line"].directions[1];
     assert!(close(back.utilisation, 1.0 / 192.0));

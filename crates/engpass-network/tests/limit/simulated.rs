@@ -47,7 +47,7 @@ fn datagrams_of_one_packet_fill_the_bottleneck() {
 
 /// Fragments made by a router: the bottleneck is the sender's cost, or the line behind the router.
 #[test]
-fn cut_datagrams_that_are_not_lost() {
+fn simulate_reaches_the_limit_with_router_fragments() {
     let jumbo = "medium = \"ethernet-1g\"\nmtu = \"9000 B\"";
     let narrow = "medium = \"ethernet-100\"\nmtu = \"1496 B\"";
     let text = chain(&[jumbo, narrow], &["router"], &stream("t", "udp-stream", 8972));
@@ -63,7 +63,7 @@ fn cut_datagrams_that_are_not_lost() {
 /// One TCP connection that no window limits: goodput is close to the closed form, and never above. The difference is loss and recovery where the line behind a
 /// switch is slower.
 #[test]
-fn tcp_comes_close() {
+fn tcp_goodput_is_close_to_limit_and_never_above() {
     let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");
     let jumbo = format!("{faster}\nmtu = \"9000 B\"");
     let tagged = format!("{fast}\nvlan = true");

@@ -48,7 +48,7 @@ proptest! {
 
     /// The laws of all outcomes, of bounds, and of idle delays.
     #[test]
-    fn no_flow_with_choices_and_events_exceeds_its_bound(Drawn(testbed) in spread(), seed in any::<u64>()) {
+    fn no_flow_with_ecmp_and_events_exceeds_its_bound(Drawn(testbed) in spread(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
         let topology = resolve(&testbed);
         let outcome = limit(&testbed, &topology);
@@ -88,7 +88,7 @@ proptest! {
 
     /// A sender at full speed reaches the bound, whatever is lost in front of the slower line.
     #[test]
-    fn lone_datagrams_in_turns_come_to_their_bound((ecmp, inward, [upper, lower], message) in turns()) {
+    fn round_robin_datagrams_reach_their_bound((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
         let (bound, got) = (flow(&text).bound_bit_per_s, simulated(&text).goodput_bit_per_s);
         // In one second. A few packets are in flight at its start and end.
@@ -98,7 +98,7 @@ proptest! {
 
     /// A sender slightly below the fair share loses nothing, and one slightly above does.
     #[test]
-    fn a_fair_share_in_turns_is_the_most_without_loss((ecmp, inward, [upper, lower], message) in turns()) {
+    fn round_robin_fair_share_is_the_highest_lossless_rate((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
         let limits = flow(&text);
         let fair = limits.goodput_bit_per_s;

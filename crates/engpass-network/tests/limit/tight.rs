@@ -225,7 +225,7 @@ fn is_tight(text: &str, reached: impl Fn(&FlowLimit) -> f64) -> Result<(), TestC
 
 proptest! {
     #[test]
-    fn datagrams_that_are_not_lost_come_to_their_bound(
+    fn lossless_udp_flow_reaches_its_bound(
         way in way(), [sends, receives] in both_pay(),
         message in prop_oneof![1u32..1_000, 1_000u32..9_000, 9_000u32..65_507], rate in weighted(0.3, rate()),
     ) {
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn segments_that_are_not_lost_come_to_their_bound(
+    fn lossless_tcp_flow_reaches_its_bound(
         way in way(), [sends, receives] in both_pay(),
         message in prop_oneof![Just(65_536u32), 20_000u32..1_000_000], rate in weighted(0.2, rate()),
         buffers in [prop_oneof![64u32..1_000, 1_000u32..8_000], prop_oneof![64u32..1_000, 1_000u32..8_000]],

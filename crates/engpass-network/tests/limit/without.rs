@@ -22,7 +22,7 @@ fn probe(every: &str) -> String {
 
 /// The other flows get the same results as without it.
 #[test]
-fn a_probe_is_left_out_and_named() {
+fn unsupported_probe_is_left_out_and_named() {
     let stream = stream("u", "udp-stream", 1472);
     let (with, alone) = (point(&(probe("every = \"10 ms\"") + &stream)), point(&stream));
     for engine in [Engine::Limit, Engine::Simulate] {
@@ -41,7 +41,7 @@ fn a_probe_is_left_out_and_named() {
 
 /// With noticeable load left out, `limit` is still an upper bound, but `simulate` would be wrong.
 #[test]
-fn what_is_felt_is_not_simulated_away() {
+fn simulate_rejects_probe_traffic_with_noticeable_load() {
     for (every, felt) in [("", true), ("every = \"50 us\"", true), ("every = \"2 ms\"", false)] {
         let point = point(&(stream("u", "udp-stream", 1472) + &probe(every)));
         assert!(modelled(&point.testbed, &point.topology, Engine::Limit).is_ok());
@@ -51,7 +51,7 @@ fn what_is_felt_is_not_simulated_away() {
 }
 
 #[test]
-fn where_nothing_is_left_there_is_no_answer() {
+fn limit_rejects_a_file_with_only_unsupported_traffic() {
     let point = point(&probe("every = \"10 ms\""));
     let why = modelled(&point.testbed, &point.topology, Engine::Limit).expect_err("nothing else is there");
     assert!(why.starts_with("traffic `probe` is `request-response`"), "{why}");
@@ -59,7 +59,7 @@ fn where_nothing_is_left_there_is_no_answer() {
 
 /// An on-off source offers its peak for the share of the time in which it is on.
 #[test]
-fn bursts_offer_their_mean() {
+fn udp_on_off_traffic_offers_its_mean_rate() {
     let bursts = stream("b", "udp-on-off", 1000) + "rate = \"40 Mbit/s\"\non = \"10 ms\"\noff = \"30 ms\"\n";
     let point = point(&bursts);
     let outcome = limit(&point.testbed, &point.topology);

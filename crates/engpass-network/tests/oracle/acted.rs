@@ -52,7 +52,7 @@ fn are_equal(
 }
 
 #[test]
-fn frames_with_choices_and_events_are_equal() {
+fn frame_engine_with_ecmp_and_events_equals_oracle() {
     use Mechanism::{
         FragmentsApart, Hash, InputFull, InterfaceEvent, LinkEvent, Outage, RandomFailure, RoundRobin,
         Weights,
@@ -68,25 +68,25 @@ fn frames_with_choices_and_events_are_equal() {
         Outage,
         InputFull,
     ];
-    are_equal("acted::frames_with_choices_and_events_are_equal", mesh(), &mechanisms, &[]);
+    are_equal("acted::frame_engine_with_ecmp_and_events_equals_oracle", mesh(), &mechanisms, &[]);
 }
 
 #[test]
-fn circuits_at_routers_are_equal() {
+fn circuit_at_router_equals_oracle() {
     use Mechanism::{AdaptiveAtRouter, FragmentsApart, Hash, IntoCircuit, OutOfCircuit, RoundRobin, Weights};
     let mechanisms = [IntoCircuit, OutOfCircuit, AdaptiveAtRouter, Hash, RoundRobin, Weights, FragmentsApart];
-    are_equal("acted::circuits_at_routers_are_equal", joined(), &mechanisms, &[]);
+    are_equal("acted::circuit_at_router_equals_oracle", joined(), &mechanisms, &[]);
 }
 
 #[test]
-fn senders_that_discover_the_path_mtu_are_equal() {
+fn path_mtu_discovery_equals_oracle() {
     use Mechanism::{BlackHole, MessageCut, MessageLost, ShrankTwice, Signalled};
     let (mechanisms, rare) = ([Signalled, MessageLost], [MessageCut, BlackHole, ShrankTwice]);
-    are_equal("acted::senders_that_discover_the_path_mtu_are_equal", narrow(), &mechanisms, &rare);
+    are_equal("acted::path_mtu_discovery_equals_oracle", narrow(), &mechanisms, &rare);
 }
 
 #[test]
-fn tunnels_are_equal() {
+fn tunnel_equals_oracle() {
     use Mechanism::{
         InnerFragmented, NestedTunnel, OuterFragmented, ReassemblyMemory, ReassemblyTimeout, TunnelChoice,
         TunnelRefused,
@@ -100,25 +100,25 @@ fn tunnels_are_equal() {
         ReassemblyTimeout,
         ReassemblyMemory,
     ];
-    are_equal("acted::tunnels_are_equal", tunnels(), &mechanisms, &[]);
+    are_equal("acted::tunnel_equals_oracle", tunnels(), &mechanisms, &[]);
 }
 
 #[test]
-fn bonds_are_equal() {
+fn bond_equals_oracle() {
     use Mechanism::{BondHash, BondMonitor, BondTurns, Failover, FollowsBond, InactiveMember, SwitchBond};
     let mechanisms = [BondHash, BondTurns, BondMonitor, Failover, FollowsBond];
-    are_equal("acted::bonds_are_equal", bonds(), &mechanisms, &[SwitchBond, InactiveMember]);
+    are_equal("acted::bond_equals_oracle", bonds(), &mechanisms, &[SwitchBond, InactiveMember]);
 }
 
 #[test]
-fn groups_are_equal() {
+fn multicast_equals_oracle() {
     use Mechanism::{CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost};
     let mechanisms = [CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost];
-    are_equal("acted::groups_are_equal", groups(), &mechanisms, &[]);
+    are_equal("acted::multicast_equals_oracle", groups(), &mechanisms, &[]);
 }
 
 #[test]
-fn address_resolution_is_equal() {
+fn address_resolution_equals_oracle() {
     use Mechanism::{
         AskedAgain, Expired, ForgottenOnDown, HoldFull, LearnedFromRequest, NoReply, RequestCopied, Resolved,
     };
@@ -132,19 +132,19 @@ fn address_resolution_is_equal() {
         RequestCopied,
         ForgottenOnDown,
     ];
-    are_equal("acted::address_resolution_is_equal", asking(), &mechanisms, &[]);
+    are_equal("acted::address_resolution_equals_oracle", asking(), &mechanisms, &[]);
 }
 
 /// Regression: a tunnel remembers the indices of fragments. The fast engine read indices that it had released when nothing was in flight.
 #[test]
-fn a_tunnel_remembers_places_that_are_gone() {
+fn tunnel_reassembly_survives_released_packet_indices() {
     let text = include_str!("parted/places-that-are-gone.toml");
     assert_eq!(difference(&testbed("places-that-are-gone.toml", text.into()), 1), Ok(()));
 }
 
 /// Regression: two lines fragment the reverse traffic, the second one after the timeout. The fast engine took a fragment of a discarded packet for a packet.
 #[test]
-fn a_fragment_that_is_cut_again_after_the_timeout_is_lost() {
+fn fragment_split_again_after_the_timeout_is_lost() {
     let text = include_str!("parted/cut-again-after-the-timeout.toml");
     assert_eq!(difference(&testbed("cut-again-after-the-timeout.toml", text.into()), 1), Ok(()));
 }
@@ -152,7 +152,7 @@ fn a_fragment_that_is_cut_again_after_the_timeout_is_lost() {
 /// Regression: connections of one traffic wait for several members of a bond. The fast engine served those that found room at one instant in the order of the
 /// links.
 #[test]
-fn connections_take_turns_at_the_members_of_a_bond() {
+fn waiting_connections_take_turns_at_bond_members() {
     let text = include_str!("parted/turns-at-members.toml");
     assert_eq!(difference(&testbed("turns-at-members.toml", text.into()), 4_148_889_989_085_126_119), Ok(()));
 }

@@ -142,17 +142,17 @@ proptest! {
     #![proptest_config(engpass_cases::cases(300))]
 
     #[test]
-    fn cells_are_captured_as_they_are_counted(Drawn(testbed) in network(), seed in any::<u64>()) {
+    fn cell_capture_equals_outcome_counts(Drawn(testbed) in network(), seed in any::<u64>()) {
         law(&testbed, seed)?;
     }
 
     #[test]
-    fn cells_of_segments_are_captured_as_they_are_counted(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+    fn tcp_cell_capture_equals_outcome_counts(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
         law(&testbed, seed)?;
     }
 
     #[test]
-    fn frames_are_captured_as_they_are_counted(Drawn(testbed) in frames(), seed in any::<u64>()) {
+    fn frame_capture_equals_outcome_counts(Drawn(testbed) in frames(), seed in any::<u64>()) {
         law(&testbed, seed)?;
     }
 }

@@ -32,7 +32,7 @@ fn sent(topology: &Topology, seen: &Observed, leg: &PathSegment) -> u64 {
 }
 
 #[test]
-fn random_networks_with_choices_meet_everything() {
+fn random_ecmp_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..600 {

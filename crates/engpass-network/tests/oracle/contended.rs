@@ -254,13 +254,13 @@ proptest! {
     #![proptest_config(engpass_cases::cases(256))]
 
     #[test]
-    fn trains_that_meet_are_equal_to_cells(text in contended(), seed in any::<u64>()) {
+    fn interleaved_train_engine_equals_cell_oracle(text in contended(), seed in any::<u64>()) {
         let difference = both(&text, seed).err();
         prop_assert!(difference.is_none(), "{}\n{text}", difference.unwrap_or_default());
     }
 
     #[test]
-    fn a_congested_port_counts_what_the_oracle_sees(text in congested_port(), seed in any::<u64>()) {
+    fn congested_port_equals_oracle(text in congested_port(), seed in any::<u64>()) {
         let difference = both(&text, seed).err();
         prop_assert!(difference.is_none(), "{}\n{text}", difference.unwrap_or_default());
     }
@@ -268,7 +268,7 @@ proptest! {
 
 /// Coverage of a sample, so that the tests above are meaningful.
 #[test]
-fn contended_networks_are_contended() {
+fn contended_sample_covers_full_queues_and_three_hops() {
     let mut met: BTreeMap<&str, u32> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     for _ in 0..100 {

@@ -217,7 +217,7 @@ fn books(outcome: &SimOutcome) -> Books {
 
 /// A generator has priority over a stream, but waits for the cell being sent, so its next cell may find it in the queue. This matters with a threshold of 0.
 #[test]
-fn a_generator_that_goes_first_meets_itself() {
+fn priority_generator_queues_behind_its_own_cells() {
     let thresholds = [(0, None), (1, None), (1, Some(0)), (1, Some(1)), (40, Some(4))];
     let lost_or_marked = thresholds.map(|(threshold, efci)| {
         let mut testbed = bench("20 ms");
@@ -244,7 +244,7 @@ fn a_generator_that_goes_first_meets_itself() {
 
 /// A generator has priority over a stream at a port whose line is slower or faster than the generator, while the opposite direction is the other way round.
 #[test]
-fn a_port_goes_by_the_rate_of_its_own_direction() {
+fn port_uses_the_rate_of_its_own_direction() {
     let lost = [(20, 200), (200, 20)].map(|(down, up)| {
         let mut testbed = bench("20 ms");
         hosts(&mut testbed, &["a", "g", "c"]);
@@ -292,22 +292,22 @@ proptest! {
     #![proptest_config(engpass_cases::cases(1000))]
 
     #[test]
-    fn trains_are_equal_to_cells_bit_for_bit(Drawn(testbed) in network(), seed in any::<u64>()) {
+    fn train_engine_equals_cell_oracle(Drawn(testbed) in network(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 
     #[test]
-    fn frames_are_equal_to_frames_with_an_event_for_everything(Drawn(testbed) in frames(), seed in any::<u64>()) {
+    fn frame_engine_equals_oracle(Drawn(testbed) in frames(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 
     #[test]
-    fn contended_ports_of_packets_are_equal(Drawn(testbed) in port(), seed in any::<u64>()) {
+    fn contended_packet_port_equals_oracle(Drawn(testbed) in port(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 
     #[test]
-    fn tcp_on_trains_is_equal_to_tcp_on_cells(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+    fn tcp_over_trains_equals_tcp_over_cells(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 }

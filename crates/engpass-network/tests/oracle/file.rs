@@ -21,32 +21,32 @@ fn is_what_its_file_says(testbed: &Testbed) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn a_network_is_what_its_file_says(Drawn(testbed) in network_with_tcp()) {
+    fn atm_network_file_round_trip_equals_original(Drawn(testbed) in network_with_tcp()) {
         is_what_its_file_says(&testbed)?;
     }
 
     #[test]
-    fn a_network_with_choices_and_events_is_what_its_file_says(Drawn(testbed) in mesh()) {
+    fn ecmp_network_file_round_trip_equals_original(Drawn(testbed) in mesh()) {
         is_what_its_file_says(&testbed)?;
     }
 
     #[test]
-    fn a_network_with_circuits_at_routers_is_what_its_file_says(Drawn(testbed) in joined()) {
+    fn circuit_at_router_file_round_trip_equals_original(Drawn(testbed) in joined()) {
         is_what_its_file_says(&testbed)?;
     }
 
     #[test]
-    fn a_network_with_bonds_is_what_its_file_says(Drawn(testbed) in bonds()) {
+    fn bond_network_file_round_trip_equals_original(Drawn(testbed) in bonds()) {
         is_what_its_file_says(&testbed)?;
     }
 
     #[test]
-    fn a_network_with_groups_is_what_its_file_says(Drawn(testbed) in groups()) {
+    fn multicast_network_file_round_trip_equals_original(Drawn(testbed) in groups()) {
         is_what_its_file_says(&testbed)?;
     }
 
     #[test]
-    fn a_network_of_frames_is_what_its_file_says(Drawn(testbed) in frames()) {
+    fn frame_network_file_round_trip_equals_original(Drawn(testbed) in frames()) {
         is_what_its_file_says(&testbed)?;
     }
 }

@@ -74,7 +74,7 @@ fn idle_time_goes_to_the_sender_that_uses_the_line_next() {
 
 /// Regression: a frame clipped by a window edge attributes no idle time. The fast engine took its sender for the last user of the line.
 #[test]
-fn a_frame_says_nothing_before_it_has_left() {
+fn clipped_frame_attributes_no_idle_time() {
     agreed("leaves-after-the-end.toml", include_str!("parted/leaves-after-the-end.toml"));
     let cells = include_str!("parted/leaves-after-the-end-in-cells.toml");
     agreed("leaves-after-the-end-in-cells.toml", cells);
@@ -82,20 +82,20 @@ fn a_frame_says_nothing_before_it_has_left() {
 
 /// Regression: the fast engine took the state of the connection between two acknowledgments for the reason, although the CPU had not processed the second one.
 #[test]
-fn a_sender_waits_for_the_cpu_until_the_last_input_is_done() {
+fn sender_waits_for_cpu_until_the_last_input_is_processed() {
     let seen = agreed("input-behind-an-input.toml", include_str!("parted/input-behind-an-input.toml"));
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "congestion window"), "{seen:?}");
 }
 
 /// Regression: the fast engine ignored PDUs that wait in the NIC behind the one whose turn is next.
 #[test]
-fn a_sender_is_sending_while_its_frame_waits_for_its_turn_at_a_shaper() {
+fn sender_counts_as_sending_while_its_pdu_waits_in_the_nic() {
     agreed("turns-at-a-shaper.toml", include_str!("parted/turns-at-a-shaper.toml"));
 }
 
 /// Regression: the fast engine posted time in which a shaper emitted as a wait for the timer.
 #[test]
-fn time_in_which_a_nic_emits_is_no_wait_for_the_timer() {
+fn shaper_emission_time_is_no_retransmission_timer_wait() {
     let text = include_str!("parted/timer-while-a-shaper-emits.toml");
     let seen = agreed("timer-while-a-shaper-emits.toml", text);
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "retransmission timer"), "{seen:?}");
@@ -109,20 +109,20 @@ fn a_sender_is_charged_for_its_own_cells_only() {
 
 /// Regression: two circuits of one line carry the packets of one sender. The fast engine charged it for the cells on one of them only.
 #[test]
-fn a_sender_is_charged_for_its_cells_on_all_circuits_of_a_line() {
+fn sender_is_charged_for_its_cells_on_all_circuits() {
     agreed("cells-on-two-circuits.toml", include_str!("parted/cells-on-two-circuits.toml"));
 }
 
 /// Regression: the fast engine did not ask the connection again when the send buffer took data that it had refused before.
 #[test]
-fn a_tail_waits_for_nagles_rule_while_more_is_copied() {
+fn last_segment_waits_for_nagle_while_data_is_copied() {
     let seen = agreed("tail-behind-a-copy.toml", include_str!("parted/tail-behind-a-copy.toml"));
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "Nagle"), "{seen:?}");
 }
 
 /// A connection with pacing, through a token bucket that holds some segments back.
 #[test]
-fn pacing_and_a_token_bucket_are_reasons() {
+fn pacing_and_token_bucket_are_idle_reasons() {
     let text = r#"
 name = "paced"
 [host.h0]

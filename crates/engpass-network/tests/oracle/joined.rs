@@ -46,7 +46,7 @@ fn sends(topology: &Topology, seen: &Observed, circuit: usize, forward: bool) ->
 }
 
 #[test]
-fn random_networks_of_links_and_circuits_meet_everything() {
+fn random_circuit_at_router_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {

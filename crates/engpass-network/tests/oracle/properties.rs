@@ -143,12 +143,12 @@ proptest! {
     }
 
     #[test]
-    fn packets_balance_where_routers_ask_for_addresses(Drawn(testbed) in asking(), seed in any::<u64>()) {
+    fn packets_balance_with_address_resolution(Drawn(testbed) in asking(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 
     #[test]
-    fn packets_balance_where_members_of_bonds_fail(Drawn(testbed) in bonds(), seed in any::<u64>()) {
+    fn packets_balance_where_bond_members_fail(Drawn(testbed) in bonds(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn looking_does_not_change_a_run(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+    fn snapshots_do_not_change_the_oracle_run(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
         let mut engine = Engine::new(&testbed, seed);
         for at in instants(&testbed) {
             engine.run_until(at);
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_warmup_takes_away_what_was_before_it(Drawn(mut testbed) in network(), seed in any::<u64>()) {
+    fn warmup_subtracts_the_counts_before_the_window(Drawn(mut testbed) in network(), seed in any::<u64>()) {
         let end = testbed.run.duration.0;
         testbed.run.warmup = None;
         let mut engine = Engine::new(&testbed, seed);
@@ -232,7 +232,7 @@ const ENOUGH: u64 = 15;
 
 /// Coverage: enough networks of a sample show each thing that a property test should meet.
 #[test]
-fn random_networks_meet_everything() {
+fn random_atm_networks_cover_all_cases() {
     let mut met: BTreeMap<&str, u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     let mut most = 0;
@@ -397,7 +397,7 @@ impl Met {
 
 /// TCP on circuits crosses several hops, with losses at more than one of them.
 #[test]
-fn random_networks_with_tcp_meet_everything() {
+fn random_tcp_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {
@@ -439,7 +439,7 @@ fn random_networks_with_tcp_meet_everything() {
 
 /// Frames meet drops of every discipline, corruption, and fragmentation.
 #[test]
-fn random_networks_of_frames_meet_everything() {
+fn random_frame_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {
@@ -484,7 +484,7 @@ fn random_networks_of_frames_meet_everything() {
 
 /// At contended ports every discipline drops for every cause that it has.
 #[test]
-fn contended_ports_of_packets_meet_every_cause() {
+fn contended_packet_ports_cover_every_drop_cause() {
     let mut met: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     let ports = NETWORKS / 2;
@@ -523,7 +523,7 @@ fn queue_cause(place: &Place) -> Option<Cause> {
 }
 
 #[test]
-fn differences_are_named() {
+fn compare_names_every_difference() {
     let testbed =
         network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current().0;
     let oracle = at_the_end(&testbed, 1);

@@ -13,21 +13,21 @@ pub(crate) fn testbed(name: &str, text: String) -> Testbed {
 
 /// Regression: the fast engine ignored the timer that the segment had set when it was formed.
 #[test]
-fn a_timer_expires_while_a_segment_waits_for_the_nic() {
+fn timer_of_a_segment_waiting_for_the_nic_still_expires() {
     let testbed = testbed("timer", include_str!("parted/timer-behind-a-full-nic.toml").into());
     assert_eq!(difference(&testbed, 3508241478408879250), Ok(()));
 }
 
 /// Regression: the fast engine did not call a discipline that held nothing, so its queues stayed on their lists.
 #[test]
-fn a_discipline_is_asked_when_it_is_empty() {
+fn empty_queue_discipline_is_still_called() {
     let testbed = testbed("asked", include_str!("parted/asked-when-empty.toml").into());
     assert_eq!(difference(&testbed, 1608526377215507116), Ok(()));
 }
 
 /// Regression: the oracle counted a datagram as carried completely whose last frame had arrived while the gap behind it extended beyond the end.
 #[test]
-fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
+fn frame_gap_beyond_the_run_end_is_not_carried() {
     for kind in ["udp-on-off", "poisson", "udp-stream"] {
         let text = include_str!("parted/gap-at-the-end.toml");
         let text = match kind {
@@ -42,7 +42,7 @@ fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
 
 /// Regression: the fast engine handled feedback that arrived together with an acknowledgment in the order of circuits and flows, not first.
 #[test]
-fn an_answer_comes_before_the_acknowledgment_of_its_pdu() {
+fn feedback_precedes_the_acknowledgment_of_its_pdu() {
     let testbed = testbed("answer", include_str!("parted/answer-with-an-acknowledgment.toml").into());
     assert_eq!(difference(&testbed, 1), Ok(()));
 }
@@ -50,7 +50,7 @@ fn an_answer_comes_before_the_acknowledgment_of_its_pdu() {
 /// Regression: the fast engine delivered a generator's cells together, with the instant of the last one for the first, which ends the PDU of a datagram. If
 /// that had lost a cell at the port meanwhile, the loss was attributed to the port.
 #[test]
-fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
+fn generator_cell_ends_a_pdu_when_it_arrives() {
     let testbed = testbed("cut", include_str!("parted/cut-by-a-generator.toml").into());
     for seed in 0..64 {
         assert_eq!(difference(&testbed, seed), Ok(()), "{seed}");
@@ -60,7 +60,7 @@ fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
 /// Regression: a circuit's line begins the last cell of a packet when it is emitted, and a packet arrives a picosecond later. The fast engine did not notice
 /// that the first one had left the queue.
 #[test]
-fn a_packet_comes_a_picosecond_behind_the_last_cell_of_the_one_before() {
+fn packet_arriving_1_ps_after_a_last_cell_equals_oracle() {
     let testbed = testbed("picosecond", include_str!("parted/picosecond-behind-a-last-cell.toml").into());
     assert_eq!(difference(&testbed, 1), Ok(()));
 }

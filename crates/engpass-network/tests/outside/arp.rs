@@ -36,7 +36,7 @@ const LINE: u64 = 1026 * 80_000;
 const ANSWER: u64 = 2 * (72 * 80_000 + MS);
 
 #[test]
-fn addresses_are_forgotten_when_the_events_begin() {
+fn arp_entries_are_cleared_when_events_begin() {
     let mut network = outside(ASKING);
     let way = way(&network, "a to b");
     let direct = 2 * LINE + 1_000_000 + MS;

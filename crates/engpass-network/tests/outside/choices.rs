@@ -65,7 +65,7 @@ fn carried<const N: usize>(network: &mut InjectedNetwork, links: [&str; N]) -> [
 }
 
 #[test]
-fn packets_take_turns_and_flows_keep_their_way() {
+fn round_robin_alternates_and_hash_keeps_each_flow_path() {
     let mut sprayed = outside(&joined(None, "\"round-robin\"", ""));
     let to = way(&sprayed, "a to b");
     // Injected as a train, which is split because each packet needs a decision.
@@ -92,7 +92,7 @@ fn packets_take_turns_and_flows_keep_their_way() {
 
 /// Two paths have the same number of links, and one has a router more.
 #[test]
-fn a_packet_tells_how_many_routers_it_has_passed() {
+fn delivery_report_counts_the_routers_passed() {
     let text = joined(Some(["router", "switch"]), "\"round-robin\"", "");
     let mut network = outside(&text);
     let to = way(&network, "a to b");
@@ -137,7 +137,7 @@ fn speakers(told: &[Output]) -> Vec<(&'static str, u64)> {
 
 /// Packets to a group take the first of equal-cost paths, cross each line once, and take no turn of a policy.
 #[test]
-fn a_group_takes_the_first_ways() {
+fn multicast_takes_the_first_equal_cost_path() {
     for middle in [None, Some(["router", "switch"]), Some(["switch", "router"])] {
         let told = ["\"first\"", "\"round-robin\"", "{ hash = { seed = 5 } }"].map(|policy| {
             let mut network = outside(&joined(middle, policy, ""));
@@ -181,7 +181,7 @@ const CUT: &str = r#"
 
 /// Event times count from `begin_events`, continue beyond the run of the file, and each loss is reported once, at its instant.
 #[test]
-fn events_begin_when_somebody_says_so() {
+fn event_times_count_from_begin_events() {
     let ms = SECOND / 1000;
     for begin in [0, 7 * ms, 3 * SECOND] {
         let mut network = outside(&(joined(None, "\"first\"", CUT) + "[run]\nduration = \"50 ms\"\n"));
@@ -212,7 +212,7 @@ fn events_begin_when_somebody_says_so() {
 
 /// Packets in the queue are lost when the line goes down, the packet being sent when it would have arrived.
 #[test]
-fn a_queue_is_lost_with_its_line() {
+fn queued_packets_are_lost_with_a_down_line() {
     let ms = SECOND / 1000;
     let once = CUT.replace("every = \"100 ms\"", "");
     for policy in ["\"first\"", "\"hash\"", "\"round-robin\""] {

@@ -67,7 +67,7 @@ fn delivered(told: &[Output]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would_arrive() {
+fn group_packet_crosses_each_line_once_and_arrives_on_time() {
     let mut alone = Vec::new();
     for (token, name) in ["s to near", "s to far", "s to farther", "s to behind"].iter().enumerate() {
         let mut network = outside(&tree(FAST));
@@ -97,7 +97,7 @@ fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would
 }
 
 #[test]
-fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
+fn loss_on_a_shared_line_counts_for_all_members_behind_it() {
     // The line between the switches is slow, and its queue holds two packets.
     let mut network = outside(&tree(SLOW));
     let group = group(&mut network);
@@ -129,7 +129,7 @@ fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
 }
 
 #[test]
-fn it_lives_as_long_for_each_as_its_way_allows() {
+fn group_packet_ttl_expires_per_member_path() {
     let mut network = outside(&tree(FAST));
     let group = group(&mut network);
     let short = engpass_network::simulate::injection::Packet { ttl: 1, ..packet(1400, 0) };
@@ -143,7 +143,7 @@ fn it_lives_as_long_for_each_as_its_way_allows() {
 }
 
 #[test]
-fn circuits_have_a_packet_each() {
+fn group_packet_is_copied_to_each_circuit() {
     let text = TWO.to_owned()
         + &links(&[("s", "c", "oc-3c")])
         + "[host.c]\n[circuit.other]\nfrom = \"a\"\nto = \"c\"\n";
@@ -160,7 +160,7 @@ fn circuits_have_a_packet_each() {
 
 /// The host uses two links in turn; the first one in the file fails after 1 us.
 #[test]
-fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
+fn bond_chooses_one_member_per_group_packet() {
     let bond = "[link.second]\nends = [\"s\", \"one\"]\nmedium = \"ethernet-100\"\n\
                 [bond.b]\nnode = \"s\"\nlinks = [\"l0\", \"second\"]\nmode = \"round-robin\"\n";
     let dead = "[event.cut]\ntarget = \"l0\"\nat = \"1 us\"\nchange = \"down\"\n";
@@ -191,7 +191,7 @@ fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
 
 /// A group member has two links to its switch, which follows to the second one when the first one fails.
 #[test]
-fn a_copy_takes_the_active_member_of_a_host() {
+fn group_copy_takes_the_active_member_of_a_host() {
     let bond = "[link.second]\nends = [\"one\", \"near\"]\nmedium = \"ethernet-100\"\n\
                 [bond.b]\nnode = \"near\"\nlinks = [\"l1\", \"second\"]\nmode = \"active-backup\"\n\
                 [event.cut]\ntarget = \"l1\"\nat = \"1 us\"\nchange = \"down\"\n";
@@ -237,7 +237,7 @@ proptest! {
     /// On an idle network each member of a group gets a packet when it would get one sent to it alone, or later by the time that routers take for copies. No
     /// line carries it twice, and the ledger balances.
     #[test]
-    fn a_group_is_served_as_each_of_its_members_alone(
+    fn group_delivery_equals_delivery_to_each_member(
         between in prop::collection::vec((0_usize..8, any::<bool>()), 1..5),
         homes in prop::collection::vec(0_usize..8, 2..7),
         paces in prop::collection::vec(0_usize..3, 1..12),
@@ -321,7 +321,7 @@ fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
 
 /// The outer packet is fragmented into two on each line of the tunnel's path.
 #[test]
-fn copies_are_made_behind_a_tunnel_when_the_packet_has_left_it() {
+fn copies_behind_a_tunnel_are_made_after_decapsulation() {
     let (alone, _) = through_tunnel(&[1]);
     let (come, sent) = through_tunnel(&[1, 2]);
     assert_eq!(come, [alone[0], (2, alone[0].1, alone[0].2)]);
@@ -329,7 +329,7 @@ fn copies_are_made_behind_a_tunnel_when_the_packet_has_left_it() {
 }
 
 #[test]
-fn a_way_parts_from_others_where_it_enters_a_tunnel() {
+fn paths_of_a_group_branch_at_the_tunnel_entrance() {
     let (alone, _) = through_tunnel(&[3]);
     let (come, sent) = through_tunnel(&[1, 2, 3]);
     assert_eq!(come.iter().map(|(token, ..)| *token).collect::<Vec<_>>(), [1, 2, 3]);

@@ -61,7 +61,7 @@ fn all(outside: &mut InjectedNetwork, until: u64) -> Vec<Output> {
 }
 
 #[test]
-fn a_frame_arrives_when_paper_says_so() {
+fn injected_frame_delay_matches_hand_calculation() {
     let mut lan = outside(LAN);
     let ways: Vec<_> = lan.ways().iter().map(|way| (way.from, way.to, way.mtu)).collect();
     assert_eq!(ways, [(0, 1, 1500), (0, 2, 1500), (1, 0, 1500), (1, 2, 1500), (2, 0, 1500), (2, 1, 1500)]);
@@ -75,7 +75,7 @@ fn a_frame_arrives_when_paper_says_so() {
 }
 
 #[test]
-fn what_finds_no_room_is_lost_once_and_named() {
+fn packet_in_a_full_buffer_is_reported_lost_once() {
     let mut lan = outside(LAN);
     let to = way(&lan, "a to b");
     for token in 0..5 {
@@ -92,7 +92,7 @@ fn what_finds_no_room_is_lost_once_and_named() {
 }
 
 #[test]
-fn a_nic_without_room_holds_its_host_back() {
+fn full_nic_buffer_delays_injected_packets() {
     let mut lan = outside(LAN);
     let [near, far] = ["c to a", "c to b"].map(|name| way(&lan, name));
     for token in 0..4 {
@@ -109,7 +109,7 @@ fn a_nic_without_room_holds_its_host_back() {
 }
 
 #[test]
-fn cells_arrive_when_paper_says_so() {
+fn injected_cells_delay_matches_hand_calculation() {
     let mut atm = outside(TWO);
     let [to, back] = ["a to b", "b to a"].map(|name| way(&atm, name));
     assert_eq!(atm.ways()[to as usize].mtu, 9180);
@@ -136,7 +136,7 @@ fn cells_arrive_when_paper_says_so() {
 }
 
 #[test]
-fn a_mark_is_told() {
+fn ecn_mark_is_reported_at_delivery() {
     let queue = r#"limit = "2 packets" } }"#;
     let marking = LAN.replace(queue, r#"limit = "9 packets", ecn_threshold = "1 packets" } }"#);
     assert_ne!(marking, LAN);
@@ -154,7 +154,7 @@ fn a_mark_is_told() {
 
 /// After a hundred days nothing overflows and no rounding errors have accumulated.
 #[test]
-fn days_go_by() {
+fn delay_is_unchanged_after_a_hundred_days() {
     let day = 86_400 * 1_000_000_000_000;
     for (text, bytes) in [(LAN, 1500), (TWO, 9180)] {
         let mut network = outside(text);
@@ -179,7 +179,7 @@ fn days_go_by() {
 
 /// An acknowledgment is control traffic, and paths without packets leave no trace.
 #[test]
-fn packets_without_payload_are_control() {
+fn injected_packets_without_payload_are_control() {
     let mut lan = outside(LAN);
     let [to, back] = ["a to b", "b to a"].map(|name| way(&lan, name));
     lan.begin_window(0, &mut |_| {});
@@ -200,7 +200,7 @@ fn packets_without_payload_are_control() {
 }
 
 #[test]
-fn lines_are_seen_while_it_goes_on() {
+fn line_counters_are_visible_during_the_run() {
     let mut lan = outside(LAN);
     let to = way(&lan, "a to b");
     for token in 0..5 {
@@ -244,7 +244,7 @@ const CELLS: &str = r#"
 
 /// Frequent snapshots show what a line carries, and never more than its capacity.
 #[test]
-fn cells_are_seen_up_to_now() {
+fn cell_counters_are_current_at_every_snapshot() {
     let mut network = outside(CELLS);
     let from_a = way(&network, "a to b");
     // Half of the line's cell rate.
@@ -295,7 +295,7 @@ const ROUTERS: &str = r#"
 
 /// A packet of 1500 bytes: 1538 byte times on each Ethernet, and 32 cells.
 #[test]
-fn a_circuit_between_routers_is_crossed() {
+fn injected_packet_crosses_a_circuit_between_routers() {
     let mut network = outside(ROUTERS);
     let names: Vec<_> = network.ways().iter().map(|way| way.name.clone()).collect();
     assert_eq!(names, ["a to b", "a to c", "b to a", "b to c", "c to a", "c to b"]);

@@ -60,7 +60,7 @@ fn told(network: &mut InjectedNetwork) -> Vec<Output> {
 
 /// The first router sends its message at once, since it takes no time for a packet.
 #[test]
-fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
+fn too_big_message_delay_matches_hand_calculation() {
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     assert_eq!((network.ways()[to as usize].mtu, network.ways()[to as usize].first_mtu), (1000, 1500));
@@ -89,7 +89,7 @@ fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
 
 /// The second router takes 5 us for the packet, and as long for its message, which crosses the line between the routers and passes the first one.
 #[test]
-fn a_time_to_live_that_is_over_is_told_across_the_way_back() {
+fn time_exceeded_message_delay_matches_hand_calculation() {
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     network.inject(0, to, Packet { ttl: 2, ..whole(100, 1) });
@@ -105,7 +105,7 @@ fn a_time_to_live_that_is_over_is_told_across_the_way_back() {
 }
 
 #[test]
-fn routers_are_silent_where_nobody_wants_to_hear_them() {
+fn routers_send_no_icmp_if_disabled_or_unwanted() {
     let silent = NARROW.replace("[router.near]", "[router.near]\nicmp = false");
     for (text, packet) in [
         (&silent, whole(1500, 3)),
@@ -128,7 +128,7 @@ fn routers_are_silent_where_nobody_wants_to_hear_them() {
 
 /// Packets of the other host take the same path: the message waits behind them, and finds no room behind four.
 #[test]
-fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
+fn icmp_message_waits_in_queues_and_is_lost_if_full() {
     let narrow = NARROW.replace("mtu = \"1000 B\"", "");
     for (before, arrives) in [(0_u64, true), (2, true), (4, false)] {
         let mut network = outside(&narrow);
@@ -163,7 +163,7 @@ fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
 
 /// The circuit between two routers carries the message in cells; a message whose cells find no room is lost.
 #[test]
-fn messages_cross_circuits() {
+fn icmp_messages_cross_circuits() {
     let mut network = outside(ROUTERS);
     let to = way(&network, "a to b");
     network.begin_window(0, &mut |_| {});
@@ -187,7 +187,7 @@ fn messages_cross_circuits() {
 
 /// A host fragments packets that are too long for its line: there is a message about the first fragment, and none about the others.
 #[test]
-fn one_message_is_about_a_packet_however_often_it_was_cut() {
+fn fragmented_packet_causes_one_icmp_message() {
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     network.inject(0, to, Packet { ttl: 1, whole: false, ..whole(9000, 2) });
@@ -207,7 +207,7 @@ fn one_message_is_about_a_packet_however_often_it_was_cut() {
 
 /// The TTL of the outer packet expires, and the host inside gets no message.
 #[test]
-fn the_inside_of_a_tunnel_is_silent() {
+fn ttl_expiry_inside_a_tunnel_sends_no_icmp() {
     let tunnelled =
         NARROW.replace("mtu = \"1000 B\"", "") + "[tunnel.gre]\nends = [\"near\", \"far\"]\nttl = 1\n";
     for (packet, speaks) in
@@ -247,7 +247,7 @@ impl CaptureSink for Seen {
 }
 
 #[test]
-fn captures_see_messages() {
+fn captures_record_icmp_messages() {
     let mut network = outside(NARROW);
     // Packets from `near` to `a`.
     network.capture(&[1]);

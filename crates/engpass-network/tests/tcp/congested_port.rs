@@ -53,7 +53,7 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
 }
 
 #[test]
-fn packets_kept_whole_are_worth_more() {
+fn ppd_and_epd_raise_tcp_goodput_at_a_congested_port() {
     let tail = share("discard = \"tail\"", true, 2000);
     let partial = share("discard = \"ppd\"", true, 2000);
     let early = share("discard = { epd-ppd = { threshold = \"1600 cells\" } }", true, 2000);

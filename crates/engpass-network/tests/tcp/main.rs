@@ -17,7 +17,7 @@ fn stream(outcome: &SimOutcome) -> &Flow {
 
 /// A window smaller than the path holds is sent once a round trip (RFC 6349 section 3.3.1).
 #[test]
-fn a_small_window_over_the_round_trip() {
+fn small_window_over_atm_matches_hand_calculation() {
     // Four segments of 9140 B in a round trip of 4 ms, the first segment's time on both lines, and the cells of its acknowledgment on both. The second segment
     // follows the first, and every second one is acknowledged.
     let window = 4 * 9140;
@@ -56,7 +56,7 @@ fn a_large_window_fills_the_line() {
 
 /// A configured segment size that exceeds the path is reduced (RFC 9293 section 3.7.1).
 #[test]
-fn a_segment_fits_the_path() {
+fn configured_mss_is_reduced_to_the_path_mtu() {
     let few = ("switch.s.output_buffer", "\"600 cells\"");
     let slow = ("link.second.medium", "\"ds3\"");
     let own = run(&[few, slow]);
@@ -68,7 +68,7 @@ fn a_segment_fits_the_path() {
 
 /// An overflowing port: all that is sent is received, lost or in flight, and a seed determines the run.
 #[test]
-fn congestion_loses_and_recovers() {
+fn tcp_recovers_from_congestion_losses() {
     let overrides = [("switch.s.output_buffer", "\"600 cells\""), ("link.second.medium", "\"ds3\"")];
     let outcome = run(&overrides);
     let flow = stream(&outcome);
@@ -83,7 +83,7 @@ fn congestion_loses_and_recovers() {
 
 /// CPU costs of hosts limit TCP like UDP.
 #[test]
-fn the_cpu_is_the_bottleneck() {
+fn cpu_cost_limits_tcp_goodput() {
     let outcome = run(&[
         ("host.a.cost.per_write", "\"1 ms\""),
         ("host.a.cost.per_byte", "\"100 ns\""),
@@ -98,7 +98,7 @@ fn the_cpu_is_the_bottleneck() {
 /// Solaris blocks a write while 8192 bytes are unsent, and sending makes room. The application then continues without waiting for an acknowledgment, whose
 /// timer would otherwise set the pace.
 #[test]
-fn what_is_sent_makes_room_for_the_next_write() {
+fn sending_makes_room_for_the_next_write() {
     let run = |message: &str| {
         run(&[
             ("host.a.tcp.profile", "\"solaris-2.5\""),
@@ -135,7 +135,7 @@ fn acknowledgments_interrupt_a_write() {
 
 /// An interruption does not shorten a copy: the times add up.
 #[test]
-fn an_interrupted_copy_goes_on() {
+fn interrupted_copy_keeps_its_total_time() {
     for (ack, cost) in [("\"0 s\"", 0.0), ("\"1 ms\"", 0.5e-3)] {
         let outcome = run(&[
             ("host.a.tcp.profile", "\"bsd-reno\""),

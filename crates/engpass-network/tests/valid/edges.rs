@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(engpass_cases::cases(4000))]
 
     #[test]
-    fn what_check_accepts_is_simulated(seed in any::<u64>(), changes in 1usize..=6) {
+    fn accepted_file_is_simulated_with_balanced_ledger(seed in any::<u64>(), changes in 1usize..=6) {
         let (text, changes) = draw(seed, changes);
         is_simulated(&text, &changes).map_err(|error| TestCaseError::fail(format!("{error}\n{changes:#?}")))?;
     }
@@ -300,7 +300,7 @@ proptest! {
 
 /// A rejected file tests nothing, so most must be accepted.
 #[test]
-fn most_are_accepted() {
+fn most_drawn_files_are_accepted() {
     let drawn: Vec<_> = (0..1000).map(|seed| draw(seed, 1)).collect();
     let accepted = drawn.iter().filter(|(text, changes)| is_simulated(text, changes).unwrap_or(true)).count();
     assert!(accepted > 500, "{accepted} of 1000");

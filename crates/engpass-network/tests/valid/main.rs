@@ -20,7 +20,7 @@ fn pair(link: &str, rest: &str) -> String {
 const STREAM: &str = "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1000 B\"\n";
 
 #[test]
-fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
+fn cell_line_without_circuit_is_idle() {
     let more = "[router.r]\n[link.more]\nends = [\"r\", \"a\"]\nmedium = \"oc-3c\"\n";
     let outcome = run(&pair("medium = \"ethernet-10\"", &format!("{more}{STREAM}")), "base", &[]);
     let (_, line) = &outcome.links[1];
@@ -32,7 +32,7 @@ fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
 
 /// A queue, a NIC or a shaper may need more time than the clock has: its packets leave after all runs.
 #[test]
-fn what_leaves_in_centuries_does_not_leave() {
+fn far_future_departure_is_neither_received_nor_lost() {
     let slow = "medium = \"point-to-point\"\nrate = \"1 bit/s\"";
     let circuit = "[circuit.c]\nfrom = \"a\"\nto = \"b\"\nshaping = \"1 bit/s line\"\n";
     for (link, rest) in [(slow, STREAM.to_owned()), ("medium = \"oc-3c\"", format!("{circuit}{STREAM}"))] {
@@ -44,7 +44,7 @@ fn what_leaves_in_centuries_does_not_leave() {
 }
 
 #[test]
-fn a_copy_may_take_longer_than_there_is_time() {
+fn copy_longer_than_the_clock_range_sends_nothing() {
     let write = "[traffic.t]\nkind = \"tcp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 GiB\"\n";
     let rules = [("traffic.t.tcp.send_buffer_rule", "whole-writes"), ("host.a.cost.per_write", "1 us")];
     let cost = [rules[0], rules[1], ("host.a.cost.per_byte", "1 min")];
@@ -54,7 +54,7 @@ fn a_copy_may_take_longer_than_there_is_time() {
 
 /// The callback reports progress even in a network without cells.
 #[test]
-fn a_run_of_frames_says_how_far_it_is() {
+fn frame_run_reports_its_progress() {
     struct Heard(RefCell<Vec<u64>>);
     impl RunControl for Heard {
         fn interrupted(&self) -> bool {
@@ -74,7 +74,7 @@ fn a_run_of_frames_says_how_far_it_is() {
 
 /// The rest of an on-time after its last full gap has a message, too: two per 11 ms, not 1.1.
 #[test]
-fn bursts_offer_what_begins_in_them() {
+fn burst_offers_every_message_that_begins_in_it() {
     let bursts =
         "kind = \"udp-on-off\"\nrate = \"1 Mbit/s\"\non = \"11 ms\"\noff = \"9 ms\"\nmessage = \"1250 B\"";
     let rest = STREAM.replace("kind = \"udp-stream\"", bursts).replace("message = \"1000 B\"\n", "");
@@ -87,7 +87,7 @@ fn bursts_offer_what_begins_in_them() {
 
 /// A frame that crosses the start of the window counts only for the part inside.
 #[test]
-fn a_line_is_busy_for_all_of_its_time_at_most() {
+fn line_utilisation_never_exceeds_one() {
     for warmup in ["0 s", "999.5 ms"] {
         let outcome = run(&pair("medium = \"ethernet-10\"", STREAM), "base", &[("run.warmup", warmup)]);
         let line = &outcome.links[0].1.directions[0];

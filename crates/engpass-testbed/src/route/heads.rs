@@ -46,7 +46,7 @@ mod tests {
     use crate::{Source, load};
 
     #[test]
-    fn every_source_has_a_port_of_its_own() {
+    fn sources_have_consecutive_ports_that_wrap() {
         let text = r#"
             [host.a]
             [host.b]

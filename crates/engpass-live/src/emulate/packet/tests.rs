@@ -191,7 +191,7 @@ prop_compose! {
 
 /// The longest IPv6 packet exceeds 16 bits, and so may the offset of its checksum.
 #[test]
-fn a_checksum_at_the_very_end_has_its_place() {
+fn checksum_at_the_end_of_the_longest_packet_is_written() {
     let mut bytes = vec![0x60, 0, 0, 0, 0xff, 0xff, 17, 64];
     bytes.resize(65_575, 0);
     let offload = Offload { checksum: Some((65_530, 43)), ..Offload::default() };
@@ -203,7 +203,7 @@ fn a_checksum_at_the_very_end_has_its_place() {
 proptest! {
     /// Each segment equals the packet on a wire, once its checksum is complete.
     #[test]
-    fn segments_are_the_packets_of_a_wire(made in made(), ce in any::<bool>(), hops in 0_u8..4) {
+    fn gso_segment_equals_packet_on_a_wire(made in made(), ce in any::<bool>(), hops in 0_u8..4) {
         let (change, whole) = (Change { ce, hops }, made.whole());
         let packet = read(&whole);
         prop_assert_eq!(packet.segments() as usize, made.segments());
@@ -224,7 +224,7 @@ proptest! {
 
     /// A run of segments, segmented again, gives the same segments. All segments together give the original GSO packet.
     #[test]
-    fn what_is_cut_can_be_joined(made in made(), ends in any::<[u16; 2]>(), ce in any::<bool>()) {
+    fn segmenting_a_segment_run_equals_direct_segmentation(made in made(), ends in any::<[u16; 2]>(), ce in any::<bool>()) {
         let whole = made.whole();
         let packet = read(&whole);
         let count = packet.segments();
@@ -253,7 +253,7 @@ proptest! {
 
     /// Single datagrams, joined again, give the original GSO packet. Datagrams with other headers are not joined.
     #[test]
-    fn datagrams_can_be_joined(made in made(), shift in any::<bool>(), ce in any::<bool>()) {
+    fn joining_datagrams_equals_the_gso_packet(made in made(), shift in any::<bool>(), ce in any::<bool>()) {
         let ip_options = if made.v4 { made.ip_options } else { 0 };
         let mut made = Made { tcp: false, tcp_options: 0, ip_options, ..made };
         made.payload.truncate(usize::from(made.size) * 12);
@@ -288,7 +288,7 @@ proptest! {
 
     /// No input from a device makes the parser panic.
     #[test]
-    fn nothing_that_a_device_gives_is_a_panic(
+    fn packet_parser_survives_random_device_input(
         header in any::<[u8; offload::LENGTH]>(), mut bytes in prop::collection::vec(any::<u8>(), 0..200),
         version in prop_oneof![Just(0x45_u8), Just(0x60), any::<u8>()], kind in 0_u8..6,
     ) {
@@ -304,7 +304,7 @@ proptest! {
 
     /// A packet with one changed byte is refused, or its segments add up to the whole.
     #[test]
-    fn a_damaged_packet_is_refused_or_cut(made in made(), at in any::<u16>(), to in any::<u8>()) {
+    fn damaged_packet_is_rejected_or_segmented(made in made(), at in any::<u16>(), to in any::<u8>()) {
         let (offload, mut bytes) = made.whole();
         let at = usize::from(at) % made.head();
         bytes[at] = to;
@@ -344,7 +344,7 @@ fn tcp() -> Made {
 }
 
 #[test]
-fn flags_stand_where_they_belong() {
+fn tcp_flags_are_on_the_right_gso_segments() {
     let whole = tcp().whole();
     let packet = read(&whole);
     let flags = |run: std::ops::Range<u32>| {
@@ -357,7 +357,7 @@ fn flags_stand_where_they_belong() {
 }
 
 #[test]
-fn a_tag_before_it_moves_what_is_counted_from_the_first_byte() {
+fn ethernet_header_shifts_the_offload_offsets() {
     let whole = tcp().whole();
     let packet = read(&whole);
     let mut head = [0; offload::LENGTH + 14 + HEAD];
@@ -369,7 +369,7 @@ fn a_tag_before_it_moves_what_is_counted_from_the_first_byte() {
 }
 
 #[test]
-fn other_packets_pass_as_they_are() {
+fn icmp_packet_passes_unchanged_without_padding() {
     // A ping of odd length, padded by Ethernet.
     let mut bytes =
         vec![0x45, 0, 0, 33, 0, 9, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 8, 0, 1, 2, 3, 4, 0, 1];
@@ -387,7 +387,7 @@ fn other_packets_pass_as_they_are() {
 }
 
 #[test]
-fn packets_show_protocol_and_ports_unless_they_are_fragments() {
+fn ports_are_read_except_from_fragments_and_icmp() {
     let shown = |made: &Made, change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = made.packet(0, &made.payload, true, Change::default());
         change(&mut bytes);
@@ -406,7 +406,7 @@ fn packets_show_protocol_and_ports_unless_they_are_fragments() {
 }
 
 #[test]
-fn what_is_no_packet_is_refused() {
+fn packet_parser_rejects_malformed_packets() {
     let (offload, bytes) = tcp().whole();
     let refused =
         |offload: Offload, bytes: &[u8]| Packet::read(offload, bytes).expect_err("it is not well made");

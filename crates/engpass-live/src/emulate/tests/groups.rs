@@ -68,7 +68,7 @@ pub(super) fn group_log(name: &str) -> (Vec<u8>, usize, usize) {
 }
 
 #[test]
-fn what_goes_to_a_group_reaches_its_members() {
+fn group_packets_reach_the_other_members() {
     let group = [239, 255, 0, 1];
     let sends = vec![(0, sent(0, group, 4, 10, 3)), (1, sent(1, group, 1, 20, 1))];
     let (world, lost) = written("members", sends, &[]);
@@ -83,7 +83,7 @@ fn what_goes_to_a_group_reaches_its_members() {
 }
 
 #[test]
-fn a_router_tells_the_sender_of_a_life_that_is_over() {
+fn router_reports_expired_ttl_of_unicast_packets_only() {
     let there = [10, 0, 0, 2];
     let group = [239, 255, 0, 1];
     let sends =
@@ -98,7 +98,7 @@ fn a_router_tells_the_sender_of_a_life_that_is_over() {
 }
 
 #[test]
-fn all_on_a_segment_get_what_an_ethernet_host_sends_to_all() {
+fn ethernet_broadcast_reaches_all_hosts_on_the_segment() {
     let frame = |bytes: &[u8]| {
         let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 0]].concat();
         let mut frame = [&bytes[..LENGTH], &header, &bytes[LENGTH..]].concat();

@@ -226,7 +226,7 @@ fn check(text: &str, name: &str, hosts: usize) {
 
 /// Captures record real packets as they pass and do not change the run.
 #[test]
-fn captures_have_the_packets_and_change_nothing() {
+fn captures_do_not_change_the_emulated_run() {
     let (written, lost) = logged(model(FRAMES), world(3, 1, 200), "not-captured", 200);
     fs::remove_file(path("not-captured")).expect("it is there");
     let files = ["a", "c"].map(|link| path(&format!("captured-{link}")));
@@ -280,7 +280,7 @@ fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u
 
 /// A capture that fails does not end the others, and the files can be read while the network runs.
 #[test]
-fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
+fn failed_capture_does_not_stop_the_others() {
     let whole = path("captured-whole");
     let wanted = ("link.c.r".to_owned(), whole.clone());
     let (alone, _) = captured_by(vec![wanted.clone()], || {
@@ -309,7 +309,7 @@ fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
 
 /// If the driver is killed, the log is complete up to shortly before.
 #[test]
-fn a_log_is_written_as_it_goes() {
+fn log_is_written_while_the_driver_runs() {
     let name = "law-going";
     let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
     let mut driver = driver(Line::new(3, 20_000_000, 1_000_000_000, 10, 9), world(3, 1, 50), 1, Some(log));
@@ -335,18 +335,18 @@ fn a_log_is_written_as_it_goes() {
 }
 
 #[test]
-fn the_law_holds_where_cells_are_carried() {
+fn replay_over_atm_equals_the_run() {
     check(ATM, "law-atm", 4);
 }
 
 #[test]
-fn the_law_holds_where_frames_are_carried() {
+fn replay_over_ethernet_equals_the_run() {
     check(FRAMES, "law-frames", 3);
 }
 
 /// The TTL shows the number of routers passed, and the log contains the events of the testbed.
 #[test]
-fn the_law_holds_where_routers_choose_and_lines_fail() {
+fn replay_with_ecmp_and_link_failures_equals_the_run() {
     let (mut ttls, log) = (BTreeSet::new(), path("law-choices-ttl"));
     let log = Log::create(&log, &serde_json::json!({ "engpass-log": 2 })).expect("a file");
     let mut driver = driver(model(CHOICES), world(3, 1, 400), 1, Some(log));
@@ -379,7 +379,7 @@ fn the_law_holds_where_routers_choose_and_lines_fail() {
 }
 
 #[test]
-fn a_log_that_was_changed_is_found_out() {
+fn replay_finds_changes_of_the_log() {
     let name = "law-changed";
     let line = || Line::new(3, 20_000_000, 1_000_000_000, 10, 9);
     logged(line(), world(3, 1, 50), name, 100);
@@ -435,7 +435,7 @@ fn small_log(name: &str) -> (Vec<u8>, usize, usize) {
 }
 
 #[test]
-fn a_damaged_record_is_named() {
+fn replay_names_the_damaged_record() {
     let (bytes, header, count) = small_log("law-damaged");
     let is_input = |index: usize| bytes[header + index * 48 + 40] == 1;
     let input = (count / 2..count).find(|index| is_input(*index)).expect("there are many");
@@ -477,7 +477,7 @@ proptest! {
 
     /// A damaged log gives an error or a difference, or the damage does not matter.
     #[test]
-    fn no_log_is_too_damaged_to_be_read(
+    fn replay_survives_a_randomly_damaged_log(
         name in "[a-z]{12}",
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..48, any::<u8>()), 1..4),
         moved in prop::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
@@ -510,7 +510,7 @@ proptest! {
 
     /// However the turns of the driver fall, the delivery reports depend only on the injected packets and their instants.
     #[test]
-    fn the_law_holds_for_any_line(
+    fn replay_over_any_line_equals_the_run(
         seed in any::<u64>(), pace in 1_000_u64..100_000_000, delay in 0_u64..2_000_000_000, every in 1_u64..30,
     ) {
         let name = "law-any";

@@ -75,7 +75,7 @@ fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
 
 /// Each segment of a GSO packet gets its own ICMP message, which quotes it as it would be on the wire.
 #[test]
-fn packets_that_may_not_be_cut_are_told_the_mtu() {
+fn router_reports_its_mtu_for_packets_with_dont_fragment() {
     let (world, lost, captured) = written("too-big", vec![datagrams(0, 1, 7, 3, 1400)]);
     assert_eq!((lost, world.written.len()), (3, 3));
     for (number, told) in world.written.iter().enumerate() {
@@ -94,7 +94,7 @@ fn packets_that_may_not_be_cut_are_told_the_mtu() {
 
 /// Without "don't fragment" the router fragments, and the receiver gets the whole packet. A packet longer than the first line's MTU never enters the network.
 #[test]
-fn packets_that_may_be_cut_are_cut() {
+fn router_fragments_packets_without_dont_fragment() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
     cut[LENGTH + 6] = 0;
     let (world, lost, _) = written("cut", vec![cut, datagrams(0, 1, 2, 1, 1500)]);
@@ -104,7 +104,7 @@ fn packets_that_may_be_cut_are_cut() {
 
 /// After a router has fragmented the packet, the next router quotes the fragment that it received. The line carries exactly what is written.
 #[test]
-fn a_fragment_is_quoted_as_it_came() {
+fn icmp_message_quotes_the_fragment_as_received() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
     (cut[LENGTH + 6], cut[LENGTH + 8]) = (0, 2);
     let (world, lost, captured) = written("quoted", vec![cut]);
@@ -121,7 +121,7 @@ fn a_fragment_is_quoted_as_it_came() {
 
 /// The second router's message passes the first router. Its TTL, and that of the quoted packet, show it.
 #[test]
-fn a_message_counts_the_routers_that_it_has_passed() {
+fn icmp_message_ttl_counts_the_routers_passed() {
     let mut short = datagrams(0, 1, 1, 1, 100);
     short[LENGTH + 8] = 2;
     let (world, lost, captured) = written("passed", vec![short]);

@@ -22,7 +22,7 @@ fn run_out<N: Network>(driver: &mut Driver<N, Fake>) {
 }
 
 #[test]
-fn a_super_packet_that_arrives_at_once_is_written_at_once() {
+fn gso_packet_that_arrives_at_once_is_written_as_one() {
     let mut world = Fake::new(2, 1);
     let sent = datagrams(0, 1, 100, 40, 1000);
     world.scripts[0].push_back((2_000_000, sent.clone()));
@@ -38,7 +38,7 @@ fn a_super_packet_that_arrives_at_once_is_written_at_once() {
 }
 
 #[test]
-fn the_beginning_of_a_super_packet_waits_a_moment_for_the_rest() {
+fn first_segments_of_a_gso_packet_wait_briefly_for_the_rest() {
     let mut world = Fake::new(2, 1);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 40, 1000)));
     // All segments arrive within 4 us, and the driver looks when only some have.
@@ -49,7 +49,7 @@ fn the_beginning_of_a_super_packet_waits_a_moment_for_the_rest() {
 }
 
 #[test]
-fn datagrams_that_are_due_together_are_written_together() {
+fn datagrams_due_together_are_written_as_one_gso_packet() {
     let send = |longest: usize| {
         let mut world = Fake::new(3, 2);
         world.longest = longest;
@@ -83,7 +83,7 @@ fn datagrams_that_are_due_together_are_written_together() {
 }
 
 #[test]
-fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
+fn packets_that_arrive_apart_are_written_when_they_arrive() {
     let mut world = Fake::new(2, 2);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));
     // 1 ms of transmission per packet and 5 ms of delay, both longer than a turn.
@@ -104,7 +104,7 @@ fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
 }
 
 #[test]
-fn what_is_near_is_worked_out_before_and_written_on_time() {
+fn near_arrivals_are_computed_early_and_written_on_time() {
     let mut world = Fake::new(2, 2);
     world.early = Some(2500);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));
@@ -116,7 +116,7 @@ fn what_is_near_is_worked_out_before_and_written_on_time() {
 }
 
 #[test]
-fn slow_motion_takes_as_many_times_longer() {
+fn time_dilation_multiplies_the_time_to_delivery() {
     let mut world = Fake::new(2, 3);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 1, 100)));
     let mut driver = driver(Line::new(2, 0, 5_000_000_000, 100, 1000), world, 100, None);
@@ -128,7 +128,7 @@ fn slow_motion_takes_as_many_times_longer() {
 }
 
 #[test]
-fn a_host_without_room_is_not_read() {
+fn host_with_a_full_nic_buffer_is_not_read() {
     let mut world = Fake::new(3, 4);
     for number in 0..50 {
         world.scripts[0].push_back((1_000_000, datagrams(0, 1, number, 1, 1000)));
@@ -148,7 +148,7 @@ fn a_host_without_room_is_not_read() {
 }
 
 #[test]
-fn what_is_not_carried_is_counted() {
+fn discarded_packets_are_counted_by_reason() {
     let mut world = Fake::new(2, 5);
     let mut send = |bytes: Vec<u8>| world.scripts[0].push_back((1_000_000, bytes));
     let to = |last: u8, first: u8| {
@@ -173,7 +173,7 @@ fn what_is_not_carried_is_counted() {
 }
 
 #[test]
-fn a_device_that_refuses_super_packets_gets_single_ones() {
+fn device_that_refuses_gso_packets_gets_single_packets() {
     let mut world = Fake::new(2, 6);
     world.longest = 5000;
     world.scripts[0].push_back((1_000_000, datagrams(0, 1, 7, 6, 1000)));
@@ -186,7 +186,7 @@ fn a_device_that_refuses_super_packets_gets_single_ones() {
 }
 
 #[test]
-fn a_device_that_is_gone_is_told_once_and_left_alone() {
+fn failed_device_is_reported_once_and_then_skipped() {
     let mut world = Fake::new(3, 8);
     world.gone = Some(2);
     world.scripts[0].push_back((50_000_000, datagrams(0, 1, 7, 1, 1000)));
@@ -201,7 +201,7 @@ fn a_device_that_is_gone_is_told_once_and_left_alone() {
 }
 
 #[test]
-fn stations_on_ethernet_get_frames_and_answers() {
+fn ethernet_devices_get_frames_and_arp_replies() {
     let mut world = Fake::new(2, 7);
     let frame = |kind: [u8; 2], rest: &[u8]| {
         let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], &kind].concat();
@@ -237,7 +237,7 @@ proptest! {
 
     /// Every packet is written once or lost, in order per sender and receiver, with its CE mark, and the packet pool is empty at the end.
     #[test]
-    fn every_packet_comes_to_one_end(
+    fn every_injected_packet_is_written_once_or_lost(
         sends in prop::collection::vec((0_u64..300_000, 0_usize..3, 1_usize..4, 1_usize..30, 4_usize..1400), 1..60),
         pace in prop_oneof![Just(0_u64), 1_000_u64..200_000_000], delay in 0_u64..5_000_000_000, every in 1_u64..20,
         seed in any::<u64>(),

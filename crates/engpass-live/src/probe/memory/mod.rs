@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_arrays_begin_where_a_huge_page_can() {
+    fn large_regions_are_aligned_to_huge_pages() {
         for bytes in [4096, (2 << 20) - 4096, 2 << 20, (4 << 20) + BETWEEN] {
             let region = sys::Region::new(bytes).unwrap();
             assert_eq!(region.bytes().len(), bytes);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_one_that_cannot_be_started_go_home() {
+    fn barrier_releases_threads_if_one_fails_to_start() {
         let meeting = SpinBarrier::new(3);
         std::thread::scope(|scope| {
             let region = || thread(&[Kernel::Read], 1 << 13, sys::cpus()[0], (1, 1), &meeting);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_disturbed_is_not_believed() {
+    fn disturbed_samples_are_set_aside() {
         let sample = |wall, cpu| Sample { begin: 0, end: wall, cpu };
         let rate = |ns: u64| 1e3 / ns as f64;
         // Two quiet samples of 10 and 8 ns. The sample of 50 ns with a CPU time of 2 ns is disturbed.
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_work_together_or_not_at_all() {
+    fn memory_threads_all_run_or_all_fail() {
         let effort = Effort { repeats: 3, sample: 1 << 14 };
         let cpus = sys::cpus();
         // It works with more threads than CPUs too.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_end_beyond_the_last_cache() {
+    fn array_sizes_end_beyond_the_last_cache() {
         let all = sizes(32 << 20, 24 << 30, false);
         assert_eq!((all[0], all[all.len() - 1], all.len()), (8 << 10, 128 << 20, 15));
         let quick = sizes(32 << 20, 24 << 30, true);

@@ -47,7 +47,7 @@ fn stream(sending: Sending, receiving: Receiving, rate: f64, cpu: f64) -> Stream
 }
 
 #[test]
-fn bandwidths_are_what_the_bus_carries() {
+fn memory_bandwidths_match_hand_calculation() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     // A copy at 16 GB/s moves 32 GB/s over the bus; two threads at 20 GB/s in all move 40 GB/s.
     assert_eq!((found.memory_one, found.memory_all), (32e9, 40e9));
@@ -72,7 +72,7 @@ fn bandwidths_are_what_the_bus_carries() {
 }
 
 #[test]
-fn ceilings_are_the_models() {
+fn roofline_ceilings_match_hand_calculation() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let all = rooflines(&found, &[]);
     assert_eq!((all.len(), all[0].bus), (1, None));
@@ -91,7 +91,7 @@ fn ceilings_are_the_models() {
 }
 
 #[test]
-fn paths_follow_their_bus_to_a_knee() {
+fn ceilings_over_bus_rates_match_hand_calculation() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let all = over_buses(&found);
     let at = |bus: f64, path| {
@@ -113,7 +113,7 @@ fn paths_follow_their_bus_to_a_knee() {
 }
 
 #[test]
-fn a_gpu_is_held_against_its_own_bus() {
+fn gpu_copies_are_judged_against_their_own_bus() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let link = Link {
         gigatransfers: 16.0,
@@ -148,7 +148,7 @@ fn a_gpu_is_held_against_its_own_bus() {
 }
 
 #[test]
-fn verdicts_follow_the_rules() {
+fn stream_verdicts_follow_bounds_and_copy_costs() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     // A copy at 50 GB/s takes 0.02 s/GB.
     let streams = [
@@ -164,7 +164,7 @@ fn verdicts_follow_the_rules() {
 
 /// Each copy's cost is checked against streams whose other end copies and does not. A stream without any copy has no bound.
 #[test]
-fn a_way_without_any_copy_has_no_bound_but_differs_by_one() {
+fn stream_without_any_copy_has_no_bound_but_a_difference() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let bare = stream(Sending::Sendfile, Receiving::Discard, 900e9, 0.030);
     assert_eq!(verdicts(&found, std::slice::from_ref(&bare)), []);
@@ -184,7 +184,7 @@ fn a_way_without_any_copy_has_no_bound_but_differs_by_one() {
 }
 
 #[test]
-fn differences_are_told_apart_or_said_not_to_be() {
+fn cost_differences_withstand_drift_and_outliers_not_noise() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
     let usual = |cpu: fn(f64) -> f64| Stream {
         cpus: (0..24).map(|round| [0.3 * f64::from(round), cpu(f64::from(round))]).collect(),

@@ -23,7 +23,7 @@ fn mb_s(path: DataPath, memory: &Memory, bus: &IoBus) -> f64 {
 
 /// Figures 2 and 3 of the study at selected points: zero-copy, pipelined and one-copy, for given memory and bus rates in MB/s.
 #[test]
-fn the_three_protocols_as_printed() {
+fn data_path_rates_match_figures_2_and_3_of_the_study() {
     for (m, p, zero, pipelined, one) in [
         (50, 133, 50.0, 50.0 / 3.0, 21.05),
         (133, 133, 133.0, 44.33, 44.33),
@@ -52,7 +52,7 @@ fn the_three_protocols_as_printed() {
 /// If memory limits DMA, a copy without pipeline has no advantage. For `B_MEM` below `B_PCI` both paths reach a third of the memory
 /// bandwidth; above, the two ways of counting are equal.
 #[test]
-fn strictly_a_copy_never_beats_the_pipeline() {
+fn one_copy_is_never_faster_than_pipelined_one_copy() {
     let bus = bus(133_000_000);
     for m in (10..=2000).step_by(7) {
         let memory = memory(m * 1_000_000);
@@ -68,7 +68,7 @@ fn strictly_a_copy_never_beats_the_pipeline() {
 }
 
 #[test]
-fn what_a_path_costs_is_its_row() {
+fn data_path_rates_match_hand_calculation() {
     let plenty = bus(100_000_000_000);
     let host = Memory { encryption: Some(ByteRate(2_000_000)), ..memory(60_000_000) };
     // 60 MB/s of memory: 5 transfers per byte that is copied twice; two copies at 30 MB/s.
@@ -80,7 +80,7 @@ fn what_a_path_costs_is_its_row() {
 }
 
 #[test]
-fn caches_change_the_transfers() {
+fn caches_and_write_allocate_change_the_memory_transfers() {
     let plenty = bus(100_000_000_000);
     let allocating = Memory { write_allocate: true, copy: Some(ByteRate(40_000_000)), ..memory(60_000_000) };
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &allocating, &plenty).round(), 15.0);
@@ -103,7 +103,7 @@ fn caches_change_the_transfers() {
 }
 
 #[test]
-fn a_measured_cost_takes_the_place_of_the_copy() {
+fn measured_cost_per_byte_replaces_the_copy() {
     let (memory, bus) = (memory(600_000_000), bus(100_000_000));
     let explicit = ByteTime::of_ps(40_000);
     let one = Transfer::new(DataPath::OneCopy, Side::Send, Some(&memory), Some(&bus), Some(explicit));
@@ -114,7 +114,7 @@ fn a_measured_cost_takes_the_place_of_the_copy() {
 }
 
 #[test]
-fn directions_have_their_own_rates() {
+fn io_bus_directions_have_their_own_rates() {
     let alpha = IoBus {
         to_device: Some(ByteRate(67_000_000)),
         from_device: Some(ByteRate(120_000_000)),
@@ -127,7 +127,7 @@ fn directions_have_their_own_rates() {
 }
 
 #[test]
-fn times_of_bytes_are_rounded_up_once() {
+fn byte_times_are_rounded_up_once() {
     let byte = ByteTime::at(1, 3_000_000);
     assert_eq!((byte.bytes(3), byte.bytes(3_000_000)), (1_000_001, 1_000_000_000_002));
     assert_eq!(ByteTime::at(0, 1).bytes(9), 0);
@@ -136,7 +136,7 @@ fn times_of_bytes_are_rounded_up_once() {
 
 /// A rate above the memory's limit has no effect: the memory limits the pass.
 #[test]
-fn no_pass_is_faster_than_the_memory() {
+fn memory_bandwidth_limits_every_pass() {
     let plenty = bus(100_000_000_000);
     let all = |rate: u64, write_allocate| Memory {
         copy: Some(ByteRate(rate)),

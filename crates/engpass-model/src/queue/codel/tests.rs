@@ -38,7 +38,7 @@ fn serve(queue: &mut Controlled, ecn: Ecn, wait: u64, from: u64, end: u64) -> (V
 
 proptest! {
     #[test]
-    fn the_control_law_is_exact_to_a_picosecond(interval in 1u64..86_400_000_000_000_000, count in 1u64..1 << 40) {
+    fn codel_control_law_is_exact_to_a_picosecond(interval in 1u64..86_400_000_000_000_000, count in 1u64..1 << 40) {
         let law = Law { target: 1, interval, ecn: false };
         let step = u128::from(law.next(Time::ZERO, count).0);
         let square = u128::from(interval) * u128::from(interval);
@@ -59,7 +59,7 @@ fn by_hand() {
 }
 
 #[test]
-fn marks_come_where_drops_would() {
+fn codel_marks_ecn_packets_when_drops_are_due() {
     let mut queue = build(CoDel { ecn: true, ..CoDel::default() });
     let (drops, marks) = serve(&mut queue, Ecn::Capable, 20, 100, 640);
     assert_eq!(drops, NONE);
@@ -69,13 +69,13 @@ fn marks_come_where_drops_would() {
 }
 
 #[test]
-fn a_wait_at_the_target_is_too_long_and_below_it_is_not() {
+fn codel_drops_at_the_target_delay_and_not_below() {
     assert_eq!(serve(&mut build(CoDel::default()), Ecn::NotCapable, 5, 100, 310).0, [200, 300]);
     assert_eq!(serve(&mut build(CoDel::default()), Ecn::NotCapable, 4, 100, 2000).0, NONE);
 }
 
 #[test]
-fn one_short_wait_ends_it() {
+fn codel_stops_dropping_after_one_delay_below_target() {
     let mut queue = build(CoDel::default());
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 20, 100, 250).0, [200]);
     // One packet waited less than the target, so the interval starts again.
@@ -84,7 +84,7 @@ fn one_short_wait_ends_it() {
 }
 
 #[test]
-fn soon_again_it_begins_where_it_was() {
+fn codel_resumes_its_drop_rate_after_a_short_pause() {
     let mut queue = build(CoDel::default());
     // After 9 drops, `count` is 9 and `last_count` is 1.
     serve(&mut queue, Ecn::NotCapable, 20, 100, 640);
@@ -100,7 +100,7 @@ fn soon_again_it_begins_where_it_was() {
 }
 
 #[test]
-fn the_last_packet_is_never_dropped() {
+fn codel_never_drops_the_last_packet() {
     let mut queue = build(CoDel::default());
     let mut lost = Vec::new();
     for ms in 0..1000 {
@@ -116,7 +116,7 @@ fn the_last_packet_is_never_dropped() {
 }
 
 #[test]
-fn several_drops_at_one_dequeue() {
+fn codel_makes_all_drops_that_are_due_at_one_dequeue() {
     // The queue is served only once in 400 ms, so one dequeue makes all the drops that are due.
     let mut queue = build(CoDel::default());
     let mut lost = Vec::new();

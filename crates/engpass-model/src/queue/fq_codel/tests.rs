@@ -27,7 +27,7 @@ fn flows(queue: &mut dyn Scheduler, now: u64, packets: usize) -> Vec<u32> {
 }
 
 #[test]
-fn turns_by_hand() {
+fn fq_codel_round_robin_matches_hand_calculation() {
     // Quantum 1514: after 1500 B a queue has 14 credits left and may send once more; then it has -1486.
     let mut queue = build(FqCoDel::default());
     let packets: Vec<_> = (0..10).map(|i| (i % 2, 1500)).collect();
@@ -37,7 +37,7 @@ fn turns_by_hand() {
 }
 
 #[test]
-fn a_sparse_flow_goes_first() {
+fn fq_codel_serves_a_sparse_flow_first() {
     let mut queue = build(FqCoDel::default());
     let busy: Vec<_> = (0..20).map(|i| (i % 2, 1500)).collect();
     fill(&mut *queue, 0, &busy);
@@ -57,7 +57,7 @@ fn a_sparse_flow_goes_first() {
 }
 
 #[test]
-fn the_fattest_loses_half_from_its_head() {
+fn fq_codel_overflow_drops_from_head_of_the_longest_queue() {
     let mut queue = build(FqCoDel { limit: QueueLimit::packets(9), ..FqCoDel::default() });
     let mut packets = vec![(0, 100); 4];
     packets.extend([(1, 1500); 3]);
@@ -73,7 +73,7 @@ fn the_fattest_loses_half_from_its_head() {
 }
 
 #[test]
-fn codel_works_on_each_queue_alone() {
+fn fq_codel_runs_codel_on_each_queue_separately() {
     const MS: u64 = 1_000_000_000;
     let mut queue = build(FqCoDel::default());
     fill(&mut *queue, 0, &[(0, 1000); 400]);
@@ -95,7 +95,7 @@ fn codel_works_on_each_queue_alone() {
 }
 
 #[test]
-fn flows_share_a_queue_where_there_are_few() {
+fn fq_codel_flows_share_queues_by_a_seeded_hash() {
     let mut queue = build(FqCoDel { queues: Some(1), ..FqCoDel::default() });
     fill(&mut *queue, 0, &[(0, 100), (1, 100), (0, 100), (7, 100)]);
     assert_eq!(flows(&mut *queue, 0, 10), [0, 1, 0, 7]);

@@ -39,7 +39,7 @@ fn gaps(gateway: &mut Gateway, packets: u64, n: u64) -> Vec<u64> {
 }
 
 #[test]
-fn the_average_by_hand() {
+fn red_average_matches_hand_calculation() {
     let mut gateway = gateway(Red { weight_log2: 2, ..Red::default() });
     let average = |gateway: &Gateway| gateway.average as f64 / (1u64 << 32) as f64;
     gateway.update(Time::ZERO, holding(8));
@@ -58,7 +58,7 @@ fn the_average_by_hand() {
 }
 
 #[test]
-fn a_long_idle_time_forgets() {
+fn red_average_is_zero_after_a_long_idle_time() {
     let mut gateway = gateway(Red::default());
     gateway.average = 10 << PLACES;
     let idle = PortView { backlog: Backlog::default(), idle_since: Some(Time::ZERO) };
@@ -68,7 +68,7 @@ fn a_long_idle_time_forgets() {
 
 proptest! {
     #[test]
-    fn decay_is_a_power(average in 0u64..1 << 62, weight in 1u32..=24, packets in 0u64..1_000_000) {
+    fn red_idle_decay_equals_floating_point_power(average in 0u64..1 << 62, weight in 1u32..=24, packets in 0u64..1_000_000) {
         let logarithm = libm::log1p(-(0.5f64.powi(weight as i32)));
         let exact = average as f64 * libm::exp(packets as f64 * logarithm);
         let got = decayed(average, weight, packets) as f64;
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn the_average_stays_between_the_queues_it_saw(
+    fn red_average_never_exceeds_the_longest_queue(
         weight in 0u8..=24, queues in prop::collection::vec(0u64..2000, 1..200),
     ) {
         let mut gateway = gateway(Red { weight_log2: weight, ..Red::default() });
@@ -88,7 +88,7 @@ proptest! {
 }
 
 #[test]
-fn a_constant_queue_is_its_own_average() {
+fn red_average_converges_to_a_constant_queue_length() {
     let mut gateway = gateway(Red { weight_log2: 12, ..Red::default() });
     for _ in 0..200_000 {
         gateway.update(Time::ZERO, holding(7));
@@ -116,7 +116,7 @@ fn zones() {
 }
 
 #[test]
-fn drops_are_spread_evenly() {
+fn red_gaps_between_drops_are_uniform() {
     // p_b = 1/20. Figure 2 increments `count` before it draws: after a drop the gap X has P[X = n] = 1/19 for n = 1 to 19, where p_a
     // reaches 1. (Method 2 in section 7 of the paper increments after drawing, and X ranges from 1 to 20.)
     let mut gateway = standing(Red::default());
@@ -136,7 +136,7 @@ fn drops_are_spread_evenly() {
 }
 
 #[test]
-fn the_stationary_rate_of_drops_is_that_of_the_formula() {
+fn red_drop_rate_matches_the_formula() {
     for packets in [6, 8, 11, 14, 17, 22, 28] {
         let mut gateway = standing(Red::default());
         let rate = gaps(&mut gateway, packets, 400_000).len() as f64 / 4e5;
@@ -157,7 +157,7 @@ fn the_stationary_rate_of_drops_is_that_of_the_formula() {
 }
 
 #[test]
-fn the_first_drop_has_the_bare_probability() {
+fn red_first_packet_is_dropped_with_probability_p_b() {
     // With `count = -1` the first packet is dropped with p_b itself: X is uniform on 1 to 20.
     let mean = (0..20_000u64)
         .map(|seed| {
@@ -173,7 +173,7 @@ fn the_first_drop_has_the_bare_probability() {
 }
 
 #[test]
-fn below_min_the_count_begins_anew() {
+fn red_count_restarts_below_min() {
     // p_b = 1/2 at 10 packets: the packet after a drop would be dropped with certainty, p_a = p_b / (1 - p_b).
     let mut gateway = standing(Red { max_probability: Share(Share::WHOLE), ..Red::default() });
     let chosen = |gateway: &mut Gateway, packets| {
@@ -186,14 +186,14 @@ fn below_min_the_count_begins_anew() {
 }
 
 #[test]
-fn no_chance_below_min_and_none_above() {
+fn red_drops_none_below_min_and_all_above_the_drop_zone() {
     assert_eq!(gaps(&mut standing(Red::default()), 4, 1000), NONE);
     assert_eq!(gaps(&mut standing(Red::default()), 30, 100), [1; 100]);
     assert_eq!(gaps(&mut standing(Red { gentle: false, ..Red::default() }), 15, 100), [1; 100]);
 }
 
 #[test]
-fn marks_replace_chance_but_not_certainty() {
+fn red_marks_replace_random_drops_but_not_forced_drops() {
     let config = Red { ecn: true, ..Red::default() };
     let mut gateway = standing(config.clone());
     let verdicts: Vec<_> =
@@ -208,7 +208,7 @@ fn marks_replace_chance_but_not_certainty() {
 }
 
 #[test]
-fn bytes_are_counted_where_the_thresholds_are_bytes() {
+fn red_counts_bytes_if_the_thresholds_are_bytes() {
     let config = Red { min: BufferSize::Bytes(5000), max: BufferSize::Bytes(15_000), ..Red::default() };
     let mut gateway = standing(config);
     gateway.update(Time::ZERO, holding(10));
@@ -216,7 +216,7 @@ fn bytes_are_counted_where_the_thresholds_are_bytes() {
 }
 
 #[test]
-fn a_full_queue_is_full() {
+fn red_drops_if_the_queue_is_full() {
     let config = Red { limit: QueueLimit::packets(3), ..Red::default() };
     let mut gateway = gateway(config);
     assert_eq!(gateway.admit(Time::ZERO, holding(2), &packet(Ecn::Capable)), ACCEPT);

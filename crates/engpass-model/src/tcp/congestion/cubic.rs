@@ -357,7 +357,7 @@ mod tests {
     /// After the segment size falls from 1000 to 500 bytes, the window grows from its present size. The old curve, whose K depends on the old size,
     /// must not make it jump. Linux also forgets W_max.
     #[test]
-    fn shorter_segments_begin_a_new_epoch() {
+    fn cubic_starts_a_new_epoch_when_segments_get_shorter() {
         for (whole, maximum) in [(true, 0), (false, 100_000)] {
             let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
             let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
@@ -375,7 +375,7 @@ mod tests {
     /// From two segments, with W_max = 4, K = 1.71 s. The curve is a little less than two segments below W_max, which is one when rounded down. It is
     /// less than one segment below from 0.353 s on.
     #[test]
-    fn whole_segments_come_back_soon() {
+    fn cubic_in_whole_segments_reaches_w_max_earlier() {
         let found: Vec<u64> = [1, 2, 14, 15, 100].map(|n| after_a_loss(true, n)).to_vec();
         assert_eq!(found, [2, 3, 3, 4, 4]);
         let curve: Vec<u64> = [1, 4, 15, 60, 100].map(|n| after_a_loss(false, n)).to_vec();

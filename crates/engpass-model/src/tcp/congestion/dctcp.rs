@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_approaches_the_share_of_marks() {
+    fn dctcp_alpha_approaches_the_share_of_marks() {
         let (mut control, mut window) = (Control::default(), window());
         for round in 1..400u64 {
             control.on_ack(&mut window, &ack(1000, round * 1000, round * 1000, round % 4 == 0));
@@ -130,7 +130,7 @@ mod tests {
     /// | 1/2 | 15/16 * 15/16 + 1/32 = 233/256 |
     /// | 1 | 233/256 * 15/16 + 1/16 = 3751/4096 |
     #[test]
-    fn alpha_moves_by_a_sixteenth_once_in_a_window() {
+    fn dctcp_alpha_per_window_matches_hand_calculation() {
         let (mut control, mut window) = (Control::default(), window());
         // The acknowledgments of 1000, 7000 and 11 000 end an observation window: each lies beyond the next byte to be sent when the window began.
         let acks = [
@@ -149,7 +149,7 @@ mod tests {
 
     /// RFC 8257 section 3.3: "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
     #[test]
-    fn a_mark_takes_half_of_alpha_from_the_window() {
+    fn dctcp_mark_reduces_the_window_by_half_of_alpha() {
         let mut window = Window { size: 64_000, ..window() };
         let mut control = Control { alpha: ONE / 4, ..Control::default() };
         control.on_signal(&mut window, Signal::Mark, 64_000, Time::ZERO);

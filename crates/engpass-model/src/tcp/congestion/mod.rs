@@ -319,7 +319,7 @@ mod tests {
 
     /// Window and threshold after the segment size falls from 1000 to 300 bytes, in a stack that counts segments and in one that counts bytes.
     #[test]
-    fn shorter_segments_leave_the_unit_that_is_counted() {
+    fn window_keeps_its_segments_or_bytes_when_mss_shrinks() {
         for (whole, expected) in [
             (true, [(2100, 1200), (2100, u64::MAX), (150, 1200)]),
             (false, [(7000, 4000), (7000, u64::MAX), (500, 4000)]),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_go_on_with_whole_segments() {
+    fn threshold_is_rounded_to_whole_segments_if_configured() {
         for (kind, size, bytes, segments) in [
             ("cubic", 400, 280, 200),
             ("cubic", 1070, 700, 700),

@@ -116,7 +116,7 @@ mod tests {
     proptest! {
         /// After any sequence of events, the suspects are exactly the segments in the network that were sent before the newest delivered one.
         #[test]
-        fn nothing_is_overlooked(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
+        fn send_order_finds_all_segments_sent_before_the_newest(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
             let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));
             let mut watch = SendOrder::of(&board);
             for (step, later, marks) in steps {

@@ -154,7 +154,7 @@ mod tests {
     /// A receiver whose window ended within a segment has kept and reported a part of it. Once the segment is split there, that part counts as
     /// delivered.
     #[test]
-    fn a_part_that_was_reported_is_found_after_the_cut() {
+    fn sacked_part_of_a_segment_counts_after_a_split() {
         let mut board = Scoreboard::new(1);
         board.push(41, Time::ZERO, false, None);
         let mut blocks = SackBlocks::default();
@@ -169,7 +169,7 @@ mod tests {
         /// A cut changes only the ends of segments, and marks too long ones lost. Afterwards the scoreboard works as if the segments had been short
         /// from the start.
         #[test]
-        fn a_cut_changes_lengths_only(
+        fn split_changes_only_segment_ends_and_loss_marks(
             steps in prop::collection::vec(step(), 1..120),
             rates in any::<bool>(),
             fin in any::<bool>(),

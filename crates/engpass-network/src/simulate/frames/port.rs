@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alone_counts_as_what_has_a_place() {
+    fn lone_packet_equals_queued_packet() {
         let mut random = Stream::new(5, "sent");
         let window = Window { from: None, end: u64::MAX };
         let (mut places, mut alone) = (port(8_000_000_000), port(8_000_000_000));
@@ -697,7 +697,7 @@ mod tests {
 
     /// Pollaczek-Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) service times.
     #[test]
-    fn waits_of_an_m_d_1_queue() {
+    fn m_d_1_mean_wait_matches_pollaczek_khinchine() {
         let service = 1_000_000;
         for percent in [30, 60, 80] {
             let mut port = port(8_000_000_000);

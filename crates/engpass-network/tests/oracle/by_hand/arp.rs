@@ -82,7 +82,7 @@ const ANSWERED: u64 = DATA + 4 * ARP;
 const ON: u64 = 2 * DATA;
 
 #[test]
-fn a_packet_waits_for_the_reply() {
+fn packet_waits_for_the_arp_reply() {
     let text = house("arp = {}") + &one("u", TO, 0);
     let seen = run(&text, 1000 * US);
     assert_eq!(last(&seen, 0), Some(ANSWERED + ON));
@@ -99,7 +99,7 @@ fn a_packet_waits_for_the_reply() {
 
 /// ARP packets are control traffic without a flow on all lines that they cross: 64 bytes of each frame.
 #[test]
-fn arp_packets_are_control() {
+fn arp_packets_are_posted_as_control_without_a_flow() {
     let seen = run(&(house("arp = {}") + &one("u", TO, 0)), 1000 * US);
     for (link, end) in [(MID, 0), (OUT, 0), (OUT, 1), (MID, 1)] {
         let booked = seen.books[&Booking { link, end, flow: 1, back: true }];
@@ -115,14 +115,14 @@ fn arp_packets_are_control() {
 
 /// The engine takes 10 us for the datagram, and for the request.
 #[test]
-fn a_request_takes_the_time_of_a_packet() {
+fn arp_request_takes_router_processing_time() {
     let seen = run(&(house("per_packet = \"10 us\"\narp = {}") + &one("u", TO, 0)), 1000 * US);
     assert_eq!(last(&seen, 0), Some(ANSWERED + 20 * US + ON));
 }
 
 /// Two datagrams from two hosts arrive 1 us apart. The engine takes the second one before the request, which is behind it.
 #[test]
-fn a_request_waits_for_the_engine() {
+fn arp_request_queues_behind_earlier_packets() {
     let text = house("per_packet = \"10 us\"\narp = {}").replace("[host.h1]", "[host.h1]\n[host.h2]")
         + &link("other", ["h2", "r"])
         + &one("u", TO, 0)
@@ -136,7 +136,7 @@ fn a_request_waits_for_the_engine() {
 }
 
 #[test]
-fn requests_are_sent_again_and_given_up() {
+fn arp_requests_are_retried_until_given_up() {
     let lost = house("arp = { retry = \"1 ms\", attempts = 3 }")
         + &event("d", "s/out", 0, "down")
         + &one("u", TO, 0);
@@ -158,7 +158,7 @@ fn requests_are_sent_again_and_given_up() {
 /// Routers finish packets before retries are due: a packet finished at the instant of giving up is first held, then lost. One finished a picosecond later
 /// starts a new resolution.
 #[test]
-fn packets_come_before_the_router_gives_up() {
+fn packets_precede_arp_give_up_at_the_same_instant() {
     for engine in ["", "per_packet = \"10 us\"\n"] {
         let text = house(&(engine.to_owned() + "arp = { retry = \"1 ms\", attempts = 3 }"))
             + &event("d", "s/out", 0, "down")
@@ -176,7 +176,7 @@ fn packets_come_before_the_router_gives_up() {
 
 /// Datagrams for `h2` and `h1` arrive at one instant, and the first requests are lost. The next ones are due at one instant, that for `h1` first.
 #[test]
-fn retries_come_in_the_order_of_stations() {
+fn simultaneous_arp_retries_follow_station_order() {
     let text = house("arp = { retry = \"1 ms\" }").replace("[host.h1]", "[host.h1]\n[host.h2]\n[host.h3]")
         + &link("beside", ["h3", "r"])
         + &link("other", ["s", "h2"])
@@ -191,7 +191,7 @@ fn retries_come_in_the_order_of_stations() {
 
 /// A reply that arrives when the next request is due is in time.
 #[test]
-fn a_reply_is_in_time_when_the_next_request_is_due() {
+fn arp_reply_at_the_retry_instant_is_in_time() {
     let requests = |retry: u64| {
         let text = house(&format!("arp = {{ retry = \"{retry} ps\" }}")) + &one("u", TO, 0);
         frames(&run(&text, 1000 * US), OUT, 1)
@@ -201,7 +201,7 @@ fn a_reply_is_in_time_when_the_next_request_is_due() {
 
 /// Four datagrams arrive 100 us apart, and the first request is lost.
 #[test]
-fn the_newest_packets_are_held() {
+fn arp_hold_queue_keeps_the_newest_packets() {
     let stream = one("u", TO, 0).replace("1 bit/s", "80 Mbit/s") + "stop = \"350 us\"\n";
     let text = |hold: u64| {
         house(&format!("arp = {{ hold = {hold}, retry = \"400 us\" }}"))
@@ -228,7 +228,7 @@ fn the_newest_packets_are_held() {
 
 /// A datagram that reaches the router at the end of the lifetime causes a new request; one that arrives a picosecond earlier does not.
 #[test]
-fn an_address_is_known_for_its_lifetime() {
+fn arp_entry_expires_at_the_end_of_its_lifetime() {
     let late = ANSWERED + 1000 * US - DATA;
     for (start, requests) in [(late - 1, 1), (late, 2)] {
         let seen = run(
@@ -243,7 +243,7 @@ fn an_address_is_known_for_its_lifetime() {
 
 /// Held packets are lost when the router notices that the link is down. During the outage none is held, and afterwards resolution starts anew.
 #[test]
-fn an_outage_makes_neighbours_unknown() {
+fn link_outage_clears_arp_entries_and_held_packets() {
     let down = Place::Down { link: MID, end: 0 };
     let text = |target: &str, at: u64| {
         house("arp = {}")
@@ -275,7 +275,7 @@ fn an_outage_makes_neighbours_unknown() {
 
 /// A host without room in its NIC: the reply does not wait for room, but joins the line. The next packet waits for both.
 #[test]
-fn a_reply_takes_memory_and_does_not_wait() {
+fn arp_reply_does_not_wait_for_nic_buffer_space() {
     let text = house("arp = {}").replace("[host.h1]", "[host.h1]\nnic_buffer = \"1 B\"")
         + &one("u", TO, 0)
         + &one("v", ["h1", "h0"], 0).replace("rate = \"1 bit/s\"\n", "");
@@ -308,7 +308,7 @@ const E: [usize; 3] = [3, 4, 5];
 
 /// A router replies, whether it resolves addresses itself or not, and its engine takes 10 us for the reply. The first datagram passes it, too.
 #[test]
-fn a_router_answers() {
+fn router_replies_to_arp_with_and_without_its_own_arp() {
     for router in ["", "\narp = {}"] {
         let text = street(["arp = {}", &format!("per_packet = \"10 us\"{router}"), ""]) + &one("u", TO, 0);
         let seen = run(&text, 1000 * US);
@@ -320,7 +320,7 @@ fn a_router_answers() {
 
 /// A station that gets a request learns the address of its sender.
 #[test]
-fn a_request_makes_its_sender_known() {
+fn arp_request_teaches_the_sender_address() {
     let both = one("u", TO, 0) + &one("v", ["h1", "h0"], 1000 * US);
     let seen = run(&(street(["arp = {}", "arp = {}", ""]) + &both), 3000 * US);
     assert_eq!(last(&seen, 1), Some(1000 * US + 2 * POINT + 2 * DATA));
@@ -330,7 +330,7 @@ fn a_request_makes_its_sender_known() {
 /// `r2` asks for `r0` at 83.24 us, and learns its address 27.04 us later, for a millisecond. At 583.24 us `r0` asks for `r1`, and `r2` hears that 13.52 us
 /// later. Therefore `r2` still knows `r0` at 1583.24 us. `r1`, which has heard `r2` ask for another station, has to ask for it.
 #[test]
-fn a_request_for_another_station_refreshes() {
+fn arp_request_for_others_refreshes_a_known_entry() {
     let brief = "arp = { lifetime = \"1 ms\" }";
     let text = |at: u64| {
         street([brief; 3])
@@ -349,7 +349,7 @@ fn a_request_for_another_station_refreshes() {
 
 /// Both routers ask when the datagrams arrive, and their requests cross. Each request releases the held datagram, and then the reply follows.
 #[test]
-fn what_was_held_goes_before_the_reply() {
+fn held_packet_leaves_before_the_arp_reply() {
     let text = "name = \"crossing\"\n[host.h0]\n[host.h1]\n[router.r0]\narp = {}\n[router.r1]\narp = {}\n"
         .to_owned()
         + &plain("p0", ["h0", "r0"])
@@ -365,7 +365,7 @@ fn what_was_held_goes_before_the_reply() {
 /// A ring of three switches with a host each, and a second link between the first two: a request reaches each node once, and no switch on two paths. A fourth
 /// switch has links to the last two: it gets the request from the first of these, although that link is the later one in the file.
 #[test]
-fn a_request_comes_to_every_node_once() {
+fn arp_request_reaches_every_node_once() {
     let links = [
         ("in", ["h0", "r"]),
         ("up", ["r", "s0"]),
@@ -395,7 +395,7 @@ fn a_request_comes_to_every_node_once() {
 
 /// Two links to one station are two neighbours, and only the first one carries requests to it.
 #[test]
-fn every_link_to_a_station_is_asked_for_itself() {
+fn parallel_links_to_a_station_resolve_separately() {
     let text = "name = \"two\"\n[host.h0]\n[host.h1]\n".to_owned()
         + &switch("s")
         + "[router.r0]\narp = {}\necmp = \"round-robin\"\n[router.r1]\n"
@@ -422,7 +422,7 @@ fn every_link_to_a_station_is_asked_for_itself() {
 
 /// Copies made by a switch join queues like other frames, with the same order and losses: the queue towards `h1` has one place, which a frame of `h2` occupies.
 #[test]
-fn a_copy_finds_a_full_queue() {
+fn arp_request_copy_is_dropped_by_a_full_queue() {
     let text = house("arp = { retry = \"1 ms\" }").replace("[host.h1]", "[host.h1]\n[host.h2]").replace(
         "kind = \"ethernet\"",
         "kind = \"ethernet\"\nqueue = { drop-tail = { limit = \"1 packets\" } }",
@@ -438,7 +438,7 @@ fn a_copy_finds_a_full_queue() {
 
 /// A packet that enters a tunnel waits for the address of the tunnel's end; multicast packets need none.
 #[test]
-fn outer_packets_wait_and_those_to_groups_do_not() {
+fn tunnel_packets_need_arp_and_multicast_does_not() {
     let row = "name = \"row\"\n[host.h0]\n[host.h1]\n[router.r0]\narp = {}\n[router.r1]\n".to_owned()
         + &plain("p0", ["h0", "r0"])
         + &plain("p1", ["h1", "r1"])
@@ -460,7 +460,7 @@ fn outer_packets_wait_and_those_to_groups_do_not() {
 /// us, at `h1` after 15.8 us, and its answer at `r` after 24.84 us. The ARP reply for it arrives 13.52 us later, and the answer is at `h0` after 45.12 us. Then
 /// `h0` acknowledges, 84 B on the line until 51.84 us, and sends a segment of 1040 B, which is at `r` after 138.12 us. The message is a packet of 576 B.
 #[test]
-fn messages_of_routers_wait() {
+fn icmp_message_waits_for_arp() {
     let text = "name = \"narrow\"\n[host.h0.tcp]\nprofile = \"bsd-reno\"\npath_mtu = \"discovered\"\nnagle = \"off\"\ninitial_window = 4\n".to_owned()
         + "[host.h1.tcp]\nprofile = \"bsd-reno\"\n[router.r]\narp = { lifetime = \"1 us\" }\n[router.r1]\n"
         + &link("in", ["h0", "r"])
@@ -479,7 +479,7 @@ fn messages_of_routers_wait() {
 
 /// The router considers its link down although the line is up: the other end has brought it up.
 #[test]
-fn a_router_that_sees_its_link_down_asks_where_the_line_is_up() {
+fn arp_works_if_router_sees_link_down_but_line_is_up() {
     let text = house("arp = {}")
         + &event("d", "r/mid", 0, "down")
         + &event("u", "s/mid", 10 * US, "up")

@@ -68,7 +68,7 @@ fn lost(seen: &Observed) -> [u64; 2] {
 const TO: [&str; 2] = ["h0", "h1"];
 
 #[test]
-fn the_second_member_has_the_first_turn() {
+fn bond_round_robin_starts_with_the_second_member() {
     let seen = run("mode = \"round-robin\"", &stream(TO, "6500 us"));
     assert_eq!(spread(&seen, 0), [3, 4]);
     // Of a datagram of 4000 B each of three fragments takes a turn of its own: 1, 0, 1, then 0, 1, 0.
@@ -77,7 +77,7 @@ fn the_second_member_has_the_first_turn() {
 }
 
 #[test]
-fn turns_skip_a_member_without_a_carrier_before_the_monitor_looks() {
+fn round_robin_skips_member_without_carrier_before_monitor() {
     let down = event("d", "a", "2900 us", "down") + &event("u", "a", "12 ms", "up");
     let bond = "mode = \"round-robin\"\nmonitor = { interval = \"5 ms\" }";
     // Turns 1 to 10, the even ones for `a`: datagrams sent at 3, 5, 7 and 9 ms use `b`; the one sent at 1 ms has left.
@@ -89,7 +89,7 @@ fn turns_skip_a_member_without_a_carrier_before_the_monitor_looks() {
 }
 
 #[test]
-fn an_active_member_is_replaced_with_the_look_that_finds_it_down() {
+fn active_member_is_replaced_at_the_monitor_check() {
     let down = event("d", "a", "2900 us", "down") + &event("u", "a", "12 ms", "up");
     let all = |bond: &str| {
         let seen = run(&format!("mode = {bond}"), &(down.clone() + &stream(TO, "16500 us")));
@@ -109,7 +109,7 @@ fn an_active_member_is_replaced_with_the_look_that_finds_it_down() {
 }
 
 #[test]
-fn a_hash_leaves_out_a_member_without_a_carrier_before_the_monitor_looks() {
+fn bond_hash_skips_member_without_carrier_before_monitor() {
     let bond = "mode = \"hash\"\nmonitor = { interval = \"5 ms\", down_delay = \"10 ms\" }";
     let blink = |link: &str| {
         let events = event("d", link, "2900 us", "down") + &event("u", link, "6500 us", "up");
@@ -123,7 +123,7 @@ fn a_hash_leaves_out_a_member_without_a_carrier_before_the_monitor_looks() {
 }
 
 #[test]
-fn the_choice_begins_anew_where_no_member_was_active() {
+fn active_member_is_chosen_anew_after_a_total_failure() {
     // `b` replaces `a` at 5 ms, and fails, too: at 10 ms no member is active. At 15 ms both are up, and the first one is taken.
     let events = event("d", "a", "2900 us", "down")
         + &event("e", "b", "6900 us", "down")
@@ -137,7 +137,7 @@ fn the_choice_begins_anew_where_no_member_was_active() {
 }
 
 #[test]
-fn turns_wait_for_the_up_delay_where_no_member_is_up_and_others_do_not() {
+fn up_delay_applies_only_to_round_robin_if_no_member_is_up() {
     let events = event("d", "a", "1900 us", "down")
         + &event("e", "b", "1900 us", "down")
         + &event("u", "a", "6 ms", "up");
@@ -166,7 +166,7 @@ fn a_switch_follows_the_active_member_of_a_host() {
 }
 
 #[test]
-fn a_failure_that_the_host_does_not_see_is_none_to_its_bond() {
+fn bond_ignores_a_failure_that_its_host_does_not_see() {
     let down = event("d", "s/a", "2900 us", "down");
     let bond = "mode = \"active-backup\"\nmonitor = { interval = \"1 ms\" }";
     let seen = run(bond, &(down + &stream(TO, "9500 us")));
@@ -175,7 +175,7 @@ fn a_failure_that_the_host_does_not_see_is_none_to_its_bond() {
 
 /// Two hosts have bonds of the same links, and only one of them notices that `a` is dead: the other one still receives on `a` only.
 #[test]
-fn a_host_throws_away_what_comes_by_a_member_that_is_not_active() {
+fn host_drops_frames_that_arrive_on_an_inactive_member() {
     let hosts = SERVER.replace("[switch.s]\nkind = \"ethernet\"\n", "").replace("\"s\"]\n", "\"h1\"]\n");
     let (hosts, _) = hosts.split_once("[link.out]").expect("there is a third link");
     let bonds = ["h0", "h1"].map(|host| {
@@ -200,7 +200,7 @@ fn a_host_throws_away_what_comes_by_a_member_that_is_not_active() {
 
 /// Both senders have room for one packet at a NIC: each waits for the member that was chosen for it.
 #[test]
-fn a_sender_waits_for_the_member_that_was_chosen() {
+fn sender_waits_for_its_chosen_bond_member() {
     let slow = SERVER.replacen("medium = \"ethernet-10\"", "medium = \"ethernet-100\"", 1);
     let text = slow.replacen("[host.h0]", "[host.h0]\nnic_buffer = \"1 B\"", 1)
         + "[bond.x]\nnode = \"h0\"\nlinks = [\"a\", \"b\"]\nmode = \"round-robin\"\n"

@@ -71,7 +71,7 @@ fn lost(seen: &Observed, link: usize) -> (u64, u64) {
 }
 
 #[test]
-fn packets_take_turns_by_weight() {
+fn weighted_round_robin_matches_hand_calculation() {
     // Seven datagrams, one every millisecond: two by `a`, one by `b`, and so on.
     let stream = stream("1000 B", "8 Mbit/s", "6500 us");
     let seen = run("{ round-robin = { weights = { a = 2 } } }", &stream);
@@ -89,7 +89,7 @@ fn packets_take_turns_by_weight() {
 }
 
 #[test]
-fn a_packet_without_life_takes_no_turn() {
+fn packet_with_expired_ttl_takes_no_round_robin_turn() {
     let traffic = |name: &str, start: &str, ttl: u8| {
         format!(
             "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"1000 B\"\nrate = \"1 kbit/s\"\nstart = \"{start}\"\nttl = {ttl}\n"
@@ -102,7 +102,7 @@ fn a_packet_without_life_takes_no_turn() {
 
 /// Twelve connections with ports from 49 152 on. A Python program computed which of three lines each takes, with weights 3, 1 and 2.
 #[test]
-fn connections_take_the_line_that_their_hash_says() {
+fn hash_choice_of_connections_equals_reference_program() {
     let text = PAIR.replace("POLICY", "{ hash = { seed = 7, weights = { a = 3, c = 2 } } }")
         + "[link.c]\nends = [\"r1\", \"r0\"]\nmedium = \"ethernet-10\"\ndelay = \"1 us\"\n";
     let tables = (0..12).map(|index| {
@@ -130,7 +130,7 @@ fn connections_take_the_line_that_their_hash_says() {
 
 /// The first fragment of 2000 B has 8 bytes of UDP header and 1472 of payload, the second one 528.
 #[test]
-fn every_line_is_booked_for_the_fragments_that_it_carried() {
+fn each_line_is_charged_for_the_fragments_it_carried() {
     let seen = run("\"round-robin\"", &stream("2000 B", "1 kbit/s", "1 ms"));
     assert_eq!(spread(&seen), [1, 1]);
     let carried = |accounts: &Accounts| -> Vec<(String, u128)> {
@@ -153,7 +153,7 @@ fn every_line_is_booked_for_the_fragments_that_it_carried() {
 /// A window edge clips a fragment on one line, which is then in flight only there. The first fragment is at `r0` after 1221.8 us, and `a` sends its 1538 bytes
 /// until 2452.2 us. The second one is there after 1690.6 us.
 #[test]
-fn what_is_cut_on_one_line_is_in_flight_there_alone() {
+fn fragment_clipped_by_window_edge_is_in_flight_on_one_line() {
     let stream = stream("2000 B", "1 kbit/s", "1 ms") + "warmup = \"1500 us\"\n";
     let seen = run("\"round-robin\"", &stream);
     let fates = |link| {
@@ -166,7 +166,7 @@ fn what_is_cut_on_one_line_is_in_flight_there_alone() {
 
 /// A frame is lost if its last bit leaves after the line went down, and its first bit before the line came up.
 #[test]
-fn a_frame_is_cut_by_an_outage_that_it_meets() {
+fn frame_is_lost_if_its_line_is_down_while_it_is_sent() {
     let one = stream("1000 B", "1 kbit/s", "1 ms");
     let down = |at: &str| {
         let seen = run(FIRST, &(event("d", "a", at, "down") + &one));
@@ -192,7 +192,7 @@ fn a_frame_is_cut_by_an_outage_that_it_meets() {
 
 /// Three fragments reach `r0` at 100 Mbit/s, while `a` sends the first one.
 #[test]
-fn what_waits_is_lost_when_the_line_goes_down() {
+fn queued_packets_are_lost_when_the_line_goes_down() {
     let stream = stream("4000 B", "1 kbit/s", "1 ms");
     let text = PAIR.replacen("ethernet-10", "ethernet-100", 1).replace("POLICY", FIRST)
         + &event("d", "a", "1 ms", "down")
@@ -210,7 +210,7 @@ fn what_waits_is_lost_when_the_line_goes_down() {
 
 /// An interface is down for both directions, and only its own node chooses the other line.
 #[test]
-fn only_the_node_of_an_interface_sees_it() {
+fn interface_down_is_noticed_only_by_its_node() {
     let stream = stream("1000 B", "8 Mbit/s", "3500 us");
     let seen =
         |node: &str| run("\"round-robin\"", &(event("d", &format!("{node}/a"), "500 us", "down") + &stream));
@@ -219,7 +219,7 @@ fn only_the_node_of_an_interface_sees_it() {
 }
 
 #[test]
-fn idle_time_of_a_line_that_is_down_has_this_reason() {
+fn idle_time_of_a_down_line_is_posted_to_line_down() {
     let events = event("d", "a", "500 us", "down") + &event("u", "a", "700 us", "up");
     let seen = run(FIRST, &(events + &stream("1000 B", "1 kbit/s", "1 ms")));
     // 200 us at 10 Mbit/s, in both directions; the frame comes later. Before and after it the application has nothing, because the sender has sent for 852.8

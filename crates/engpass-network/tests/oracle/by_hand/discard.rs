@@ -44,7 +44,7 @@ fn many(buffer: u64, discard: Discard) -> Testbed {
 }
 
 #[test]
-fn early_discard_refuses_what_comes_second() {
+fn epd_discards_a_pdu_that_starts_above_the_threshold() {
     let testbed = five(10, Discard::Epd(Epd { threshold: FillLevel::Cells(0) }));
     // a's first finds nothing, b's first finds it; b's others find less and are lost all the same.
     let seen = seen(&testbed, END);
@@ -54,7 +54,7 @@ fn early_discard_refuses_what_comes_second() {
 }
 
 #[test]
-fn early_discard_alone_goes_on_after_an_overflow() {
+fn epd_without_ppd_accepts_cells_after_an_overflow() {
     // Two places, threshold 1: b's first finds one cell and its PDU is accepted. As with tail drop, b2, a3 and b3 are lost; the port is empty at t(4), so a4
     // and b4 join; at t(5) both are there: a5 and b5 are lost.
     let testbed = five(2, Discard::Epd(Epd { threshold: FillLevel::Cells(1) }));
@@ -64,7 +64,7 @@ fn early_discard_alone_goes_on_after_an_overflow() {
 }
 
 #[test]
-fn early_and_partial_discard_cut_after_an_overflow() {
+fn epd_ppd_discards_rest_of_pdu_after_overflow() {
     // The same, but a4 and b4 belong to PDUs with a loss and are discarded; their ends a5 and b5 join.
     let testbed = five(2, Discard::EpdPpd(EpdPpd { threshold: FillLevel::Cells(1) }));
     let seen = seen(&testbed, END);
@@ -74,7 +74,7 @@ fn early_and_partial_discard_cut_after_an_overflow() {
 }
 
 #[test]
-fn selective_drop_refuses_who_has_more_than_its_share() {
+fn selective_drop_discards_circuits_above_their_share() {
     // Threshold 2, Z 0.8. b1 finds a1, b2 finds b1 a2: not above the threshold. b3 finds b1 a2 b2 a3: 2 * 2 / 4 > 0.8, lost. b4 finds b2 a3 a4:
     // 1 * 2 / 3 < 0.8. b5 finds a3 a4 b4 a5: 1 * 2 / 4 < 0.8. Sent: a b a b a a b a b.
     let discard = SelectiveDrop { threshold: FillLevel::Cells(2), z: q("80 %") };
@@ -85,7 +85,7 @@ fn selective_drop_refuses_who_has_more_than_its_share() {
 }
 
 #[test]
-fn fair_buffer_allocation_allows_more_while_the_queue_is_short() {
+fn fba_allows_a_larger_share_in_a_short_queue() {
     // K = 7, R = 2, Z = 0.45: allowed is 2.25 / (X - 2). b3 finds 4 cells, 2 of them its own: 1 < 1.125, and so does b4 (b2 a3 b3 a4). b5 finds
     // a3 b3 a4 b4 a5: 2 * 2 / 5 = 0.8 > 0.75, lost. Sent: a b a b a b a b a.
     let discard = Fba { threshold: FillLevel::Cells(2), z: q("45 %") };
@@ -95,7 +95,7 @@ fn fair_buffer_allocation_allows_more_while_the_queue_is_short() {
 }
 
 #[test]
-fn random_early_discard_refuses_below_its_probability() {
+fn random_epd_discards_below_its_probability() {
     // b's first finds a1: that is `max`, so the probability is that of the file. The first number of "discard.x-c.x.0" is 201559027.
     for (parts, refused) in [(201_559_027, false), (201_559_028, true)] {
         let [min, max] = [0, 1].map(FillLevel::Cells);
@@ -107,7 +107,7 @@ fn random_early_discard_refuses_below_its_probability() {
 }
 
 #[test]
-fn cells_of_low_priority_go_first() {
+fn clp_cells_above_the_threshold_are_dropped_first() {
     let mut testbed = funnel(10, fifo());
     testbed.circuits["b-c"].clp = 1;
     switch(&mut testbed).clp_threshold = Some(FillLevel::Cells(1));
@@ -119,7 +119,7 @@ fn cells_of_low_priority_go_first() {
 }
 
 #[test]
-fn a_policer_that_tags_loses_nothing() {
+fn tagging_policer_marks_clp_and_drops_nothing() {
     let mut testbed = funnel(10, fifo());
     testbed.traffic.shift_remove("b>c");
     let (rate, counts, tolerance, action) = (q("50 %"), None, q("1 ps"), PolicingAction::Tag);
@@ -131,7 +131,7 @@ fn a_policer_that_tags_loses_nothing() {
 }
 
 #[test]
-fn congestion_is_told_by_the_last_cell() {
+fn efci_of_the_last_cell_marks_the_pdu() {
     let mut testbed = funnel(10, fifo());
     // a1 b1 a2 b2 a3 b3 find 0 1 1 2 3 4 cells.
     switch(&mut testbed).efci_threshold = Some(FillLevel::Cells(1));

@@ -61,7 +61,7 @@ fn delivered(seen: &Observed, link: usize) -> u128 {
 }
 
 #[test]
-fn copies_leave_when_the_router_has_finished_the_packet() {
+fn multicast_copies_leave_after_one_router_processing_time() {
     let (at_router, to_h1, to_h2) = (844_200_000, 844_200_000, 8_225_000_000);
     assert_eq!(last(&run(1, "", "")), [Some(at_router + to_h1), Some(at_router + to_h2)]);
     // Once for both.
@@ -71,7 +71,7 @@ fn copies_leave_when_the_router_has_finished_the_packet() {
 }
 
 #[test]
-fn a_slow_line_loses_its_own_copies() {
+fn slow_line_drops_only_its_own_multicast_copies() {
     let seen = run(5, "", "");
     // The first is being sent and the second waits when the others arrive.
     assert_eq!(RECEIVERS.map(|receiver| fates(&seen.flows[receiver])), [[5, 5, 0, 0], [5, 2, 3, 0]]);
@@ -81,7 +81,7 @@ fn a_slow_line_loses_its_own_copies() {
 }
 
 #[test]
-fn what_is_lost_before_ways_part_is_lost_for_all() {
+fn multicast_loss_before_the_branch_counts_for_all_receivers() {
     let seen = run(3, "", "ttl = 1");
     assert_eq!(RECEIVERS.map(|receiver| fates(&seen.flows[receiver])), [[3, 0, 3, 0], [3, 0, 3, 0]]);
     // Three packets, and three datagrams of each receiver.
@@ -90,7 +90,7 @@ fn what_is_lost_before_ways_part_is_lost_for_all() {
 }
 
 #[test]
-fn a_copy_is_fragmented_by_itself() {
+fn each_multicast_copy_is_fragmented_separately() {
     let narrow = |text: &str| text.replace("overhead = \"0 B\"", "overhead = \"0 B\"\nmtu = \"600 B\"");
     let text = narrow(HALL)
         + "[traffic.g]\nkind = \"multicast\"\nfrom = \"h0\"\nto = [\"h1\", \"h2\"]\nmessage = \"1000 B\"\nrate = \"8 Mbit/s\"\nstop = \"500 us\"\n[run]\nduration = \"20 ms\"\n";
@@ -105,7 +105,7 @@ fn a_copy_is_fragmented_by_itself() {
 }
 
 #[test]
-fn an_outage_of_one_branch_is_felt_behind_it() {
+fn branch_outage_affects_only_the_receiver_behind_it() {
     let down = "[event.d]\ntarget = \"a\"\nat = \"2 ms\"\nchange = \"down\"";
     let seen = run(4, "", down);
     // Datagrams come to the router at 0.8442, 1.8442 ms and so on: the second copy is on the line when that fails.

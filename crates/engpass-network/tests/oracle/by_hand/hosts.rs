@@ -23,7 +23,7 @@ fn pair(duration: &str) -> Testbed {
 }
 
 #[test]
-fn a_single_datagram() {
+fn single_datagram_delay_matches_hand_calculation() {
     let mut testbed = pair("1 ms");
     // The second message would be ready after 800 s.
     udp(&mut testbed, "a", "b", 100).rate = Some(q("1 bit/s"));
@@ -40,7 +40,7 @@ fn a_single_datagram() {
 }
 
 #[test]
-fn two_circuits_take_turns_at_a_nic_in_the_order_of_the_circuits() {
+fn nic_serves_circuits_in_turn_in_file_order() {
     let mut testbed = pair("1 ms");
     let second = testbed.circuits["a-b"].clone();
     testbed.circuits.insert("second".into(), second);
@@ -59,7 +59,7 @@ fn two_circuits_take_turns_at_a_nic_in_the_order_of_the_circuits() {
 }
 
 #[test]
-fn a_shaper_at_16_per_cent() {
+fn shaper_at_16_percent_matches_hand_calculation() {
     let mut testbed = pair("100 us");
     testbed.circuits["a-b"].shaping = Some(q("16 %"));
     // Room for one SDU: the second message is handed over when the first has left.
@@ -81,7 +81,7 @@ fn a_shaper_at_16_per_cent() {
 }
 
 #[test]
-fn a_full_nic_holds_the_sender_back() {
+fn full_nic_buffer_blocks_the_sender() {
     let mut testbed = pair("1 ms");
     testbed.hosts["a"].nic_buffer = Size(256);
     udp(&mut testbed, "a", "b", 100);
@@ -98,7 +98,7 @@ fn a_full_nic_holds_the_sender_back() {
 }
 
 #[test]
-fn who_waits_for_room_is_not_overtaken() {
+fn sender_waiting_for_nic_buffer_is_not_overtaken() {
     let mut testbed = pair("1 ms");
     testbed.hosts["a"].nic_buffer = Size(256);
     let second = testbed.circuits["a-b"].clone();
@@ -120,7 +120,7 @@ fn who_waits_for_room_is_not_overtaken() {
 }
 
 #[test]
-fn fragments_and_what_they_cost() {
+fn fragment_costs_match_hand_calculation() {
     let mut testbed = pair("1 ms");
     testbed.circuits["a-b"].mtu = Some(Size(148));
     let (per_datagram, per_fragment, per_byte) = (Some(q("10 us")), Some(q("1 us")), Some(q("1 ns")));
@@ -137,7 +137,7 @@ fn fragments_and_what_they_cost() {
 }
 
 #[test]
-fn a_socket_loses_what_does_not_fit_its_receive_buffer() {
+fn datagrams_beyond_the_receive_buffer_are_lost() {
     let mut testbed = pair("260 us");
     let receive_cost = Cost { per_datagram: Some(q("100 us")), ..Cost::default() };
     testbed.hosts["b"] = Host { receive_cost, receive_buffer: Size(150), ..Host::default() };
@@ -157,7 +157,7 @@ fn a_socket_loses_what_does_not_fit_its_receive_buffer() {
 }
 
 #[test]
-fn a_process_that_always_pauses() {
+fn pauses_delay_every_message_by_a_random_time() {
     let mut testbed = pair("1 ms");
     testbed.hosts["a"].pauses = Some(Pauses { share: Share(Share::WHOLE), mean: q("100 us") });
     udp(&mut testbed, "a", "b", 100);
@@ -173,7 +173,7 @@ fn a_process_that_always_pauses() {
 }
 
 #[test]
-fn nothing_begins_at_or_after_stop() {
+fn no_message_is_sent_at_or_after_stop() {
     let mut testbed = pair("1 ms");
     let stream = udp(&mut testbed, "a", "b", 100);
     stream.rate = Some(q("8 Mbit/s"));
@@ -188,7 +188,7 @@ fn nothing_begins_at_or_after_stop() {
 }
 
 #[test]
-fn a_constant_rate_begins_at_its_phase() {
+fn cbr_generator_begins_at_its_phase() {
     let mut testbed = pair("1 ms");
     cbr(&mut testbed, "a", "b", q("10000 cells/s"));
     // One cell every 100 us from a phase below that: ten in a millisecond.
@@ -202,7 +202,7 @@ fn a_constant_rate_begins_at_its_phase() {
 }
 
 #[test]
-fn an_on_time_of_two_cells() {
+fn on_off_generator_sends_two_cells_per_on_time() {
     let mut testbed = pair("1 ms");
     let source = OnOff {
         from: "a".into(),
@@ -228,7 +228,7 @@ fn an_on_time_of_two_cells() {
 }
 
 #[test]
-fn a_generator_on_a_streams_circuit_cuts_its_pdus() {
+fn generator_cells_on_a_circuit_break_its_pdus() {
     let mut testbed = pair("1 ms");
     udp(&mut testbed, "a", "b", 100).rate = Some(q("1 bit/s"));
     cbr(&mut testbed, "a", "b", q("50 %"));
@@ -259,7 +259,7 @@ fn adapting() -> Testbed {
 }
 
 #[test]
-fn an_answer_raises_the_rate_of_the_next_frame() {
+fn feedback_raises_the_rate_of_the_next_pdu() {
     // The last cell of the first frame is at b at 22 649 573 + 2 831 197 + 1 us = 26 480 770, its answer at a 1 us and a slot later, at
     // 30 311 967. So the second frame takes every other slot: its last cell is emitted at 33 974 359 + 11 324 787.
     let seen = seen(&adapting(), 2_500_000_000);
@@ -268,7 +268,7 @@ fn an_answer_raises_the_rate_of_the_next_frame() {
 }
 
 #[test]
-fn an_answer_may_come_too_late() {
+fn late_feedback_does_not_change_a_pdu_in_progress() {
     let mut testbed = adapting();
     testbed.links["a-b"].delay = q("5 us");
     // It is at a at 38 311 967: the second frame has begun, and goes on at every fourth slot, until 33 974 359 + 22 649 573.
@@ -277,7 +277,7 @@ fn an_answer_may_come_too_late() {
 }
 
 #[test]
-fn silence_lowers_the_rate() {
+fn missing_feedback_halves_the_rate_of_the_next_pdu() {
     let mut testbed = adapting();
     testbed.links["a-b"].delay = q("5 us");
     let adaptive = testbed.circuits["a-b"].adaptive.as_mut().expect("it adapts");

@@ -76,7 +76,7 @@ const FULL: Place = Place::Queue { link: A, end: 0, cause: Cause::Full };
 
 /// It is at `r0` after 13.32 us, its last cell leaves 30 us later and is at `r1` after 44.32 us. Its frame takes 13.32 us to `h1`.
 #[test]
-fn a_packet_becomes_cells_and_a_packet_again() {
+fn circuit_between_routers_delay_matches_hand_calculation() {
     let seen = run(&(pair("") + &one("u", "h0", 100, "0 s")));
     assert_eq!(departed(&seen, A, 0), [left(3, 43_320_000)]);
     assert_eq!(seen.flows[0].receptions.last, Some(57_640_000));
@@ -84,7 +84,7 @@ fn a_packet_becomes_cells_and_a_packet_again() {
 
 /// The last cell is emitted after 33.32 us, when the line begins it: a picosecond later the packet has left the queue.
 #[test]
-fn a_packet_counts_until_the_line_begins_its_last_cell() {
+fn packet_holds_queue_space_until_its_last_cell_starts() {
     let one_place = "queue = { drop-tail = { limit = \"1 packets\" } }";
     let second =
         |start: &str| run(&(pair(one_place) + &one("u", "h0", 100, "0 s") + &one("v", "h0", 100, start)));
@@ -98,7 +98,7 @@ fn a_packet_counts_until_the_line_begins_its_last_cell() {
 /// Packets of two hosts reach two circuits of one line together: their cells alternate, starting with the first circuit, which ends its third cell after 63.32
 /// us.
 #[test]
-fn cells_of_two_circuits_take_turns() {
+fn cells_of_two_circuits_alternate_on_a_line() {
     let two = pair("queue = { drop-tail = { limit = \"1 packets\" } }\necmp = \"round-robin\"")
         + "[circuit.d]\nfrom = \"r0\"\nto = \"r1\"\nencapsulation = \"vc-mux\"\n"
         + &one("u", "h0", 100, "0 s")
@@ -113,7 +113,7 @@ fn cells_of_two_circuits_take_turns() {
 
 /// 280, 280, 280 and 168 bytes of IP payload: 7, 7, 7 and 5 cells.
 #[test]
-fn a_router_cuts_for_the_mtu_of_a_circuit() {
+fn circuit_mtu_fragments_match_hand_calculation() {
     let text = pair("").replace("\"vc-mux\"", "\"vc-mux\"\nmtu = \"300 B\"");
     let seen = run(&(text + &one("u", "h0", 1000, "0 s")));
     assert_eq!(departed(&seen, A, 0)[0].cells, 26);
@@ -124,7 +124,7 @@ fn a_router_cuts_for_the_mtu_of_a_circuit() {
 /// A shaper at half the line rate: cells after 13.32, 33.32 and 53.32 us. The line begins the last one at once, and then the next packet is chosen; its first
 /// cell follows after 73.32 us.
 #[test]
-fn a_shaper_keeps_its_pace_from_packet_to_packet() {
+fn shaper_keeps_its_pace_across_packets() {
     let text = pair("").replace("\"vc-mux\"", "\"vc-mux\"\nshaping = \"50 %\"");
     let seen = run(&(text + &one("u", "h0", 100, "0 s") + &one("v", "h0", 100, "0 s")));
     assert_eq!(departed(&seen, A, 0), [left(6, 123_320_000)]);
@@ -132,7 +132,7 @@ fn a_shaper_keeps_its_pace_from_packet_to_packet() {
 
 /// The policer has T = 20 us and a tolerance of 10 us: it drops the last of three cells. Two cells of a short datagram then end the PDU, which is bad.
 #[test]
-fn a_bad_pdu_is_lost_at_the_router() {
+fn router_drops_a_corrupt_pdu() {
     let policed = "\"vc-mux\"\npolicing = { rate = \"50 %\", tolerance = \"10 us\" }";
     let text = pair("")
         .replace(
@@ -150,7 +150,7 @@ fn a_bad_pdu_is_lost_at_the_router() {
 
 /// A frame line and a circuit of one line have the same length: the circuit's line is first in the file.
 #[test]
-fn a_policy_chooses_among_a_circuit_and_a_line() {
+fn ecmp_chooses_between_a_circuit_and_a_line() {
     let beside = "[link.z]\nends = [\"r0\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
     let flows = one("u", "h0", 100, "0 s") + &one("v", "h0", 100, "1 ms") + &one("w", "h0", 100, "2 ms");
     let spread = |policy: &str| {
@@ -167,7 +167,7 @@ fn a_policy_chooses_among_a_circuit_and_a_line() {
 
 /// Packets take the circuit that their traffic names, although it is second.
 #[test]
-fn traffic_names_a_circuit_of_its_way() {
+fn traffic_takes_the_circuit_that_it_names() {
     let text = pair("") + "[circuit.d]\nfrom = \"r1\"\nto = \"r0\"\nencapsulation = \"lane\"\n";
     let seen = run(&(text + &one("u", "h0", 100, "0 s") + "circuit = \"d\"\n"));
     let keys: Vec<_> = seen.departures.keys().map(|key| (key.circuit, key.forward)).collect();
@@ -177,7 +177,7 @@ fn traffic_names_a_circuit_of_its_way() {
 
 /// A TTL of 1 expires at the first router, before the queue of the circuit; a TTL of 2 at the second one, behind the circuit.
 #[test]
-fn routers_on_both_sides_count_down_the_time_to_live() {
+fn routers_at_both_circuit_ends_decrement_the_ttl() {
     let lives = |ttl: u8| {
         let seen = run(&(pair("") + &one("u", "h0", 100, "0 s") + &format!("ttl = {ttl}\n")));
         (losses(&seen), seen.departures.len(), seen.flows[0].received)
@@ -190,7 +190,7 @@ fn routers_on_both_sides_count_down_the_time_to_live() {
 /// `h0` is on the ATM line itself: its NIC emits the cells from 0 on, and they leave until 30 us. The packet is at `r1` after 31 us, and its frame at `h1`
 /// 13.32 us later. In the other direction the circuit ends at the host: `r1` after 13.32 us, 30 us of cells, 1 us.
 #[test]
-fn a_circuit_joins_a_host_and_a_router() {
+fn host_to_router_circuit_delay_matches_hand_calculation() {
     let text = at_a_host().replace("[host.h2]\n", "");
     let seen = run(&(text.clone() + &one("u", "h0", 100, "0 s")));
     assert_eq!(departed(&seen, A, 0), [left(3, 30_000_000)]);
@@ -210,7 +210,7 @@ fn at_a_host() -> String {
 /// Regression: a packet from cells and a frame reach `r1` after 31 us. The outgoing line has one place, which the first in the order of the links gets. The
 /// engine took the packet from cells for a PDU at a host, which comes after all frames.
 #[test]
-fn packets_from_cells_come_in_the_order_of_the_links() {
+fn simultaneous_packets_from_cells_follow_link_order() {
     let other = "[link.other]\nends = [\"h2\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
     let text =
         at_a_host().replace("[router.r1]", "[router.r1]\nqueue = { drop-tail = { limit = \"1 packets\" } }");
@@ -223,7 +223,7 @@ fn packets_from_cells_come_in_the_order_of_the_links() {
 
 /// Regression: the engine could not run a connection that begins on a circuit to a router.
 #[test]
-fn a_connection_begins_on_a_circuit_to_a_router() {
+fn tcp_runs_over_a_circuit_from_host_to_router() {
     let text = at_a_host().replace("[host.h2]\n", "");
     let stream = "[traffic.t]\nkind = \"tcp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"10 kB\"\n";
     let seen = run(&(text.clone() + stream));
@@ -234,7 +234,7 @@ fn a_connection_begins_on_a_circuit_to_a_router() {
 
 /// Regression: the hash sends the only flow elsewhere. The engine assigned this idle reason for frame lines only.
 #[test]
-fn a_circuit_that_a_policy_does_not_choose_is_idle_for_another_way() {
+fn unchosen_circuit_is_idle_for_the_other_path() {
     let beside = "[link.z]\nends = [\"r0\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
     let idle = |seed: u64| {
         let policy = format!("ecmp = {{ hash = {{ seed = {seed} }} }}");

@@ -79,7 +79,7 @@ fn frames(seen: &Observed, link: usize, end: usize) -> (u64, u64) {
 }
 
 #[test]
-fn a_segment_that_is_too_long_is_lost_where_it_would_be_cut() {
+fn too_long_segment_is_dropped_at_the_fragmenting_router() {
     let text = narrow("", "");
     assert_eq!(losses(&run(&text, LOST - 1)), []);
     assert_eq!(losses(&run(&text, LOST)), [(TOO_BIG, 0, 1, 1)]);
@@ -88,7 +88,7 @@ fn a_segment_that_is_too_long_is_lost_where_it_would_be_cut() {
 /// A message of 28 + 548 B takes 614 B of the line, the last 12 of them as gap: it leaves 602 B after the loss, at 258.2 us, and is at `h0` 1 us later. At once
 /// `h0` sends 560 B, in a packet of 600 that leaves 626 B later, and the other 440, in 506 B after the gap.
 #[test]
-fn a_message_is_576_bytes_long_and_comes_back_at_once() {
+fn icmp_too_big_has_576_bytes_and_returns_at_once() {
     let (text, leaves) = (narrow("", ""), LOST + 602 * 80_000);
     assert_eq!(frames(&run(&text, leaves - 1), IN, 1), (1, 84));
     let seen = run(&text, leaves);
@@ -110,7 +110,7 @@ fn a_message_is_576_bytes_long_and_comes_back_at_once() {
 
 /// A message quotes a shorter packet completely: here one of 400 B, so the message has 428 B.
 #[test]
-fn a_message_carries_no_more_than_there_is() {
+fn icmp_too_big_quotes_a_short_packet_completely() {
     let text = narrow("", "").replace("600 B", "200 B").replace("1000 B", "360 B");
     // A packet of 400 B, 426 B of line.
     let lost = 123_760_000 + 426 * 80_000 + 1_000_000;
@@ -121,7 +121,7 @@ fn a_message_carries_no_more_than_there_is() {
 
 /// The receiver's own line has an MTU of 576 B, which its SYN announces, so no segment is too long.
 #[test]
-fn ends_begin_with_the_segments_of_their_own_lines() {
+fn announced_mss_avoids_too_long_segments() {
     let text = narrow("", "mtu = \"576 B\"");
     let seen = run(&text, 3_000_000_000);
     assert_eq!((losses(&seen), seen.flows[0].received_bytes), (vec![], 1000));
@@ -129,7 +129,7 @@ fn ends_begin_with_the_segments_of_their_own_lines() {
 
 /// The router finishes the segment 10 us after its arrival, like the two packets before, and the message 10 us later.
 #[test]
-fn a_message_takes_the_time_of_a_packet() {
+fn icmp_message_leaves_after_one_processing_time() {
     let text = narrow("per_packet = \"10 us\"", "");
     // The SYN and its answer were delayed by 10 us each.
     let lost = LOST + 30_000_000;
@@ -141,7 +141,7 @@ fn a_message_takes_the_time_of_a_packet() {
 }
 
 #[test]
-fn a_silent_router_loses_without_a_word() {
+fn router_without_icmp_drops_silently() {
     let seen = run(&narrow("icmp = false", ""), 10_000_000_000_000);
     let lost = seen.flows[0].lost;
     assert!(lost > 1, "it is sent again when the timer expires");
@@ -152,7 +152,7 @@ fn a_silent_router_loses_without_a_word() {
 /// A datagram of 40 B, 68 us on the thin line, reaches the router from there at the instant of the loss. The queue towards `h0` has one place, which the
 /// datagram gets before the message, although its line is the later one in the file. A picosecond later the message gets it.
 #[test]
-fn a_message_comes_behind_all_that_arrive() {
+fn icmp_message_queues_behind_simultaneous_arrivals() {
     let text = |start: u64| {
         let datagram = format!(
             "[traffic.u]\nkind = \"udp-stream\"\nfrom = \"h1\"\nto = \"h0\"\nmessage = \"40 B\"\nrate = \"1 bit/s\"\nstart = \"{start} ps\"\n"
@@ -172,7 +172,7 @@ fn a_message_comes_behind_all_that_arrive() {
 
 /// Two lines lead from the router to another one at `h0`, and packets take them in turn: the answer to the SYN the first one, the message the second one.
 #[test]
-fn a_message_takes_its_turn() {
+fn icmp_message_takes_a_round_robin_turn() {
     let two = "[link.beside]\nends = [\"r\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
     let text = narrow("ecmp = \"round-robin\"", "")
         .replace("[router.r1]", "[router.r1]\n[router.r]")
@@ -205,7 +205,7 @@ fn narrower(message: &str) -> String {
 /// of `r1` has 28 + 500 B and is fragmented into 20 + 480 and 20 + 28 B, which leave after 1257.84 and 1305.84 us. The second fragment takes 74 B of Ethernet:
 /// it is at `h0` after 1313.76 us and completes the message.
 #[test]
-fn a_message_is_cut_and_counts_when_it_is_whole() {
+fn fragmented_icmp_message_counts_when_reassembled() {
     let text = narrower("460 B");
     let seen = run(&text, 757_840_000);
     assert_eq!(losses(&seen), [(Place::TooBig { node: R0 + 1 }, 0, 1, 1)]);
@@ -221,7 +221,7 @@ fn a_message_is_cut_and_counts_when_it_is_whole() {
 /// 1000 B are too long for the first line. The two packets of 500 B that follow, with 460 B of payload each, are too long for the second line; the rest of 80 B
 /// is not.
 #[test]
-fn segments_become_shorter_twice() {
+fn path_mtu_discovery_shrinks_segments_twice() {
     let seen = run(&narrower("1000 B"), 10_000_000_000);
     assert_eq!(losses(&seen), [(TOO_BIG, 0, 1, 1), (Place::TooBig { node: R0 + 1 }, 0, 2, 2)]);
     assert_eq!(seen.flows[0].received_bytes, 1000);
@@ -230,7 +230,7 @@ fn segments_become_shorter_twice() {
 /// Two datagrams of 40 B from a third host follow each other: a frame of 106 B each, 94 of them before the gap. The line towards `h0` ends the first one when
 /// the second one arrives, at the instant of the loss. The queue chooses when the message is there, and takes it first because its priority is 6.
 #[test]
-fn a_message_is_there_when_ports_choose() {
+fn icmp_message_joins_before_the_port_chooses() {
     let text = narrow("queue = \"priority\"", "")
         .replace("ends = [\"h0\", \"r0\"]", "ends = [\"r0\", \"h0\"]")
         .replace("[router.r0]", "[host.h2]\n[router.r0]")

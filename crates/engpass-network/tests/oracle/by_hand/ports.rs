@@ -53,7 +53,7 @@ fn a_switch_adds_one_slot_and_a_delay() {
 }
 
 #[test]
-fn a_fifo_port_takes_ties_in_the_order_of_the_links() {
+fn fifo_port_serves_ties_in_link_order() {
     // a b a b a b
     let seen = seen(&funnel(10, fifo()), END);
     assert_eq!(departed(&seen, 2, 0), [left(3, 17_987_180), left(3, 20_818_377)]);
@@ -62,7 +62,7 @@ fn a_fifo_port_takes_ties_in_the_order_of_the_links() {
 }
 
 #[test]
-fn a_priority_port_takes_cbr_first() {
+fn priority_port_serves_cbr_first() {
     let mut testbed = funnel(10, priority());
     testbed.circuits["b-c"].category = Category::Cbr;
     // The second pair arrives as the first cell has left, the third before the second has: b b b a a a.
@@ -72,7 +72,7 @@ fn a_priority_port_takes_cbr_first() {
 }
 
 #[test]
-fn a_cell_being_sent_is_finished() {
+fn priority_does_not_preempt_the_cell_being_sent() {
     let mut testbed = funnel(10, priority());
     testbed.circuits["b-c"].category = Category::Cbr;
     testbed.links["b-x"].delay = q("1.000001 us");
@@ -83,7 +83,7 @@ fn a_cell_being_sent_is_finished() {
 }
 
 #[test]
-fn tail_drop_with_two_places() {
+fn tail_drop_with_two_places_matches_hand_calculation() {
     // First pair: both accepted. At 6 662 394 a's first has left: a's second is accepted, b's second finds two. At
     // 9 493 590 b's first is still there for 1 ps: both third cells are lost.
     let seen = seen(&funnel(2, fifo()), END);
@@ -93,7 +93,7 @@ fn tail_drop_with_two_places() {
 }
 
 #[test]
-fn partial_packet_discard_keeps_the_end() {
+fn ppd_keeps_the_last_cell_of_a_pdu() {
     // Five cells each, in pairs up to 12 324 787 and 15 155 983. As with tail drop, b's second, a's third and b's third are lost. The port is empty when the
     // fourth pair arrives, but both belong to PDUs with a loss; their ends, in the fifth pair, are accepted.
     let mut testbed = funnel(2, fifo());
@@ -110,7 +110,7 @@ fn partial_packet_discard_keeps_the_end() {
 }
 
 #[test]
-fn categories_do_not_share_places() {
+fn service_categories_do_not_share_buffer_space() {
     let mut testbed = funnel(2, priority());
     testbed.circuits["b-c"].category = Category::Cbr;
     // b is served at once and never holds more than two: at 9 493 590 its second is being sent and its third waits. a's first two wait all the
@@ -121,7 +121,7 @@ fn categories_do_not_share_places() {
 }
 
 #[test]
-fn a_lost_last_cell_takes_the_next_datagram_with_it() {
+fn lost_last_cell_also_loses_the_next_datagram() {
     let mut testbed = funnel(2, fifo());
     udp(&mut testbed, "a", "c", 100).rate = Some(q("800 kbit/s"));
     // a's messages come every millisecond. The first loses its last cell at the port; its first two cells and the whole second

@@ -37,7 +37,7 @@ fn run_until(room: &str, stop: u64) -> Observed {
 }
 
 #[test]
-fn without_a_bound_all_wait() {
+fn router_without_input_limit_drops_nothing() {
     let seen = run("");
     assert_eq!(fates(&seen.flows[0]), [10, 10, 0, 0]);
     // The engine works without a break from 85.32 us on.
@@ -45,7 +45,7 @@ fn without_a_bound_all_wait() {
 }
 
 #[test]
-fn a_packet_in_work_has_its_place() {
+fn packet_being_processed_occupies_the_input_queue() {
     // The tenth one arrives 985.32 us after the beginning, and the first one is finished after 1085.32 us: two find room.
     let seen = run("input_queue = \"2 packets\"");
     assert_eq!(fates(&seen.flows[0]), [10, 2, 8, 0]);
@@ -53,7 +53,7 @@ fn a_packet_in_work_has_its_place() {
 }
 
 #[test]
-fn a_place_is_free_when_the_engine_is_done() {
+fn arrival_precedes_processing_end_at_the_same_instant() {
     // The 11th arrives at the very instant at which the first one is finished, but before that: it finds no room, the 12th does.
     let seen = run_until("input_queue = \"2 packets\"", 1150);
     assert_eq!(fates(&seen.flows[0]), [12, 3, 9, 0]);

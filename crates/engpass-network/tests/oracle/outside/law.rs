@@ -276,54 +276,54 @@ fn adds_up(testbed: &Testbed, parts: &[u64]) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn frames_obey_the_replay_law(drawn in frames(), steps in steps(3)) {
+    fn frames_satisfy_the_replay_guarantee(drawn in frames(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     #[test]
-    fn frames_that_have_choices_obey_the_replay_law(drawn in mesh(), steps in steps(3)) {
+    fn ecmp_frames_satisfy_the_replay_guarantee(drawn in mesh(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     #[test]
-    fn circuits_at_routers_obey_the_replay_law(drawn in joined(), steps in steps(3)) {
+    fn circuits_at_routers_satisfy_the_replay_guarantee(drawn in joined(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     #[test]
-    fn bonds_obey_the_replay_law(drawn in bonds(), steps in steps(3)) {
+    fn bonds_satisfy_the_replay_guarantee(drawn in bonds(), steps in steps(3)) {
         obeys(&drawn.0, &steps)?;
     }
 
     #[test]
-    fn routers_that_ask_for_addresses_obey_the_replay_law(drawn in asking(), steps in steps(3)) {
+    fn address_resolution_satisfies_the_replay_guarantee(drawn in asking(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     /// Identical packets form trains here.
     #[test]
-    fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
+    fn trains_satisfy_the_replay_guarantee(line in line(), steps in steps(50)) {
         obeys(&line, &steps)?;
     }
 
     #[test]
-    fn cells_obey_the_replay_law(drawn in network(), steps in steps(3)) {
+    fn cells_satisfy_the_replay_guarantee(drawn in network(), steps in steps(3)) {
         obeys(&plain(&drawn), &steps)?;
     }
 
     /// Hosts wait for room in their NICs here.
     #[test]
-    fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps(3)) {
+    fn hosts_with_full_nics_satisfy_the_replay_guarantee(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps(3)) {
         obeys(&drawn.0, &steps)?;
     }
 
     #[test]
-    fn choices_and_outages_obey_the_replay_law(drawn in choices(), steps in steps(6)) {
+    fn ecmp_with_outages_satisfies_the_replay_guarantee(drawn in choices(), steps in steps(6)) {
         obeys(&drawn.0, &steps)?;
     }
 
     #[test]
-    fn groups_with_choices_and_outages_obey_the_replay_law(
+    fn multicast_with_outages_satisfies_the_replay_guarantee(
         drawn in choices(),
         packets in vec((prop_oneof![0u64..=1_000_000, 0u64..=9_000_000_000], 20u32..=1500), 1..40),
         parts in 1u64..9,
@@ -336,37 +336,37 @@ proptest! {
     }
 
     #[test]
-    fn windows_with_choices_and_outages_add_up(drawn in choices(), parts in vec(1u64..1000, 1..9)) {
+    fn windows_with_ecmp_and_outages_sum_to_the_whole_window(drawn in choices(), parts in vec(1u64..1000, 1..9)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_of_frames_add_up(drawn in frames(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_of_frames_sum_to_the_whole_window(drawn in frames(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_of_frames_that_have_choices_add_up(drawn in mesh(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_of_ecmp_frames_sum_to_the_whole_window(drawn in mesh(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_of_bonds_add_up(drawn in bonds(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_of_bonds_sum_to_the_whole_window(drawn in bonds(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_where_routers_ask_for_addresses_add_up(drawn in asking(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_with_address_resolution_sum_to_the_whole_window(drawn in asking(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_of_cells_add_up(drawn in network(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_of_cells_sum_to_the_whole_window(drawn in network(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]
-    fn windows_of_circuits_at_routers_add_up(drawn in joined(), parts in vec(1u64..1000, 1..5)) {
+    fn windows_of_circuits_at_routers_sum_to_the_whole_window(drawn in joined(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 }

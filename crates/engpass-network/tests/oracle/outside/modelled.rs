@@ -244,7 +244,7 @@ fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
 
 proptest! {
     #[test]
-    fn frames_from_outside_meet_what_modelled_ones_meet(drawn in frames()) {
+    fn injecting_frames_equals_modelled_hosts(drawn in frames()) {
         let testbed = with_all_ways(&plain(&drawn));
         let topology = resolve(&testbed);
         let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn cells_from_outside_meet_what_modelled_ones_meet(drawn in network()) {
+    fn injecting_cells_equals_modelled_hosts(drawn in network()) {
         let testbed = with_all_ways(&plain(&drawn));
         let topology = resolve(&testbed);
         let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
@@ -261,7 +261,7 @@ proptest! {
 
     /// Injected packets need a decision wherever there is a choice, so modelled ones do here, too.
     #[test]
-    fn choices_and_outages_from_outside_are_what_modelled_ones_meet(drawn in choices(), hold in prop::option::of(0u64..4)) {
+    fn injecting_with_ecmp_and_outages_equals_modelled_hosts(drawn in choices(), hold in prop::option::of(0u64..4)) {
         let mut testbed = plain(&drawn);
         for router in testbed.routers.values_mut() {
             // Routers may resolve addresses, too.

@@ -21,7 +21,7 @@ fn widths() -> Vec<Width> {
 }
 
 #[test]
-fn every_copy_copies_all_and_nothing_else() {
+fn copy_kernels_copy_exactly_their_range() {
     let from = filled();
     for width in widths() {
         for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.copies() && kernel.is_here()) {
@@ -36,7 +36,7 @@ fn every_copy_copies_all_and_nothing_else() {
 }
 
 #[test]
-fn every_write_writes_all_and_nothing_else() {
+fn write_kernels_write_exactly_their_range() {
     let from = filled();
     for width in widths() {
         for kernel in [Kernel::Write, Kernel::WriteNonTemporal] {
@@ -64,7 +64,7 @@ fn by_the_book(bytes: &[u8]) -> u16 {
 }
 
 #[test]
-fn the_checksum_is_the_internets() {
+fn checksum_kernel_equals_internet_checksum() {
     let from = filled();
     let mut to = Region::new(BYTES).unwrap();
     for width in widths() {
@@ -77,7 +77,7 @@ fn the_checksum_is_the_internets() {
 }
 
 #[test]
-fn reading_reads_every_byte() {
+fn read_kernels_read_every_byte() {
     let mut from = filled();
     let mut to = Region::new(BYTES).unwrap();
     for width in widths() {
