@@ -66,12 +66,14 @@ def reason(engine: str, *, chose_otherwise: bool = False) -> str:
     """Why an engine gives a flow more than its bound."""
     if chose_otherwise:
         return (
-            "the bound is that of the way that the model's hash chooses, and of the rates in the file;"
-            " a real router may choose another way"
+            "the bound is for the path that the model's hash chooses, and for the rates in the file;"
+            " a real router may choose another path"
         )
     if engine in REAL:
-        return "the bound is that of the hosts, lines and rates in the file, and the real ones give more"
-    return "the backlog at the end of the warm-up counts, too; a longer `duration` makes it matter less"
+        return "the bound is for the hosts, lines and rates in the file, but the real ones are faster"
+    return (
+        "data that was queued at the end of the warm-up also counts; a longer `duration` reduces this effect"
+    )
 
 
 def notes(all_: Iterable[Got]) -> list[str]:

@@ -138,7 +138,7 @@ def break_claims(
     names = [claim.id for claim in claims.claims if claim.measure is not None]
     for name in wanted:
         if name not in names:
-            raise EngpassError(f"`{study.name}` checks no claim `{name}`", nearest(name, names))
+            raise EngpassError(f"`{study.name}` has no claim `{name}` with a check", nearest(name, names))
     source = Source(study.shown, read(study.testbed).data)
     interrupt = _engpass.Interrupt()
     attempts: list[Attempt] = []
@@ -194,7 +194,7 @@ def _unbroken(claim: Claim, found: Verdict) -> Attempt:
     """A claim whose verdict without any change is not the expected one."""
     problem = "it does not hold without its change, with one repeat"
     if not claim.expected:
-        problem = "it holds: take its `expected = false` and its `reason` out, and give it `breaks`"
+        problem = "it holds: remove `expected = false` and `reason`, and add `breaks`"
     return Attempt(claim, found.obtained, 0, 0, problem)
 
 
@@ -222,9 +222,9 @@ def _attempt(bench: _Bench, group: Sequence[Claim], holding: Sequence[Claim], wh
                 break
             held += judge(other).holds
         if not found.judged:
-            problem = f"with it the claim {found.obtained}"
+            problem = f"with this change the claim {found.obtained}"
         elif found.holds:
-            problem = "the claim holds all the same"
+            problem = "the claim holds even with this change"
         elif 2 * held < len(others):
             problem = f"fewer than half of the {len(others)} other claims still hold"
         attempts.append(Attempt(claim, found.obtained, held, len(others), problem))

@@ -48,7 +48,7 @@ class Captures:
             )
         except OSError as error:
             raise EngpassError(
-                str(error), "what fitted in can be read; `--capture-limit` bounds a capture"
+                str(error), "the file is readable up to this point; `--capture-limit` limits its size"
             ) from None
         self.captured = json.loads(captured)
         return outcome
@@ -75,11 +75,11 @@ def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
         point, path = assignment.split(text) or (text, "")
         if not point or not path:
             raise EngpassError(
-                f"`--capture {text}` names no file",
+                f"`--capture {text}` has no file name",
                 "write `--capture link.NAME=FILE`, with the name of a link",
             )
         if not Path(path).parent.is_dir():
-            raise EngpassError(f"there is no directory for `{path}`", "make it first")
+            raise EngpassError(f"there is no directory for `{path}`", "create it first")
         files.append((point, path))
     return Captures(tuple(files), form, limit)
 
@@ -88,9 +88,7 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
     """Raise `EngpassError` unless the plan has exactly one run to capture, and that has these link points."""
     engines = [name for name in plan.engines if name in (ENGINE, EMULATED)]
     if not engines:
-        raise EngpassError(
-            f"there is nothing to capture in {' and '.join(plan.engines)}", f"run it with `--engine {ENGINE}`"
-        )
+        raise EngpassError(f"{' and '.join(plan.engines)} cannot capture packets", f"use `--engine {ENGINE}`")
     cures = [] if len(engines) == 1 else [f"`--engine {engines[0]}`"]
     if len(plan.variants) > 1:
         cures.append(f"`--variant {plan.variants[0]}`")
@@ -102,7 +100,7 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
     if cures:
         runs = len(engines) * len(plan.variants) * plan.sweep_points * plan.repeats
         raise EngpassError(
-            f"a capture is of one run, and there are {runs:,}", f"choose with {', '.join(cures)}"
+            f"a capture needs exactly one run, but there are {runs:,}", f"select one with {', '.join(cures)}"
         )
     point = next(point for point in plan if point.engine == engines[0])
     check_points(captures, campaign, point.variant, list(point.sweep))
@@ -118,7 +116,7 @@ def check_points(
     except ValueError as error:
         cause, _, cure = str(error).partition("\nhelp: ")
         if cause.startswith("the testbed has no ") and any("=" in path for _, path in captures.files):
-            cure += "; a name with `=` stands in quotes: `--capture 'link.\"a=b\"=FILE'`"
+            cure += "; put a name with `=` in quotes: `--capture 'link.\"a=b\"=FILE'`"
         raise EngpassError(cause, cure or None) from None
 
 

@@ -17,7 +17,7 @@ NOT_FOUND = "No module named"
 """An interpreter's message if it does not find this package."""
 
 NOT_FOUND_CURE = (
-    "agents and drivers start without `PYTHONPATH`, packages of the user and the working directory"
+    "agents and drivers do not use `PYTHONPATH`, user packages or the working directory"
     " (`python -I`): install engpass into a virtual environment, or for the whole machine"
 )
 """The cure for `NOT_FOUND` in isolated mode."""
@@ -32,7 +32,7 @@ def interpreter(module: str, *words: str) -> list[str]:
     """
     if not sys.executable:
         raise EngpassError(
-            "this program has no Python interpreter to start a child with",
+            "engpass found no Python interpreter for its child processes",
             "start engpass with `python` or by its command, or set ENGPASS_AGENT and ENGPASS_DRIVER",
         )
     warnings = [f"-W{option}" for option in sys.warnoptions]

@@ -67,9 +67,9 @@ class Need:
         )
 
     def _cures(self) -> str:
-        fewer = "fewer flows or connections, smaller queues and buffers, and shorter delays need less"
+        fewer = "fewer flows or connections, smaller queues and buffers, and shorter delays reduce it"
         one = f"`--jobs 1` needs about {size(self.rest + self.each)}; " if self.jobs > 1 else ""
-        return f"{one}{fewer}; `--yes` (in Python `max_memory=None`) runs it all the same"
+        return f"{one}{fewer}; `--yes` (in Python `max_memory=None`) runs it anyway"
 
 
 def size(bytes_: int) -> str:

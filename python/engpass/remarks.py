@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _MOST = 8
 
-_ANOTHER_HASH = "flows may take other ways than in `limit` and `simulate`: the kernel's own hash chooses at"
+_ANOTHER_HASH = "flows may take other paths than in `limit` and `simulate`: the kernel's own hash chooses at"
 
 _NAMED = 3
 """Routers that a sentence names."""

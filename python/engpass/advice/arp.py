@@ -27,12 +27,12 @@ def propose(at: Situation) -> Iterator[Proposal]:
         hold = at.settings.get("router", router, "arp", "hold")
         more = [size for size in HOLDS if not isinstance(hold, int) or size > hold]
         if router in full and more:
-            words = "let router `{}` hold {} packets for each address that it asks for"
+            words = "let router `{}` hold {} packets for each address while it waits for an ARP reply"
             path = join(("router", router, "arp", "hold"))
             steps = tuple(Candidate(words.format(router, size), ((path, str(size)),)) for size in more)
             yield Proposal("arp", Cost.SETTING, steps)
         if _is_less(at, router, "lifetime", LIFETIME):
-            yield _set(router, "lifetime", LIFETIME, f"let router `{router}` know addresses for {LIFETIME}")
+            yield _set(router, "lifetime", LIFETIME, f"let router `{router}` keep ARP entries for {LIFETIME}")
         if router in unanswered:
             # Retries are too rare for a station that comes back, or too early for a reply on its way.
             retry = at.settings.amount("router", router, "arp", "retry")
@@ -41,7 +41,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             elif retry != RETRY:
                 retry = RETRY
             if retry is not None:
-                words = f"let router `{router}` repeat its requests after {retry}"
+                words = f"let router `{router}` repeat ARP requests after {retry}"
                 yield _set(router, "retry", retry, words)
 
 

@@ -18,7 +18,7 @@ DOUBLINGS = 8
 
 
 class Cost(enum.IntEnum):
-    """What a change requires; among equal gains the cheaper change comes first."""
+    """The effort of a change; among equal gains the cheaper change comes first."""
 
     SETTING = 0
     APPLICATION = 1

@@ -22,11 +22,13 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if crowded and any(at.spared(hop) for hop in members):
             if not _hashes_ports(at, bond):
                 yield _mode(
-                    bond, _BY_PORTS, f"let bond `{bond.name}` choose by a hash of IP addresses and ports"
+                    bond,
+                    _BY_PORTS,
+                    f"let bond `{bond.name}` choose members by a hash of IP addresses and ports",
                 )
             if bond.mode == "hash":
                 yield _mode(
-                    bond, "round-robin", f"let bond `{bond.name}` send packets on its members in turn"
+                    bond, "round-robin", f"let bond `{bond.name}` send packets round-robin over its members"
                 )
         if bond.mode == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
             yield _mode(
@@ -34,7 +36,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             )
         down = [drop for drop in at.lost_at(DOWN) if drop.place.link in bond.links]
         if down and at.settings.get("bond", bond.name, "monitor", "interval") != INTERVAL:
-            words = f"let bond `{bond.name}` look at its links every {INTERVAL}"
+            words = f"let bond `{bond.name}` check its links every {INTERVAL}"
             sets = ((join(("bond", bond.name, "monitor", "interval")), INTERVAL),)
             yield Proposal("bond", Cost.SETTING, (Candidate(words, sets),))
 

@@ -44,7 +44,7 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
     for _ in range(4):
         smallest = smallest.times(2)
         sets = tuple((join((*place, "mtu")), str(smallest)) for place in places)
-        where = f"of `{circuit}`" if circuit is not None else "on the way"
+        where = f"of `{circuit}`" if circuit is not None else "on the path"
         steps.append(Candidate(f"raise the MTU {where} to {smallest}", sets))
     yield Proposal("mtu", Cost.SETTING, tuple(steps))
 

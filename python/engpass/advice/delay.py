@@ -55,7 +55,7 @@ def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
         yield Proposal("delay", Cost.SETTING, smaller)
     first = (join(("traffic", at.flow, "priority")), _VOICE)
     if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
-        words = f"let `{at.flow}` go first at `{node}` towards `{end}`: `priority`, class {_VOICE}"
+        words = f"give `{at.flow}` priority at `{node}` towards `{end}`: `priority`, class {_VOICE}"
         kind = ports.with_limit("priority", queue.settings.get("limit"))
         step = Candidate(words, ((join(queue.path), kind), first))
         yield Proposal("delay", Cost.SETTING, (step,))
@@ -73,7 +73,7 @@ def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
             (join(("switch", node, "schedule")), "priority"),
             (join(("circuit", circuit, "category")), "cbr"),
         )
-        step = Candidate(f"let `{circuit}` go first at `{node}`: `priority`, category `cbr`", sets)
+        step = Candidate(f"give `{circuit}` priority at `{node}`: `priority`, category `cbr`", sets)
         yield Proposal("delay", Cost.SETTING, (step,))
 
 

@@ -22,13 +22,15 @@ def propose(at: Situation) -> Iterator[Proposal]:
         spare = crowded and any(at.spared(hop) for hop in at.hops if hop.start == router)
         policy = at.policy(router)
         if policy == "first" and spare:
-            yield _one(at, router, "hash", f"let router `{router}` choose among equally short ways by a hash")
+            yield _one(at, router, "hash", f"let router `{router}` choose among equal-cost paths by a hash")
         if policy == "hash" and spare:
-            words = f"let router `{router}` send packets over equal ways in turn"
+            words = f"let router `{router}` send packets round-robin over equal-cost paths"
             yield _one(at, router, "round-robin", words)
             yield _seeds(at, router)
         if policy == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
-            yield _one(at, router, "hash", f"let router `{router}` keep each connection on one way by a hash")
+            yield _one(
+                at, router, "hash", f"let router `{router}` keep each connection on one path by a hash"
+            )
     yield from _failover(at)
 
 
@@ -67,7 +69,7 @@ def _failover(at: Situation) -> Iterator[Proposal]:
         if routers and _has_another(at, drop.place):
             names = " and ".join(f"`{router}`" for router in routers)
             what = "router" if len(routers) == 1 else "routers"
-            words = f"let {what} {names} choose among equally short ways by a hash"
+            words = f"let {what} {names} choose among equal-cost paths by a hash"
             sets = tuple(_policy(at, router, "hash") for router in routers)
             yield Proposal("ecmp", Cost.SETTING, (Candidate(words, sets),))
 

@@ -64,7 +64,7 @@ def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
         return
     faster = [m for m in media[media.index(medium) + 1 :] if _stem(m) == _stem(medium)][:3]
     steps = tuple(
-        Candidate(f"make link `{hop.link}` an `{m}`", ((join((*path, "medium")), m),)) for m in faster
+        Candidate(f"use medium `{m}` for link `{hop.link}`", ((join((*path, "medium")), m),)) for m in faster
     )
     if steps:
         yield Proposal("line", Cost.HARDWARE, steps)

@@ -30,11 +30,11 @@ A path that encrypts is replaced only by another one that encrypts.
 """
 
 _HOW = {
-    ("send", "zero-copy"): "send `{flow}` without a copy, as by `sendfile` or `MSG_ZEROCOPY`",
+    ("send", "zero-copy"): "send `{flow}` without a copy, with `sendfile` or `MSG_ZEROCOPY`",
     ("send", "one-copy-pipelined"): "send `{flow}` with one copy, in a pipeline with DMA",
-    ("send", "ktls-sendfile"): "send `{flow}` by `sendfile` through TLS in the kernel",
+    ("send", "ktls-sendfile"): "send `{flow}` with `sendfile` and TLS in the kernel",
     ("send", "gpu-pinned"): "send `{flow}` from pinned memory",
-    ("receive", "zero-copy"): "receive `{flow}` without a copy, as by {receive}",
+    ("receive", "zero-copy"): "receive `{flow}` without a copy, with {receive}",
     ("receive", "one-copy-pipelined"): "receive `{flow}` with one copy, in a pipeline with DMA",
     ("receive", "gpu-pinned"): "receive `{flow}` into pinned memory",
 }
@@ -93,7 +93,7 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
         step = Candidate(words, ((join(("host", host, "memory", "working_set")), str(size)),))
         yield Proposal("cache", Cost.APPLICATION, (step,))
     if memory.get("write_allocate") is True:
-        words = f"let `{host}` copy past the caches, so that no line is read before it is overwritten"
+        words = f"let `{host}` copy past the caches, so that no cache line is read before it is overwritten"
         step = Candidate(words, ((join(("host", host, "memory", "write_allocate")), "false"),))
         yield Proposal("cache", Cost.APPLICATION, (step,))
 

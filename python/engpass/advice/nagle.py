@@ -16,7 +16,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         return
     start, end = at.ends
     if (path := tcp_path(at, start, "nagle")) is not None and at.idle("Nagle") >= 0.005:
-        step = Candidate(f"switch Nagle's rule off in `{start}`", ((join(path), "off"),))
+        step = Candidate(f"disable Nagle's algorithm on host `{start}`", ((join(path), "off"),))
         yield Proposal("nagle", Cost.APPLICATION, (step,))
     if (path := tcp_path(at, end, "ack_every")) is not None:
         step = Candidate(f"let `{end}` acknowledge every segment", ((join(path), "1"),))

@@ -22,7 +22,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     if silent:
         names = " and ".join(f"`{router}`" for router in silent)
         routed = "router" if len(silent) == 1 else "routers"
-        words = f"let {routed} {names} tell senders of packets that are too long"
+        words = f"let {routed} {names} send ICMP messages about packets that are too long"
         sets = tuple((join(("router", router, "icmp")), "true") for router in silent)
         yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, sets),))
     mtus = [at.settings.amount("link", hop.link, "mtu") for hop in at.hops]
@@ -32,5 +32,5 @@ def propose(at: Situation) -> Iterator[Proposal]:
     path = tcp_path(at, at.ends[0], "mss")
     if path is not None and sizes and min(sizes) > HEADERS_BYTES:
         size = f"{min(sizes) - HEADERS_BYTES} B"
-        words = f"give `{at.ends[0]}` segments that fit, of {size} at most"
+        words = f"let `{at.ends[0]}` send segments that fit, at most {size}"
         yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, ((join(path), size),)),))

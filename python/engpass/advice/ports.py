@@ -114,7 +114,7 @@ def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
     limit = current.settings.get("limit")
     for kind in kinds():
         if kind != current.kind and complete(kind):
-            words = f"queue by `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
+            words = f"use queue `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
             yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
 
 

@@ -32,7 +32,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if (far := tcp_path(at, end, "recovery")) is not None:
             # The receiver must also support the recovery of the sender.
             sets[join(far)] = value
-        step = Candidate(f"recover from losses by `{value}`", tuple(sets.items()))
+        step = Candidate(f"use loss recovery `{value}`", tuple(sets.items()))
         yield Proposal("recovery", Cost.SETTING, (step,))
     yield from _timeout(at, start)
 
@@ -44,12 +44,12 @@ def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
         return
     given = at.settings.amount(*path)
     if given is not None:
-        words = f"lower the least retransmission timeout of `{host}` to {{}}"
+        words = f"lower the minimum retransmission timeout of `{host}` to {{}}"
         yield from doubling("recovery", Cost.SETTING, path, given, words, factor=Decimal("0.5"), steps=4)
     elif trip:
         value = Amount(Decimal(max(1, round(2000 * trip))), "ms")
-        words = f"lower the least retransmission timeout of `{host}` to {value}, twice the round trip"
+        words = f"lower the minimum retransmission timeout of `{host}` to {value}, twice the round-trip time"
         yield Proposal("recovery", Cost.SETTING, (Candidate(words, ((join(path), str(value)),)),))
     if at.share("duplicate") > 0.001 and given is not None:
-        words = f"raise the least retransmission timeout of `{host}` to {{}}"
+        words = f"raise the minimum retransmission timeout of `{host}` to {{}}"
         yield from doubling("recovery", Cost.SETTING, path, given, words, steps=4)

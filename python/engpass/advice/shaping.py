@@ -56,7 +56,7 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     if rate < 1:
         return
     path = join(("circuit", circuit, "shaping"))
-    free_part = "the pace" if share > 0.9995 else f"the free {say.percent(share)}"
+    free_part = "the rate" if share > 0.9995 else f"the free {say.percent(share)}"
     words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
     # The second step is slightly lower: a line that is full to the last cell has no room for bursts.
     lower = math.floor(rate * _BELOW)

@@ -23,6 +23,6 @@ def propose(at: Situation) -> Iterator[Proposal]:
             sets = ((join(("tunnel", name, "fragment")), '"inner"'),)
             yield Proposal("tunnel", Cost.SETTING, (Candidate(words, sets),))
         if full.intersection(tunnel.ends):
-            words = f"give the ends of tunnel `{name}` {MEMORY} of memory for fragments"
+            words = f"give the ends of tunnel `{name}` {MEMORY} of reassembly memory"
             sets = ((join(("tunnel", name, "reassembly", "memory")), MEMORY),)
             yield Proposal("tunnel", Cost.SETTING, (Candidate(words, sets),))

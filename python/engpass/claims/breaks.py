@@ -20,8 +20,8 @@ REMOVES = {
     "send_path": ("zero-copy", "copies"),
     "receive_path": ("zero-copy", "copies"),
     "recovery": ("plain", "fast recovery"),
-    "ecmp": ("first", "the choice among ways"),
-    "icmp": ("false", "messages of routers"),
+    "ecmp": ("first", "the choice among paths"),
+    "icmp": ("false", "ICMP messages of routers"),
     "path_mtu": ("known", "path MTU discovery"),
     "up": ("false", "a tunnel or a bond"),
 }
@@ -43,11 +43,11 @@ def check_break(text: str, spec: CampaignSpec, measure: Measure, key: str, value
     before = Settings.at(text, variant, places, _plain(spec.set, variant)).get(*path)
     own = Settings.at(text, "", (), _plain(spec.set, "")).get(*path)
     if before is not None and _same(before, value):
-        return f"`{key}` is {before} already"
+        return f"`{key}` is already {before}"
     if _is_removal(path[-1], value) or (before != own and _same(own, value)):
         return None
     if before is None:
-        return f"the testbed gives `{key}` no value that could be compared with `{value}`"
+        return f"the testbed gives `{key}` no value to compare with `{value}`"
     now, then = _number(value), _number(before)
     if now is None or then is None or now[1] != then[1]:
         return f"`{key}` from `{before}` to `{value}` neither changes a quantity nor removes a mechanism"

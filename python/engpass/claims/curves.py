@@ -137,7 +137,7 @@ class Campaign:
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
         if len(free) > 1:
-            raise NoDataError("several paths are swept, and the claim does not say where it looks")
+            raise NoDataError("several paths are swept, but the claim does not select a point")
         at = [self._fixed(axis, fixed[axis.path]) if axis.path in fixed else None for axis in self._axes]
         samples = []
         for (of_engine, of_variant, place), outcomes in self._points.items():
@@ -167,7 +167,7 @@ class Campaign:
         for index, value in enumerate(axis.values):
             if value.text == text:
                 return value.number if value.number is not None else float(index)
-        raise NoDataError(f"`{axis.path}` is never {text}")
+        raise NoDataError(f"`{axis.path}` never has the value {text}")
 
 
 def _number(axis: Axis, value: SweptValue) -> float:
@@ -197,7 +197,7 @@ def _value(outcome: Outcome, flow: str, quantity: str) -> float:
         told = _OF_FLOW[quantity](found)
         if told is None:
             what = f"datagrams {quantity}" if quantity in DATAGRAMS else quantity
-            raise NoDataError(f"the engine tells no {what}")
+            raise NoDataError(f"the engine does not report {what}")
         return told
     for stage in found.limit.stages if found.limit is not None else ():
         if stage.name == quantity:

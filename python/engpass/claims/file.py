@@ -10,8 +10,8 @@ from engpass.error import EngpassError
 KINDS = {
     "measured": "the source states it as measured",
     "derived": "follows from the source's formulas or reasoning, or from a standard",
-    "estimate": "values or bounds are fitted to it, or approximate: that it holds proves little",
-    "prediction": "ours, written before the run; nothing is published to compare with",
+    "estimate": "values or bounds are fitted to the result or approximate, so a claim that holds proves little",
+    "prediction": "predicted by us before the run; there is no published value",
     "open": "the source does not determine it",
 }
 """The kinds of claims in the order in which tables show them, each with its meaning."""

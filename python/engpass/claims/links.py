@@ -22,10 +22,10 @@ def on_link(outcome: Outcome, link: str, quantity: str) -> float:
         cells = None if side.cells is None else side.cells.sent
         value = side.utilisation if quantity == "utilisation" else cells
         if value is None:
-            raise NoDataError(f"the engine counts no {quantity} on links")
+            raise NoDataError(f"the engine does not count {quantity} on links")
         return value
     if side.ledger is None:
-        raise NoDataError(f"the engine keeps no ledger of link `{link}`")
+        raise NoDataError(f"the engine has no ledger of link `{link}`")
     # The ledger counts in fractions of a bit and omits empty accounts.
     part, booked = Fraction(1, side.ledger.units_per_bit), side.ledger.accounts
     accounts = [name.strip() for name in quantity.split("+")]

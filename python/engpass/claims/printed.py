@@ -32,7 +32,7 @@ def source_text(directory: Path, title: str) -> str:
         names = ", ".join(path.name for path in found) or "none"
         raise SourceTextError(
             f"`{directory}` has {len(found)} files with the title `{title}`: {names}",
-            "put the text of the source there, once",
+            "keep exactly one file with the text of the source there",
         )
     return next(iter(found.values()))
 
@@ -53,7 +53,7 @@ def section_of(text: str, section: str) -> str:
             )
             return "\n".join(lines[at : next(after, len(lines))])
     known = ", ".join(_number(heading) or heading for _, heading in headings)
-    raise SourceTextError(f"the text has no section `{section}`", f"it has {known}")
+    raise SourceTextError(f"the source text has no section `{section}`", f"it has {known}")
 
 
 def prints(text: str, printed: str) -> bool:

@@ -26,7 +26,7 @@ class Quantity:
         """Read a text such as `22.10 Mbit/s`; raises `ValueError` with the reason."""
         found = _WRITTEN.fullmatch(text.strip())
         if found is None or found[2] not in UNITS:
-            raise ValueError(f"`{text}` is no quantity: write a number and one of {', '.join(UNITS)}")
+            raise ValueError(f"`{text}` is not a quantity: write a number and one of {', '.join(UNITS)}")
         unit, factor = UNITS[found[2]]
         return cls(float(Decimal(found[1]) * factor), unit, text.strip())
 
@@ -48,7 +48,7 @@ class Quantity:
 def say(value: float, unit: str) -> str:
     """Format a value in its base unit: `22.10 Mbit/s`, `4.26 kB`, `16.4 %`."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} {unit} is no result")
+        raise ValueError(f"{value} {unit} is not a valid result")
     return quantity(value, unit)
 
 

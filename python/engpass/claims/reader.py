@@ -1,4 +1,4 @@
-"""Reading `claims.toml`. Nothing in it is executed; every error names its line, the cause and the cure."""
+"""Reads `claims.toml`. Nothing in it is executed; every error names the line, the cause and the cure."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _Reader:
         listed = _list(tables.get("notes"))
         notes = _texts(listed)
         if len(notes) < len(listed):
-            raise self.fail(top, "`notes` is no list of sentences", 'write `notes = ["…"]`', "notes")
+            raise self.fail(top, "`notes` is not a list of sentences", 'write `notes = ["…"]`', "notes")
         campaigns = [self._campaign(name, table) for name, table in table_of(tables.get("campaign")).items()]
         names = {campaign.name for campaign in campaigns}
         if MAIN not in names:
@@ -132,7 +132,7 @@ class _Reader:
     def _campaign(self, name: str, table: Toml) -> CampaignSpec:
         at = _Place(f"campaign `{name}`", f"[campaign.{name}]")
         if not isinstance(table, dict):
-            raise self.fail(at, "it is no table", f"write `[campaign.{name}]`")
+            raise self.fail(at, "it is not a table", f"write `[campaign.{name}]`")
         self._known(at, table, {"set": dict, "engines": list, "variants": list, "repeats": int})
         repeats = table.get("repeats")
         return CampaignSpec(
@@ -148,7 +148,7 @@ class _Reader:
         pairs: list[tuple[str, str]] = []
         for path, value in table_of(table.get(key)).items():
             if not isinstance(value, str):
-                cause = f"the value of `{path}` is no text"
+                cause = f"the value of `{path}` is not text"
                 raise self.fail(at, cause, "write values as in `--set`, in quotes", key)
             pairs.append((path, value))
         return tuple(pairs)
@@ -159,23 +159,21 @@ class _Reader:
         listed = _list(table[key])
         names = _texts(listed)
         if not names or len(names) < len(listed):
-            raise self.fail(at, f"`{key}` is no list of names", f'write `{key} = ["NAME"]`', key)
+            raise self.fail(at, f"`{key}` is not a list of names", f'write `{key} = ["NAME"]`', key)
         return names
 
     def _claim(self, at: _Place, table: Toml, tables: _Table, campaigns: set[str]) -> Claim:
         if not isinstance(table, dict):
-            raise self.fail(at, "it is no table", "write `[[claim]]`")
+            raise self.fail(at, "it is not a table", "write `[[claim]]`")
         if isinstance(table.get("id"), str):
             at = dataclasses.replace(at, name=f"claim `{table['id']}`")
         self._known(at, table, _CLAIM)
         kind = self._text(at, table, "kind")
         if kind not in KINDS:
-            raise self.fail(at, f"there is no kind `{kind}`", nearest(kind, KINDS), "kind")
+            raise self.fail(at, f"unknown kind `{kind}`", nearest(kind, KINDS), "kind")
         name = _text_or(table, "campaign", MAIN)
         if name not in campaigns:
-            raise self.fail(
-                at, f"there is no campaign `{name}`", nearest(name, sorted(campaigns)), "campaign"
-            )
+            raise self.fail(at, f"unknown campaign `{name}`", nearest(name, sorted(campaigns)), "campaign")
         published, section, printed, value = self._stated(at, table, kind, tables.get("text") is not None)
         expected, reason, decided_by = self._outlook(at, table, kind)
         return Claim(
@@ -202,27 +200,27 @@ class _Reader:
         """The stated value: `published`, `section` and `printed`, or `value`."""
         printed = "printed" in table or "section" in table or "published" in table
         if kind == "measured" and not printed:
-            cure = "name the `section`, and copy the value as it stands there to `printed`"
-            raise self.fail(at, "a measured claim needs what its source prints", cure)
+            cure = "name the `section`, and copy the value exactly as printed there to `printed`"
+            raise self.fail(at, "a measured claim needs the value that its source prints", cure)
         if kind == "prediction" and printed:
-            cure = "write `value` for what is predicted, or choose another kind"
-            raise self.fail(at, "nothing is published about a prediction", cure, "published")
+            cure = "use `value` for the predicted value, or use another kind"
+            raise self.fail(at, "a prediction has no published value", cure, "published")
         if printed and "value" in table:
-            cure = "keep `published` if the source prints the value, else `value`"
+            cure = "keep `published` if the source prints the value, otherwise keep `value`"
             raise self.fail(at, "it has both `published` and `value`", cure, "value")
         if not printed:
             return None, None, None, None if kind == "open" else self._text(at, table, "value")
         for key in ("section", "printed") if kind == "open" else ("published", "section", "printed"):
             if key not in table:
-                cure = f'give `{key} = "…"`; a value that no source prints is a `value`'
+                cure = f'give `{key} = "…"`; use `value` for a value that no source prints'
                 raise self.fail(at, f"a printed value needs `{key}`", cure)
             self._text(at, table, key)
         if not has_text:
-            cure = "give `text`, the title of the source as it stands in its text"
-            raise self.fail(at, "the file does not say which text prints it", cure, "printed")
+            cure = "give `text`, the title of the source as it appears in its text"
+            raise self.fail(at, "the file does not name the source text", cure, "printed")
         text = self._text(at, table, "printed")
         if not _NUMBER.fullmatch(text) and not _is_word(text):
-            cure = "copy a number with its unit, or the one word for a shape"
+            cure = "copy a number with its unit, or one word for a shape"
             raise self.fail(at, f"`printed` is `{text}`, neither a number nor one word", cure, "printed")
         return _text_at(table, "published"), _text_at(table, "section"), text, None
 
@@ -231,26 +229,35 @@ class _Reader:
         if kind == "open":
             for key in _CHECKED:
                 if key in table:
-                    raise self.fail(at, f"an open claim has no `{key}`", "take it out", key)
+                    raise self.fail(at, f"an open claim has no `{key}`", "remove it", key)
             return True, None, self._text(at, table, "decided_by")
         if "decided_by" in table:
-            cure = 'take it out, or make the claim `kind = "open"`'
-            raise self.fail(at, f"a claim of kind `{kind}` is decided by its check", cure, "decided_by")
+            cure = 'remove it, or set `kind = "open"`'
+            raise self.fail(
+                at,
+                f"`decided_by` is for open claims: a claim of kind `{kind}` is decided by its check",
+                cure,
+                "decided_by",
+            )
         expected = table.get("expected") is not False
         if expected and "reason" in table:
-            cure = "take it out, or write `expected = false` too"
-            raise self.fail(at, "`reason` says why a claim is not expected to hold", cure, "reason")
+            cure = "remove it, or add `expected = false`"
+            raise self.fail(at, "`reason` has no effect without `expected = false`", cure, "reason")
         return expected, None if expected else self._text(at, table, "reason"), None
 
     def _breaks(self, at: _Place, table: _Table, *, needed: bool) -> tuple[str, str] | None:
         if not needed:
             if "breaks" in table:
-                cause = "a claim that is not expected to hold has nothing to break"
-                raise self.fail(at, cause, "take `breaks` out", "breaks")
+                cause = "`breaks` needs a claim that is expected to hold"
+                raise self.fail(at, cause, "remove `breaks`", "breaks")
             return None
         pairs = self._pairs(at, table, "breaks")
         if len(pairs) != 1:
-            cause = "it needs one change that breaks it" if not pairs else "`breaks` has more than one key"
+            cause = (
+                "it needs `breaks`, one change with which it no longer holds"
+                if not pairs
+                else "`breaks` has more than one key"
+            )
             raise self.fail(at, cause, 'write `breaks = { "KEY" = "VALUE" }` with one key', "breaks")
         return pairs[0]
 
@@ -268,7 +275,7 @@ class _Reader:
 
     def _check(self, at: _Place, name: str, arguments: _Table) -> Check:
         if name not in CHECKS:
-            raise self.fail(at, f"there is no check `{name}`", nearest(name, CHECKS), "check")
+            raise self.fail(at, f"unknown check `{name}`", nearest(name, CHECKS), "check")
         kind = CHECKS[name]
         make: Callable[..., Check] = kind
         hints = get_type_hints(kind)
@@ -279,14 +286,14 @@ class _Reader:
                 cause = f"the check `{name}` has no argument `{key}`"
                 raise self.fail(at, cause, nearest(key, fields), "with")
             if not isinstance(value, str):
-                raise self.fail(at, f"the argument `{key}` is no text", "write it in quotes", "with")
+                raise self.fail(at, f"the argument `{key}` is not text", "write it in quotes", "with")
             field = fields[key]
             wants_text = hints[field.name] is str
             given[field.name] = value if wants_text else self._quantity(at, value, "with")
         for key, field in fields.items():
             if field.name not in given and field.default is dataclasses.MISSING:
                 cause = f"the check `{name}` needs the argument `{key}`"
-                raise self.fail(at, cause, "give it in `with`", "with")
+                raise self.fail(at, cause, "add it to `with`", "with")
         try:
             return make(**given)
         except ValueError as error:
@@ -296,12 +303,14 @@ class _Reader:
         limits = [key for key in ("tolerance", "least", "most") if key in table]
         if not check.numeric:
             if limits:
-                cure = "leave `tolerance`, `least` and `most` out"
-                raise self.fail(at, "this check compares no number", cure, limits[0])
+                cure = "remove `tolerance`, `least` and `most`"
+                raise self.fail(at, "this check compares no numbers", cure, limits[0])
             return None
         if not limits or (len(limits) > 1 and "tolerance" in limits):
             cure = 'give `tolerance = "2 %"`, or `least` and `most`, or one of these two'
-            raise self.fail(at, "it needs what is accepted, once", cure, limits[0] if limits else None)
+            raise self.fail(
+                at, "it needs one description of the accepted values", cure, limits[0] if limits else None
+            )
         if "tolerance" in limits:
             key = "published" if "published" in table else "value"
             return self._around(at, self._quantity(at, stated, key), _text_or(table, "tolerance", ""))
@@ -311,7 +320,7 @@ class _Reader:
         )
         if low and high and (low.unit != high.unit or low.value > high.value):
             raise self.fail(
-                at, f"`{low}` to `{high}` is no interval", "give the lower one as `least`", "most"
+                at, f"`{low}` to `{high}` is not an interval", "`least` must be the lower value", "most"
             )
         text = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
         known = [bound for bound in (low, high) if bound]
@@ -333,8 +342,8 @@ class _Reader:
         elif spread.unit == "":
             half = abs(middle.value) * spread.value
         else:
-            cause = f"`{tolerance}` is no tolerance of `{middle}`"
-            raise self.fail(at, cause, "give it in the same unit", "tolerance")
+            cause = f"`{tolerance}` is not a tolerance for `{middle}`: the units differ"
+            raise self.fail(at, cause, "use the same unit", "tolerance")
         bounds = (middle.value - half, middle.value + half)
         return Interval(*bounds, middle.unit, f"±{tolerance}", max(2, middle.decimals), middle.name)
 
@@ -349,7 +358,7 @@ class _Reader:
             raise self.fail(at, f"it has no `{key}`", f'give `{key} = "…"`')
         text = _text_or(table, key, "")
         if not text.strip():
-            raise self.fail(at, f"`{key}` is empty", "say something", key)
+            raise self.fail(at, f"`{key}` is empty", "write a text", key)
         return text
 
     def _known(self, at: _Place, table: _Table, known: Mapping[str, type]) -> None:

@@ -1,4 +1,4 @@
-"""`engpass catalogue`: all component kinds."""
+"""`engpass catalogue`: prints all component kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass clean`: removes namespaces and programs that a crash left behind."""
+"""`engpass clean`: removes testbeds that a crash left behind."""
 
 from __future__ import annotations
 

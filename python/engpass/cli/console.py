@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from engpass.testbed import Testbed
 
 OK, FAILED, BAD_INPUT, NEEDS_MEMORY, INTERRUPTED, CLOSED = 0, 1, 2, 5, 130, 141
-"""Exit codes: done; a claim, check or point failed; bad input; more memory needed than was agreed to; Ctrl-C;
-standard output was closed early. An agent has 3 and 4 (docs/agent.md)."""
+"""Exit codes: success; a claim, check or point failed; bad input; more memory needed than agreed to; Ctrl-C;
+standard output was closed early. Agents also use 3 and 4 (docs/agent.md)."""
 
-# A file has no width; wide enough that no cell of our tables is cut.
+# Width of tables in a file or a pipe: wide enough that no cell is cut off.
 _FILE_WIDTH = 160
 
 P = ParamSpec("P")

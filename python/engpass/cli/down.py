@@ -1,4 +1,4 @@
-"""`engpass down`: remove a testbed that is up."""
+"""`engpass down`: removes a testbed that is up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass explain`: one point of a run, its ledger, its bottleneck, and changes that help."""
+"""`engpass explain`: explains one point of a run with its ledger, its bottleneck and changes that help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as tables for people."""
+"""Tables of an explanation, for the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass limit`: the fair share and the bound of each flow."""
+"""`engpass limit`: prints the fair share and the bound of each flow."""
 
 from __future__ import annotations
 

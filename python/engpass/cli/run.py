@@ -1,4 +1,4 @@
-"""`engpass run`: every variant, swept value and repeat."""
+"""`engpass run`: runs every variant, swept value and repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass schema`: the JSON Schema of testbed files."""
+"""`engpass schema`: prints the JSON Schema of testbed files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass shell`: a shell in a host of a testbed that is up."""
+"""`engpass shell`: opens a shell in a host of a testbed that is up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass show`: one run."""
+"""`engpass show`: shows one run or search."""
 
 from __future__ import annotations
 

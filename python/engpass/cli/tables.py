@@ -1,4 +1,4 @@
-"""Tables for people."""
+"""Tables of runs, delays and limits, for the terminal."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
 
 
 def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]) -> list[str]:
-    """Notes on the columns of the summary, and on those left out."""
+    """Notes on the columns of the summary, and on omitted columns."""
     notes = []
     if left_out:
         notes.append(f"no room for {' and '.join(left_out)}: `engpass export {record.id}` has all columns")

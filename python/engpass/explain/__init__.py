@@ -56,8 +56,8 @@ class Explanation:
         at, found = self.at, self.finding
         has = f"{found.bottleneck} {found.predicate} `{at.title}`"
         if found.verb != "limits":
-            of = f" of its {at.limit_name} of {say.rate(at.limit)}" if at.limit else ""
-            has += f"{' at' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
+            of = f" ({at.limit_name} {say.rate(at.limit)})" if at.limit else ""
+            has += f"{' to' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
         return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:
@@ -67,12 +67,12 @@ class Explanation:
         if self.advice.changes:
             return f"; {self.advice.changes[0].text}"
         if self.advice.trades:
-            return f"; every change tried that helps has a price: {self.advice.trades[0].text}"
+            return f"; every simulated change that helps has a price: {self.advice.trades[0].text}"
         if not self.advice.tried:
-            return "; no change was tried: nothing that was seen asks for one"
+            return "; no change was simulated: no finding suggests one"
         if len(self.advice.tried) == 1:
-            return "; the one change tried does not help"
-        return f"; none of the {len(self.advice.tried)} changes tried helps"
+            return "; the one simulated change does not help"
+        return f"; none of the {len(self.advice.tried)} simulated changes helps"
 
     def to_json(self) -> dict[str, Json]:
         """The explanation as JSON data; ledgers are integers of the engine, summed over the repeats."""

@@ -86,7 +86,7 @@ def choose(
     plan = record.plan
     if "simulate" not in plan.engines:
         raise EngpassError(
-            f"run {record.id} has no simulated points", "`engpass run FILE --engine simulate` makes them"
+            f"run {record.id} has no simulated points", "`engpass run FILE --engine simulate` adds them"
         )
     variants = choose_names("variant", None if variant is None else [variant], plan.variants)
     wanted = _wanted(plan.axes, point)
@@ -160,7 +160,7 @@ def choose_in(
     if not found:
         titles = [receivers.name(*who) for who in flows]
         names, lacks = (" or ".join(f"`{one}`" for one in all_) for all_ in (variants, titles))
-        raise ChoiceError(f"there is no flow {lacks} in variant {names}", "name another one")
+        raise ChoiceError(f"flow {lacks} does not exist in variant {names}", "use another flow or variant")
     _, name, (chosen_flow, receiver), simulated = min(found, key=lambda one: one[0])
     return Chosen(
         run_id="",
@@ -205,15 +205,15 @@ def _flows(topology: Drawing, flow: str | None) -> list[_Who]:
             if flow not in kinds and flow == receivers.name(name, host):
                 return [(name, host)]
         if flow not in kinds:
-            raise ChoiceError(f"there is no flow `{flow}`", nearest(flow, kinds))
+            raise ChoiceError(f"unknown flow `{flow}`", nearest(flow, kinds))
         if flow not in names:
             raise ChoiceError(
-                f"`{flow}` is a generator: it sends what it sends and waits for nothing",
+                f"`{flow}` is a generator, whose cells no bottleneck delays: there is nothing to explain",
                 nearest(flow, names),
             )
         return [(flow, "")]
     if not names:
-        raise EngpassError("there are only generators in this testbed", "add a `udp-stream` or `tcp-stream`")
+        raise EngpassError("the only traffic of this testbed is from generators", "add a `udp-stream` or `tcp-stream`")
     return [(name, "") for name in names]
 
 
@@ -287,14 +287,14 @@ class _Points:
         if not self._served and all(host for _, host in self._flows):
             (flow, host), *_ = self._flows
             raise ChoiceError(
-                f"there is no flow `{receivers.name(flow, host)}`",
-                f"`--flow {flow}` takes the worst served receiver",
+                f"unknown flow `{receivers.name(flow, host)}`",
+                f"`--flow {flow}` selects the worst served receiver",
             )
         if not self._served:
             at = "".join(f" at {path} = {text}" for path, text in wanted.items())
             raise EngpassError(
                 f"run {self._record.id} has no simulated outcome{at} yet",
-                "the same `engpass run` goes on where it stopped",
+                "repeat the `engpass run` command: it continues where it stopped",
             )
         needs = self._needs if self._served.keys() <= self._needs.keys() else self._limits()
         order = {name: place for place, name in enumerate(variants)}

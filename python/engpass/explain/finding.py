@@ -53,19 +53,19 @@ class Finding:
 
 # By idle reason: the bottleneck, and its state while the line is idle.
 _IDLE = {
-    "application": ("the application `{flow}`", "it has nothing to send"),
-    "CPU": ("the CPU of host `{start}`", "it is busy with sending"),
-    "NIC buffer": ("the NIC of host `{start}`", "its memory is full"),
-    "send buffer": ("the send buffer of host `{start}`", "it is full of what is not acknowledged"),
-    "receive window": ("the receive window of host `{end}`", "it is used up"),
-    "congestion window": ("the congestion window of `{flow}`", "it is used up"),
-    "retransmission timer": ("the retransmission timer of `{flow}`", "it must expire before more is sent"),
-    "Nagle": ("Nagle's rule in host `{start}`", "a small segment waits for an acknowledgement"),
-    "handshake": ("the handshake of `{flow}`", "the connection is not open"),
-    "pacing": ("the pacing of `{flow}`", "the next segment is not due"),
-    "shaper": ("the shaper of `{flow}`", "it spaces what is sent"),
-    "upstream": ("what comes before link `{link}`", "it delivers no more"),
-    "other way": ("the choice of ways before link `{link}`", "packets take other ways"),
+    "application": ("the application `{flow}`", "the application has no data to send"),
+    "CPU": ("the CPU of host `{start}`", "the CPU is busy with sending"),
+    "NIC buffer": ("the NIC of host `{start}`", "the NIC's buffer is full"),
+    "send buffer": ("the send buffer of host `{start}`", "the send buffer is full of unacknowledged data"),
+    "receive window": ("the receive window of host `{end}`", "the receive window is full"),
+    "congestion window": ("the congestion window of `{flow}`", "the congestion window is full"),
+    "retransmission timer": ("the retransmission timer of `{flow}`", "the sender waits for the retransmission timer"),
+    "Nagle": ("Nagle's algorithm on host `{start}`", "a small segment waits for an acknowledgment"),
+    "handshake": ("the handshake of `{flow}`", "the connection is not open yet"),
+    "pacing": ("the pacing of `{flow}`", "the next segment is not due yet"),
+    "shaper": ("the shaper of `{flow}`", "the shaper spaces the packets"),
+    "upstream": ("the path before link `{link}`", "too few packets arrive at it"),
+    "other way": ("the choice of paths before link `{link}`", "packets take other paths"),
     "line down": ("link `{link}`", "it is down"),
 }
 
@@ -175,7 +175,7 @@ def _queue(at: Situation) -> str:
     if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at).title
     if (router := _slowest_router(at)) is not None:
-        return f"the queue in front of router `{router}`"
+        return f"the input queue of router `{router}`"
     start, end = at.ends
     return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
 
@@ -261,7 +261,7 @@ def _black_hole(at: Situation) -> Finding | None:
     drop = drops[0]
     router = drop.place.node
     silent = at.settings.get("router", router, "icmp") is False
-    why = "and does not tell the sender" if silent else "and its messages do not arrive"
+    why = "and does not inform the sender" if silent else "and its ICMP messages do not arrive"
     evidence = f"it drops {what(drop, at)} because they are longer than the MTU of its next link, {why}"
     if at.timeouts:
         evidence += f": the retransmission timer expires {say.count(round(at.timeouts), 'time')}"
@@ -290,7 +290,7 @@ def _spare(at: Situation) -> str | None:
             continue
         does = {
             "hash": "chooses by a hash",
-            "first": "takes the first of equally short ways",
+            "first": "takes the first of equal-cost paths",
             "active-backup": "sends on its active member",
         }
         others = f" and {say.count(len(lines) - 1, 'other link')}" if len(lines) > 1 else ""
@@ -311,8 +311,8 @@ def _overtaken(at: Situation) -> str | None:
     senders += [f"bond `{bond.name}`" for bond in bonds]
     if not again or at.share("duplicate") <= TWICE or not senders:
         return None
-    said = f"packets that {senders[0]} sends over several ways overtake each other"
-    return f"{said}: {again:,.0f} segments are sent again and none is lost"
+    said = f"packets that {senders[0]} sends over several paths are reordered"
+    return f"{said}: {again:,.0f} segments are retransmitted although none is lost"
 
 
 def _shared(at: Situation) -> Finding | None:
@@ -351,7 +351,7 @@ def _lost(at: Situation) -> Finding | None:
         return _down(at, drop)
     evidence = f"it loses {what(drop, at)}"
     if drop.cause == TOO_BIG:
-        evidence += ", which are longer than the next MTU"
+        evidence += ", which are longer than the MTU of the next link"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
         # Both happen while ARP requests have no answer.
@@ -361,13 +361,13 @@ def _lost(at: Situation) -> Finding | None:
         evidence = f"it loses {what(whole, at)} while it does not know the hardware address of the next node"
         return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INPUT_FULL:
-        evidence += " in front of its engine"
+        evidence += " because its input queue is full"
         return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INACTIVE:
-        evidence += f", because host `{drop.place.to}` hears another member of its bond"
+        evidence += f", because host `{drop.place.to}` receives on another member of its bond"
     dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
-        evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
+        evidence += f", and {say.percent(dead)} of link `{at.tight.link}` carries parts of lost datagrams"
     return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
 
 
@@ -446,9 +446,9 @@ def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
     """The part of the sending host that is busy, and its state with the other flows that it serves."""
     start, _ = at.ends
     if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
-        cpu, doing = _limiter(at).title, "it is busy"
+        cpu, doing = _limiter(at).title, f"host `{start}` is busy"
     others = at.beside(start)
     if others:
         names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _, _ in others[:3]))
-        doing = f"it is busy, also with {names}"
+        doing = f"host `{start}` is busy, also with {names}"
     return cpu, doing

@@ -152,7 +152,7 @@ class Agent:
         self.gone = True
         return GoneError(
             f"the agent of host `{self.host}` ({self.how}) does not answer within {seconds:.0f} s",
-            "the next point starts another one; look whether that host is overloaded, or the channel is dead",
+            "the next point starts a new agent; check whether that host is overloaded or unreachable",
         )
 
     def lost(self) -> GoneError:
@@ -211,7 +211,7 @@ def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tupl
             f"{cure}, or set ENGPASS_AGENT to the command that starts its agent",
         )
     if "Cannot open network namespace" in told:
-        return f"host `{host}` ({how}): {told}", "`ip netns list` names those of this machine"
+        return f"host `{host}` ({how}): {told}", "`ip netns list` shows the namespaces of this machine"
     what = (
         f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     )
@@ -219,20 +219,20 @@ def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tupl
         what = "closed its channel"
     return (
         f"the agent of host `{host}` ({how}) {what}" + (f": {told}" if told else ""),
-        "the next point starts it again; look at that host if this goes on",
+        "the next point starts it again; check that host if this happens again",
     )
 
 
 def _cure_for(how: str, said: str) -> str:
     if not how.startswith("ssh "):
-        return "look whether that host is overloaded"
+        return "check whether that host is overloaded"
     destination = how.removeprefix("ssh ")
     if "Permission denied" in said or "publickey" in said:
-        return f"let `ssh {destination} true` work without a question: a key, or an agent that holds it"
+        return f"let `ssh {destination} true` work without a prompt, with a key or an ssh agent"
     if "Host key verification failed" in said:
-        return f"look at the host's key, and accept it once: `ssh {destination}`"
+        return f"verify the host's key, and accept it once: `ssh {destination}`"
     if "Could not resolve" in said:
-        return "look at the name in `reach`"
+        return "check the name in `reach`"
     return f"try `ssh {destination} true`; keys, ports and jump hosts come from your ssh configuration"
 
 
@@ -317,8 +317,8 @@ class Crew:
             if agent.hello.protocol != PROTOCOL:
                 raise MeasureError(
                     f"the agent of host `{agent.host}` speaks protocol {agent.hello.protocol},"
-                    f" and this is {PROTOCOL}",
-                    f"install engpass {agent.hello.version} here, or this version there",
+                    f" but this engpass speaks protocol {PROTOCOL}",
+                    f"install the same version on both: engpass {agent.hello.version} here, or this version there",
                 )
 
     def answer(
@@ -333,8 +333,8 @@ class Crew:
             return read(answer)
         except msgspec.DecodeError as error:
             raise MeasureError(
-                f"the agent of host `{agent.host}` does not speak our language: {error}",
-                "install one version",
+                f"the agent of host `{agent.host}` sent an unknown answer: {error}",
+                "install the same version of engpass on both hosts",
             ) from None
 
     def done(self, agent: Agent, number: int, seconds: float = ANSWER_SECONDS) -> bytes:

@@ -92,7 +92,7 @@ def books(
                 _others(side, results, hosts, window)
             found[name] = _closed(link, pair, window, notes)
     if unseen := [f"`{name}`" for name in links if name not in found]:
-        notes.append(f"no agent stands at {_links(unseen)}: what crossed there was not counted")
+        notes.append(f"no agent runs at the ends of {_links(unseen)}: packets on it were not counted")
     return Kept(found, {flow.name: ledger.hops(flow.paths[0]) for flow in flows}, notes, window / _S)
 
 
@@ -343,7 +343,7 @@ def _closed(link: LinkPlan, pair: Sequence[Side], window: int, notes: list[str])
             over = 100 * (carried / capacity - 1)
             notes.append(
                 f"link `{link.name}` carried {over:.1f} % more than its rate from `{side.hop[1]}` on:"
-                " its books are those of what it carried"
+                " its ledger has the larger capacity that this needs"
             )
         whole = max(capacity, carried)
         accounts = {name: bits for name, bits in side.accounts.items() if bits}

@@ -130,7 +130,7 @@ class EmulatedSession(Session):
 
     def _unruled(self, point: Point) -> list[str]:
         run = point_plan(self._campaign, point.variant, point.sweep).run
-        return ["`run.precision` is left out: the model's books are of `duration`"] if run.precision else []
+        return ["`run.precision` is ignored: the model's ledger is for exactly `duration`"] if run.precision else []
 
     def _same_network(self, numbers: PointPlan) -> object:
         """A key for namespaces: only the hosts, because the model holds the network between them."""
@@ -235,12 +235,12 @@ def log_directory(name: str) -> Path:
             pass
     except FileExistsError:
         raise LabError(
-            f"`{path}` is a file, and every point has a log of its own", "name a directory for `--log`"
+            f"`{path}` is a file, but every point needs a separate log", "give a directory to `--log`"
         ) from None
     except OSError as error:
         raise LabError(
-            f"writing logs into `{path}`: {error.strerror}",
-            "see who may write there, or name another directory",
+            f"logs cannot be written into `{path}`: {error.strerror}",
+            "check the permissions there, or use another directory",
         ) from None
     return path
 
@@ -253,7 +253,7 @@ def carried(numbers: PointPlan) -> PointPlan:
     own = [flow for flow in numbers.flows if not flow.cells]
     if not own:
         raise MeasureError(
-            "all traffic of this testbed is cells of generators: no host has anything to send",
+            "the only traffic of this testbed is from cell generators: no host sends anything",
             "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
         )
     return replace(numbers, flows=own)
@@ -277,8 +277,8 @@ def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
             wanted: str | None = side.congestion or side.model_congestion
             if side.congestion is None and wanted not in known:
                 refused[
-                    f"TCP of `{flow.name}` has this host's own congestion control,"
-                    f" `{own}`, and the model `{wanted}`: root may add that to `net.ipv4.{_ALLOWED}`"
+                    f"TCP of `{flow.name}` uses this host's default congestion control,"
+                    f" `{own}`, but the model uses `{wanted}`: root can add it to `net.ipv4.{_ALLOWED}`"
                 ] = None
                 wanted = None
             sides.append(replace(side, congestion=wanted))
@@ -334,6 +334,6 @@ def too_late(lateness: Lateness) -> str:
     told = (("0.1 %", lateness.p999_ns), ("1 %", lateness.p99_ns), ("the last", lateness.max_ns))
     share, late = next(((share, late) for share, late in told if late is not None), ("some", 0))
     return (
-        f"{share} of the packets came {duration(late / 1e9)} late or more, and the limit is"
+        f"{share} of the packets were {duration(late / 1e9)} late or more, but the limit is"
         f" {duration(lateness.limit_ns / 1e9)}: this machine was too slow or too busy"
     )

@@ -98,7 +98,7 @@ def flows(numbers: PointPlan, seed: int) -> list[Flow]:
     for flow in numbers.flows:
         if flow.cells:
             raise MeasureError(
-                f"traffic `{flow.name}` is `{flow.kind}`: it sends cells, and no host does",
+                f"traffic `{flow.name}` is `{flow.kind}`: it sends cells, but hosts cannot",
                 "use `udp-stream` with a `rate` for interfering traffic",
             )
         begin = flow.start_ns
@@ -110,7 +110,7 @@ def flows(numbers: PointPlan, seed: int) -> list[Flow]:
         found.append(_flow(flow, begin, opened - begin, end - opened, seed, _interval(run, end - opened)))
     if not found:
         raise MeasureError(
-            "no traffic is left after the warm-up", "let it start earlier or the run last longer"
+            "no traffic is sent after the warm-up", "start it earlier, or increase the duration of the run"
         )
     return found
 
@@ -235,6 +235,6 @@ def untold(numbers: PointPlan, engine: str) -> list[str]:
             if keys:
                 words = ", ".join(f"`{key}`" for key in keys)
                 found[
-                    f"TCP of host `{host}` is the kernel's own: {words} of `tcp` cannot be told to a socket"
+                    f"TCP of host `{host}` is the kernel's: {words} of `tcp` cannot be set for a socket"
                 ] = None
     return list(found)

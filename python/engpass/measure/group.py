@@ -122,8 +122,8 @@ def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
             if told.join_unknown is not None:
                 why.setdefault((flow, told.join_unknown), []).append(f"`{host}`")
     return [
-        f"how long joining the group of `{flow}` takes is not known at {' and '.join(hosts)}: {reason};"
-        " look whether the routers and switches on the way forward multicast"
+        f"the join delay of the group of `{flow}` is unknown at {' and '.join(hosts)}: {reason};"
+        " check whether the routers and switches on the path forward multicast"
         for (flow, reason), hosts in why.items()
     ]
 
@@ -134,8 +134,8 @@ def _told(membership: Sequence[Membership]) -> Waited:
         if change.join_ns is not None:
             if change.first_ns is None:
                 # Without a first datagram, the leave delay is unknown as well.
-                nothing = f"nothing came within {_MEMBER_SECONDS:g} s"
-                return Waited(join_unknown=nothing, leave_unknown="nothing had come")
+                nothing = f"nothing arrived within {_MEMBER_SECONDS:g} s"
+                return Waited(join_unknown=nothing, leave_unknown="nothing had arrived")
             found = replace(found, join_delay_s=(change.first_ns - change.join_ns) / _S)
         elif change.seen_by is None:
             found = replace(found, leave_unknown="not seen: that needs CAP_NET_RAW")

@@ -58,11 +58,11 @@ def outcome_flows(
 
 
 _EARLY = {
-    "peer": "the other end closed before its time",
-    "limit-rate": "the owner of that host allows no such rate",
-    "limit-bytes": "the owner of that host allows no more bytes",
-    "limit-time": "the owner of that host allows no more time",
-    "silent": "nothing came in",
+    "peer": "the peer closed the connection early",
+    "limit-rate": "the owner of that host does not allow this rate",
+    "limit-bytes": "the owner of that host does not allow more bytes",
+    "limit-time": "the owner of that host does not allow more time",
+    "silent": "nothing arrived",
 }
 
 
@@ -105,7 +105,7 @@ def own_congestion(
         granted = streams[0].granted.congestion if streams else None
         if granted is not None and granted != side.model_congestion:
             found.append(
-                f"TCP of `{flow.name}` has the kernel's own congestion control, `{granted}`, and the model"
+                f"TCP of `{flow.name}` uses the kernel's default congestion control, `{granted}`, but the model uses"
                 f' `{side.model_congestion}`: `tcp = {{ congestion = "{granted}" }}` sets both'
             )
     return found

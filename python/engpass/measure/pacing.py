@@ -5,9 +5,9 @@ from __future__ import annotations
 from engpass.measure.answers import Distribution, End, Stalls
 from engpass.types.outcome import GapDeviation
 
-_WAITED = "other threads of the sending host had its core"
-_STOLEN = "the hypervisor of the sending host had its core, or woke it late"
-_KERNEL = "the sending host's kernel worked on its core: interrupts, and the sending itself"
+_WAITED = "other threads of the sending host used its core"
+_STOLEN = "the hypervisor of the sending host used its core, or woke it late"
+_KERNEL = "the sending host's kernel used its core, for interrupts and for sending"
 _MOST = 0.5
 _PPM = 1e6
 
@@ -36,17 +36,17 @@ def pacing(sender: End, receiver: End) -> GapDeviation | None:
 
 
 def _summary(gaps: Distribution, stalls: Stalls, explained: float | None) -> str:
-    said = f"gaps deviate by {_us(gaps.sd_ns or 0)}, half of them by at most {_us(gaps.mad_ns or 0)}"
+    said = f"gaps deviate by {_us(gaps.sd_ns or 0)}, and half of them by at most {_us(gaps.mad_ns or 0)}"
     if not stalls.count or not explained:
         return said
     said += (
-        f": the sender stalled {stalls.count:,} times, for {_us(stalls.longest_ns)} at most,"
-        f" which makes {100 * explained:.0f} % of it"
+        f": the sender stalled {stalls.count:,} times, for at most {_us(stalls.longest_ns)},"
+        f" which explains {100 * explained:.0f} % of the deviation"
     )
     causes = ((stalls.waited, _WAITED), (stalls.stolen, _STOLEN), (stalls.kernel, _KERNEL))
     shares = sorted(((cause.squares_ppm / _PPM, words) for cause, words in causes), reverse=True)
     if explained < _MOST:
-        return said + "; the rest arose on the way"
+        return said + "; the rest arose on the path"
     return (
         said + "; " + ", ".join(f"{100 * share:.0f} %: {words}" for share, words in shares if share >= 0.01)
     )

@@ -165,7 +165,7 @@ class Measurement:
         hosts = ", ".join(f"`{name}` at host `{host}`" for host, name in sorted(left))
         raise MeasureError(
             f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
-            "look whether that host is overloaded",
+            "check whether that host is overloaded",
         )
 
     def _end_all(self) -> None:

@@ -24,7 +24,7 @@ def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
     if reach is None:
         if lab is None:
             raise MeasureError(
-                f"host `{host}` does not say how it is reached, and others do",
+                f"host `{host}` has no `reach`, but other hosts have one",
                 'give every host that sends or receives a `reach`: "local", "netns NAME" or "ssh USER@HOST"',
             )
         return f"namespace of {lab.id}", lab.kernel.inside(lab.members[host].namespace, _here())
@@ -57,7 +57,7 @@ class Addresses:
         if self._lab is not None:
             found = self._lab.ways.get(seen_from, {}).get(host)
             if found is None:
-                raise MeasureError(f"no way leads from `{seen_from}` to `{host}`", "join them by links")
+                raise MeasureError(f"no path leads from `{seen_from}` to `{host}`", "connect them by links")
             return found
         own = self._hosts[host].address
         if own is not None:
@@ -70,7 +70,7 @@ class Addresses:
             if not parsed.is_loopback and not parsed.is_link_local:
                 return address
         raise MeasureError(
-            f"host `{host}` has no address but its own loopback", f'give `[host.{host}]` an `address = "..."`'
+            f"host `{host}` has only loopback addresses", f'give `[host.{host}]` an `address = "..."`'
         )
 
     def interface(self, host: str, seen_from: str) -> str | None:

@@ -84,7 +84,7 @@ def explained(
     said = (
         f"{named[0].bottleneck.title} {verb} `{flow.name}`: {named[0].evidence}"
         if named
-        else f"what limits `{flow.name}` is unknown: nothing that was seen was near its bound"
+        else f"the bottleneck of `{flow.name}` is unknown: no measured resource was near its limit"
     )
     rest = found[1:] if named else found
     if rest:
@@ -121,7 +121,7 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
     kept = _real(figures).schedule_kept
     if kept is None:
         if flow.kind == "request-response":
-            evidence = "each request waits for the answer before it"
+            evidence = "each request waits for the previous response"
             return [_finding("round-trip", "the round trip", 1.0, evidence)]
         return []
     if kept < _OFFERED:
@@ -129,14 +129,14 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
             # A TCP write blocks while the connection waits: the findings of TCP name the cause.
             return []
         weight = max(ENOUGH, min(1.0, 1.0 - kept + ENOUGH))
-        evidence = f"it kept up {_share(kept)} of the rate that it was asked for"
+        evidence = f"it sent at {_share(kept)} of the requested rate"
         title = f"the sender of host `{flow.sender}`"
         return [_finding("sender", title, weight, evidence, flow.sender)]
     offered = figures.offered_bit_per_s
     came = figures.goodput_bit_per_s / offered if offered else 0.0
     if came < _OFFERED:
         return []
-    evidence = f"{_share(min(came, 1.0))} of what it offers comes in"
+    evidence = f"{_share(min(came, 1.0))} of the offered load arrives"
     return [_finding("application", "the application", 1.0, evidence, flow.name)]
 
 
@@ -151,11 +151,11 @@ def _nothing(flow: Flow, figures: FlowOutcome, ends: Mapping[str, End]) -> list[
     if not silent or figures.goodput_bit_per_s or size <= _HEAD_BYTES:
         return []
     evidence = (
-        f"nothing came in, though the two agents had met with packets of {_HEAD_BYTES} B of payload: larger"
-        " ones do not pass, where a link has a smaller MTU and nobody tells (`engpass path` finds it), or the"
-        " way has gone dark"
+        f"nothing arrived, although the two agents connected with packets of {_HEAD_BYTES} B of payload:"
+        " larger packets do not pass because a link has a smaller MTU and no ICMP message informs the sender"
+        " (`engpass path` finds the MTU), or the path failed"
     )
-    return [_finding("large-packets", "the way of large packets", 1.0, evidence)]
+    return [_finding("large-packets", "loss of large packets", 1.0, evidence)]
 
 
 def _link(figures: FlowOutcome, limit: FlowOutcome | None) -> list[Finding]:
@@ -164,9 +164,9 @@ def _link(figures: FlowOutcome, limit: FlowOutcome | None) -> list[Finding]:
     share = figures.goodput_bit_per_s / limit.goodput_bit_per_s
     if share < _NEAR_LINK or limit.bottleneck.kind not in ON_LINKS:
         return []
-    evidence = f"the flow gets {_share(share)} of what it lets through at most"
+    evidence = f"the flow gets {_share(share)} of its fair share"
     if share > _MORE:
-        evidence = f"the flow gets {share:.1f} times its part of it"
+        evidence = f"the flow gets {share:.1f} times its fair share"
     return [Finding(bottleneck=limit.bottleneck, weight=min(share, 1.0), evidence=evidence)]
 
 
@@ -185,7 +185,7 @@ def _lines(figures: FlowOutcome, lines: Sequence[Line]) -> list[Finding]:
     evidence = f"it is busy {_share(line.busy)} of the time"
     others = line.delivered - figures.goodput_bit_per_s / line.rate if line.rate else 0.0
     if others >= _OTHERS:
-        evidence += f", and other flows are given {_share(others)} of it"
+        evidence += f", and other flows get {_share(others)} of it"
     return [_finding("link", f"link `{line.link}`", min(1.0, line.busy), evidence, line.link)]
 
 
@@ -203,12 +203,12 @@ def _tcp(figures: FlowOutcome) -> list[Finding]:
         evidence = f"it was too small {_share(buffer)} of the time"
         found.append(_finding("send-buffer", "the send buffer", buffer, evidence))
     if timer:
-        evidence = f"{say.count(tcp.timeouts or 0, 'time-out')} took {_share(timer)} of the time"
+        evidence = f"{say.count(tcp.timeouts or 0, 'timeout')} took {_share(timer)} of the time"
         found.append(_finding("retransmission-timer", "the retransmission timer", timer, evidence))
     if tcp.retransmitted_segments:
         # At most 0.8: if the full queue of a busy link drops the segments, that link must weigh more.
         weight = max(0.0, 1.0 - window - buffer - timer) * 0.8
-        evidence = f"{say.count(tcp.retransmitted_segments, 'segment')} lost and sent again"
+        evidence = f"{say.count(tcp.retransmitted_segments, 'segment')} lost and retransmitted"
         found.append(_finding("congestion-window", "the congestion window", weight, evidence))
     return found
 
@@ -225,7 +225,7 @@ def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str,
     """Find requests without an answer, or the counters of the receiver's host that saw the lost datagrams."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
-        evidence = f"{missed:,} requests ({_share(share)}) had no answer within 1 s"
+        evidence = f"{missed:,} requests ({_share(share)}) had no response within 1 s"
         return [_on_the_way(share, evidence)]
     losses = Losses.of(figures)
     lost, sent = losses.lost, losses.sent
@@ -242,20 +242,20 @@ def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str,
     )
     for kind, title, count in buffers:
         if count:
-            evidence = f"it overflowed {count:,} times, and {lost:,} of {sent:,} are lost"
+            evidence = f"it overflowed {count:,} times, and {lost:,} of {sent:,} datagrams are lost"
             found.append(_finding(kind, title, min(1.0, ENOUGH + count / sent), evidence))
     if broken:
-        evidence = f"fragments could not be put together {broken:,} times, and {lost:,} of {sent:,} are lost"
+        evidence = f"reassembly of fragments failed {broken:,} times, and {lost:,} of {sent:,} datagrams are lost"
         weight = min(1.0, ENOUGH + lost / sent)
         found.append(_finding("loss-of-fragments", "loss of fragments", weight, evidence))
     if not found:
-        evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver saw them"
+        evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver shows them"
         found.append(_on_the_way(lost / sent, evidence))
     return found
 
 
 def _on_the_way(share: float, evidence: str) -> Finding:
-    return _finding("loss-on-the-way", "loss on the way", min(1.0, ENOUGH + share), evidence)
+    return _finding("loss-on-the-way", "loss on the path", min(1.0, ENOUGH + share), evidence)
 
 
 def _unassembled(grown: Changes) -> int:
@@ -286,7 +286,7 @@ def _cpus(flow: Flow, ends: Mapping[str, End]) -> list[Finding]:
         if share >= _BUSY:
             sends = host == flow.sender
             doing = "sending" if sends else "receiving"
-            evidence = f"its {doing} threads ran {_share(min(share, 1.0))} of the time"
+            evidence = f"its {doing} threads were busy {_share(min(share, 1.0))} of the time"
             kind: BottleneckKind = "sending-host" if sends else "receiving-host"
             title = f"the CPU of host `{host}`"
             found.append(_finding(kind, title, min(share, 1.0) * 0.95, evidence, host))
@@ -297,14 +297,14 @@ def _kept_from_it(host: str, end: End, waited: float) -> list[Finding]:
     """Find threads that were ready to run but had no core: other load took it, or the hypervisor."""
     found = []
     if waited >= _WAITED:
-        evidence = f"other threads had the core for {_share(min(waited, 1.0))} of the time"
+        evidence = f"other threads used the core for {_share(min(waited, 1.0))} of the time"
         title = f"other load of host `{host}`"
         found.append(_finding("other-load", title, min(waited, 1.0), evidence, host))
     used = {stream.core for stream in end.streams}
     cores = [core for core in end.cores if core.core in used]
     stolen = max((core.steal_ppm / 1e6 for core in cores), default=0.0)
     if stolen >= _WAITED:
-        evidence = f"it kept {_share(stolen)} of the time of core {', '.join(str(c.core) for c in cores)}"
+        evidence = f"it took {_share(stolen)} of the time of core {', '.join(str(c.core) for c in cores)}"
         title = f"the hypervisor of host `{host}`"
         found.append(_finding("hypervisor", title, stolen, evidence, host))
     return found

@@ -53,12 +53,12 @@ def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
     Raises `ChoiceError` for an unknown engine, `LabError` if none can carry it.
     """
     if wanted is not None and wanted not in ENGINES:
-        raise ChoiceError(f"`{wanted}` does not carry a testbed on this machine", nearest(wanted, ENGINES))
+        raise ChoiceError(f"`{wanted}` is not an engine for `engpass up`", nearest(wanted, ENGINES))
     reached = [name for name, host in numbers.hosts.items() if host.reach is not None]
     if reached:
         raise LabError(
-            f"host `{reached[0]}` says how it is reached: it is there already",
-            "take `reach` out of all hosts to have them made here",
+            f"host `{reached[0]}` has `reach`: it is an existing host",
+            "remove `reach` from all hosts to create them here",
         )
     cannot = {"measure": veth.cannot, "emulate": emulated.cannot}
     reasons: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
     if not numbers.links:
         raise LabError(
             "there is nothing to emulate: this testbed has no links",
-            "join its hosts by a link; `--engine measure` makes hosts without any",
+            "connect its hosts by a link; `--engine measure` creates hosts without links",
         )
     said = "; ".join(f"`{engine}`: {_some(found)}" for engine, found in reasons.items())
     raise LabError(
@@ -138,7 +138,7 @@ def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) 
         same = [lab for lab in known if lab.file == file and not lab.is_lost() and lab.owner is None]
         if same and not temporary:
             raise LabError(
-                f"`{file}` is up already, since {same[0].created[:19].replace('T', ' ')} UTC",
+                f"`{file}` is already up, since {same[0].created[:19].replace('T', ' ')} UTC",
                 f"`engpass exec {quote(file)} HOST -- COMMAND` uses it,"
                 f" `engpass down {quote(file)}` removes it",
             )
@@ -237,7 +237,7 @@ def find(file: str, *, lost: bool = False) -> Lab:
     """
     if file == "-":
         raise ChoiceError(
-            "a testbed that is up is not read from standard input", "name its file, or its id of `engpass ps`"
+            "standard input cannot name a testbed that is up", "give its file, or its id of `engpass ps`"
         )
     known = labs()
     path = str(Path(file).resolve())
@@ -253,11 +253,11 @@ def find(file: str, *, lost: bool = False) -> Lab:
         return left[0]
     if any(lab.driver is not None and lab.owner is None for lab in left):
         raise ChoiceError(
-            f"the driver of `{file}` has ended, and its network with it",
-            f"`engpass down {quote(file)}` removes what it left, `engpass up` then makes it anew",
+            f"the driver of `{file}` has ended, and so has its network",
+            f"`engpass down {quote(file)}` removes its remains, then `engpass up` creates it again",
         )
     raise ChoiceError(
-        f"`{file}` is not up", f"`engpass up {quote(file)}` makes it; `engpass ps` lists what is up"
+        f"`{file}` is not up", f"`engpass up {quote(file)}` creates it; `engpass ps` lists the testbeds that are up"
     )
 
 
@@ -269,8 +269,8 @@ def member(lab: Lab, host: str) -> Member:
     there = _namespaces() if lab.keeper is None else lab.kernel.namespaces()
     if found.namespace not in there:
         raise LabError(
-            f"the namespace of `{host}` is gone: somebody has removed `{found.namespace}`",
-            f"`engpass down {lab.id}` removes the rest, `engpass up {quote(lab.file)}` makes it anew",
+            f"the namespace of `{host}` is gone: another program removed `{found.namespace}`",
+            f"`engpass down {lab.id}` removes the rest, `engpass up {quote(lab.file)}` creates it again",
         )
     return found
 
@@ -299,7 +299,7 @@ def clean() -> list[Removed]:
                 continue
             if path.suffix == ".new" or (registry.is_ours(path) and path.stem not in kept):
                 path.unlink(missing_ok=True)
-                removed.append(Removed(f"`{path}`, which is no testbed"))
+                removed.append(Removed(f"`{path}`, which is not a testbed"))
         stray = [
             name for name in _namespaces() if (ours := registry.OURS.fullmatch(name)) and ours[1] not in kept
         ]

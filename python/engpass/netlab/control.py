@@ -50,7 +50,7 @@ class Control:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise LabError(f"the driver at `{self._path}` does not speak our language", "install one version")
+            raise LabError(f"the driver at `{self._path}` sent an unknown answer", "install only one version of engpass")
         wrong = answer.get("error")
         if wrong is not None:
             told = wrong if isinstance(wrong, dict) else {"cause": wrong}
@@ -71,11 +71,11 @@ class Control:
         why = error.strerror or str(error)
         if isinstance(error, TimeoutError):
             return LabError(
-                f"the driver at `{self._path}` does not answer", "look whether the machine is overloaded"
+                f"the driver at `{self._path}` does not answer", "check whether the machine is overloaded"
             )
         return LabError(
-            f"the driver at `{self._path}` is not there: {why}",
-            "`engpass clean` removes what it left, `engpass up` makes the testbed anew",
+            f"the driver at `{self._path}` cannot be reached: {why}",
+            "`engpass clean` removes its remains, `engpass up` creates the testbed again",
         )
 
 

@@ -86,7 +86,7 @@ class Options:
         """Raise `EngpassError` for a value that no driver accepts."""
         if self.clock not in CLOCKS:
             known = ", ".join(f"`{clock}`" for clock in CLOCKS)
-            raise EngpassError(f"there is no clock `{self.clock}`", f"use one of {known}")
+            raise EngpassError(f"unknown clock `{self.clock}`", f"use one of {known}")
         if not 1 <= self.slow <= SLOWEST:
             raise EngpassError(f"`--slow` is `{self.slow}`", f"give a whole number from 1 to {SLOWEST}")
         amount = Amount.read(self.limit.replace("\u03bc", "\u00b5"))
@@ -99,7 +99,7 @@ class Options:
         if not _LEAST_LIMIT_SECONDS <= seconds <= _MOST_LIMIT_SECONDS:
             raise EngpassError(
                 f"`--limit` is `{self.limit}`",
-                "give 1 ns to 10000 min; no packet is handed over without being late by something",
+                "give 1 ns to 10000 min; every packet is late by some nanoseconds",
             )
 
     def files(self, *, each_point: bool = False) -> Files:
@@ -141,7 +141,7 @@ def cannot(numbers: PointPlan) -> list[str]:
     if not _TUN.exists():
         reasons.append(f"this machine has no `{_TUN}`: load or build the kernel's `tun`")
     elif not os.access(_TUN, os.R_OK | os.W_OK):
-        reasons.append(f"`{_TUN}` may not be opened: let its owner `chmod 666 {_TUN}`, or run as root")
+        reasons.append(f"`{_TUN}` cannot be opened: ask its owner for `chmod 666 {_TUN}`, or run as root")
     return reasons
 
 
@@ -150,8 +150,8 @@ def notes(options: Options) -> list[str]:
     found = []
     if options.slow > 1:
         found.append(
-            f"slow motion: rates are divided by {options.slow} and delays multiplied by it; timers of the"
-            " hosts' own stacks are not"
+            f"time dilation: rates are divided by {options.slow} and delays multiplied by it, but the timers of"
+            " the hosts' network stacks are unchanged"
         )
     return found
 
@@ -163,7 +163,7 @@ def check_tap(numbers: PointPlan) -> None:
         if host is not None and link.framing != "ethernet":
             raise LabError(
                 f"host `{host}` has no Ethernet device: its link `{link.name}` carries no Ethernet frames",
-                "leave `--tap` out, or give all links of hosts an Ethernet medium",
+                "remove `--tap`, or give all links of hosts an Ethernet medium",
             )
 
 
@@ -262,7 +262,7 @@ class Written:
 
 def written(lab: Lab) -> Written:
     """Read the reports of a driver that has ended on its captures and its log."""
-    unknown = "its driver ended without a word"
+    unknown = "its driver ended without an error message"
     try:
         told = json.loads(lab.ended.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -280,10 +280,10 @@ def why_ended(lab: Lab) -> str | None:
     if lab.driver is None or lab.has_driver():
         return None
     if lab.ended.exists():
-        return "it was told to, by a signal"
+        return "a signal stopped it"
     if said := _tail(lab.said):
-        return f"it said: {said}"
-    return "without a word, as one that is killed"
+        return f"its message: {said}"
+    return "it was probably killed: there is no error message"
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
@@ -386,12 +386,12 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
     said = _tail(lab.said)
     if not line and ended is None and time.monotonic() >= last:
         cause = f"the driver is not ready after {READY_SECONDS:.0f} s"
-        raise LabError(cause + (f": {said}" if said else ""), "look whether the machine is overloaded")
+        raise LabError(cause + (f": {said}" if said else ""), "check whether the machine is overloaded")
     cause, _, cure = said.partition("\nhelp: ")
     if child.NOT_FOUND in cause:
         cure = child.NOT_FOUND_CURE
     raise LabError(
-        f"the network cannot be emulated: {cause or 'its driver ended without a word'}", cure or None
+        f"the network cannot be emulated: {cause or 'its driver ended without an error message'}", cure or None
     )
 
 

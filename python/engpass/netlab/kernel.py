@@ -67,7 +67,7 @@ class Kernel:
             script += f"if [ -w /proc/sys/{path} ]; then echo {value} > /proc/sys/{path}; fi\n"
         done = self._run(self.inside(namespace, ["sh", "-e", "-c", script])[len(self.prefix) :], "")
         if done.returncode != 0:
-            raise LabError(f"`{namespace}` cannot be set up: {' '.join(done.stderr.split())}")
+            raise LabError(f"`{namespace}` cannot be configured: {' '.join(done.stderr.split())}")
 
     def namespaces(self) -> list[str]:
         """Names of all network namespaces."""
@@ -96,7 +96,7 @@ class Kernel:
             raise missing_tool(command[0] if not self.prefix else "nsenter") from None
         except subprocess.TimeoutExpired:
             raise LabError(
-                f"`{command[0]}` did not end within {_SECONDS} s", "look whether the machine is overloaded"
+                f"`{command[0]}` did not end within {_SECONDS} s", "check whether the machine is overloaded"
             ) from None
 
 
@@ -109,11 +109,11 @@ def _failed_line(said: str) -> int | None:
 
 def _cure(said: str) -> str | None:
     if "qdisc kind is unknown" in said:
-        return "this kernel lacks that queue discipline: load or build `sch_tbf`, or use `--engine emulate`"
+        return "this kernel does not support that queue discipline: load or build `sch_tbf`, or use `--engine emulate`"
     if "Operation not permitted" in said:
         return "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN: run as root"
     if "Unknown device type" in said or "Operation not supported" in said:
-        return "this kernel lacks `veth` or `bridge`: load or build them"
+        return "this kernel does not support `veth` or `bridge`: load or build them"
     return None
 
 
@@ -123,7 +123,7 @@ def missing_tool(tool: str) -> LabError:
         tool, tool
     )
     if tool == "sh":
-        return LabError("`sh` is not in PATH", "put its directory there, `/bin` on most machines")
+        return LabError("`sh` is not in PATH", "add its directory to PATH, `/bin` on most machines")
     return LabError(f"`{tool}` is not installed, or not in PATH", f"install it: `apt install {package}`")
 
 
@@ -183,7 +183,7 @@ def keeper() -> int:
     process.kill()
     process.wait()
     raise LabError(
-        "namespaces need root (CAP_NET_ADMIN and CAP_SYS_ADMIN), and without it a user namespace, which is"
+        "namespaces need root (CAP_NET_ADMIN and CAP_SYS_ADMIN) or a user namespace, and user namespaces are"
         f" refused here: {said or 'no reason given'}",
         _without_user_namespaces(),
     )
@@ -204,7 +204,7 @@ def _without_user_namespaces() -> str:
         except OSError:
             continue
         if value == off:
-            return f"run as root (`sudo`), or let the owner of the machine allow it: `sysctl {name}`"
+            return f"run as root (`sudo`), or ask the owner of the machine to allow it: `sysctl {name}`"
     return "run as root (`sudo`)"
 
 

@@ -135,9 +135,9 @@ def directory() -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
     except OSError as error:
-        raise LabError(f"`{path}` cannot be made: {error.strerror}", "set XDG_RUNTIME_DIR") from None
+        raise LabError(f"`{path}` cannot be created: {error.strerror}", "set XDG_RUNTIME_DIR") from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise LabError(f"`{path}` belongs to somebody else", "remove it, or set XDG_RUNTIME_DIR")
+        raise LabError(f"`{path}` belongs to another user", "remove it, or set XDG_RUNTIME_DIR")
     return path
 
 
@@ -170,7 +170,7 @@ def put(path: Path, data: Mapping[str, object]) -> None:
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise LabError(f"`{path}` cannot be written: {error.strerror}", "look for a full disk") from None
+        raise LabError(f"`{path}` cannot be written: {error.strerror}", "check whether the disk is full") from None
 
 
 def latest(lab: Lab) -> Lab:

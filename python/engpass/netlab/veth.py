@@ -43,17 +43,17 @@ def cannot(numbers: PointPlan) -> list[str]:
         if between.kind == "atm switch":
             reasons.append(f"`{name}` is an ATM switch")
         elif between.delay_ns > OWN_DELAY_NS:
-            reasons.append(f"`{name}` takes {duration(between.delay_ns / 1e9)} for a packet")
+            reasons.append(f"`{name}` has a processing time of {duration(between.delay_ns / 1e9)} per packet")
         elif between.ecmp is not None and between.hash is None:
             reasons.append(
-                f"`{name}` chooses a way for each packet (`{between.ecmp}`), and Linux chooses one for each"
+                f"`{name}` chooses a path for each packet (`{between.ecmp}`), but Linux chooses one for each"
                 " flow"
             )
     for link in numbers.links:
         reasons += [f"link `{link.name}` {why}" for why in _link_cannot(link)]
     reasons += _routes_cannot(numbers)
-    reasons += [f"tunnel `{tunnel}` is an interface that is not set up there" for tunnel in numbers.tunnels]
-    reasons += [f"bond `{bond.name}` is an interface that is not set up there" for bond in numbers.bonds]
+    reasons += [f"tunnel `{tunnel}` is not supported by this engine" for tunnel in numbers.tunnels]
+    reasons += [f"bond `{bond.name}` is not supported by this engine" for bond in numbers.bonds]
     reasons += [f"event `{event}` changes a link" for event in numbers.events]
     return list(dict.fromkeys(reasons))
 
@@ -64,13 +64,13 @@ def _routes_cannot(numbers: PointPlan) -> list[str]:
         weights = lightest([hop.weight for hop in hops(gateway, numbers.between)])
         if max(weights) > HEAVIEST:
             said = ":".join(str(weight) for weight in weights)
-            reasons.append(f"`{gateway.at}` has weights {said}, and Linux takes none above {HEAVIEST}")
+            reasons.append(f"`{gateway.at}` has weights {said}, but Linux supports at most {HEAVIEST}")
     for way in numbers.ways:
         if way.other_last_links:
             links = ", ".join(f"`{link}`" for link in (way.last_link, *way.other_last_links))
             reasons.append(
-                f"packets may come to `{way.to}` on several links ({links}), and a real host has an address"
-                " at each"
+                f"packets can arrive at `{way.to}` on several links ({links}), but a real host has a separate"
+                " address on each"
             )
     return reasons
 
@@ -88,7 +88,7 @@ def _link_cannot(link: LinkPlan) -> list[str]:
         if queue is not None and queue.kind != "drop-tail":
             reasons.append(f"has a queue `{queue.kind}`")
         elif queue is not None and queue.marks:
-            reasons.append("has a queue that marks")
+            reasons.append("has a queue with ECN marking")
     return reasons
 
 
@@ -101,10 +101,10 @@ def notes(numbers: PointPlan) -> list[str]:
     for link in numbers.links:
         fastest = max(link.rates_bit_per_s)
         if fastest >= UNSHAPED_BIT_PER_S:
-            found.append(f"link `{link.name}` is as fast as this machine: it is not held to its rate")
+            found.append(f"link `{link.name}` is as fast as this machine: its rate is not limited")
         elif fastest > WHOLE_FRAMES_BIT_PER_S:
             found.append(
-                f"link `{link.name}` carries super-packets: preamble, gap and padding count once for each"
+                f"link `{link.name}` carries GSO packets: preamble, gap and padding count once per GSO packet"
             )
     return found
 

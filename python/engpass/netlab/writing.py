@@ -71,7 +71,7 @@ def check(files: Files) -> None:
     """Raise `LabError` with the writer's name if a testbed or another run is writing one of the files."""
     for who, cure, theirs in (*_runs(), *_testbeds()):
         if path := files.shared(theirs):
-            raise LabError(f"`{path}` is being written by {who}", f"name another one, or {cure}")
+            raise LabError(f"`{path}` is being written by {who}", f"use another file, or {cure}")
 
 
 @contextlib.contextmanager
@@ -115,11 +115,11 @@ def _testbeds() -> Iterator[tuple[str, str, Files]]:
     for lab in registry.all_labs():
         if not lab.may_write():
             continue
-        cure = f"`engpass down {lab.id}` first"
+        cure = f"run `engpass down {lab.id}` first"
         if lab.is_lost():
-            cure = "`engpass clean` first, which ends what a crash left behind"
+            cure = "run `engpass clean` first, which ends what a crash left behind"
         elif lab.owner is not None:
-            cure = "look at `engpass ps`, and wait until that has ended"
+            cure = "wait until that run has ended (see `engpass ps`)"
         yield f"testbed {lab.id} of `{lab.file}`", cure, Files(lab.captures, lab.log, lab.logs)
 
 
@@ -128,7 +128,7 @@ def _runs() -> Iterator[tuple[str, str, Files]]:
         # The claim of this process is for the files of its own testbeds.
         if claim.owner != os.getpid():
             who = f"a run of `{claim.file}` (process {claim.owner})"
-            yield who, "wait until that has ended", claim.files
+            yield who, "wait until that run has ended", claim.files
 
 
 def _claims() -> list[tuple[Path, _Claim]]:

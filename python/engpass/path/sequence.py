@@ -174,7 +174,7 @@ class _RoundTrip:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """A transfer with a window, and its metrics."""
+    """The transfer at one window, and its metrics."""
 
     fraction: float
     window_bytes: int

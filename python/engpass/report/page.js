@@ -4,7 +4,7 @@
   const page = read("page-data");
   const root = document.documentElement;
 
-  // Rows travel as columns; Vega wants objects.
+  // The page stores rows as columns and values; Vega needs objects.
   const datasets = {};
   for (const [name, { columns, rows }] of Object.entries(page.datasets)) {
     datasets[name] = rows.map((row) => {
@@ -27,14 +27,14 @@
   const views = new Map();
   const chosen = {};
 
-  // Facets do not know their container: their panels get its width, two beside each other where there is room.
+  // Facets do not adapt to their container: set the width of their panels, two side by side if there is room.
   const fit = (spec, box) => {
     const width = Math.max(240, box.clientWidth);
     const height = Math.round(Math.min(400, Math.max(250, width * 0.55)));
     if (spec.facet) {
       const columns = width > 620 ? 2 : 1;
       spec.columns = columns;
-      // Scales of their own bring labels for every panel.
+      // With independent scales every panel has its own labels.
       const own = Boolean(spec.resolve && spec.resolve.scale);
       spec.spec.width = Math.floor((width - (columns > 1 ? (own ? 146 : 76) : 58)) / columns);
       spec.spec.height = Math.round(height * 0.6);

@@ -31,7 +31,7 @@ class Cliff(Check):
         edge = next(((a, b) for a, b in pairwise(lost.samples) if b.value > 0), None)
         if edge is None or edge[0].value > 0:
             return Verdict(
-                "losses from the start" if lost.samples[0].value > 0 else "no loss anywhere", False
+                "losses at the first point" if lost.samples[0].value > 0 else "no loss at any point", False
             )
         place = (edge[0].x + edge[1].x) / 2
         above = curve.between(None, edge[0].x).least().value

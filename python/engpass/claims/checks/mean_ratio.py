@@ -24,7 +24,7 @@ class MeanRatio(Check):
         curve = curves(self.variant, "goodput").between(low, high)
         other = curves(self.reference, "goodput").between(low, high)
         mean, base = (math.fsum(s.value for s in c.samples) / len(c.samples) for c in (curve, other))
-        said = f"{say(mean, curve.unit)} to {say(base, other.unit)}"
+        said = f"{say(mean, curve.unit)} against {say(base, other.unit)}"
         return Verdict(said, mean > 0 and mean >= self.least.value * base)
 
     def criterion(self) -> str:

@@ -33,7 +33,7 @@ class MoreDips(Check):
     def criterion(self) -> str:
         """Range and level of the dips."""
         sizes = f"sizes {say_reach(self.from_, self.to)}".strip()
-        return f"never fewer, more in the end; {sizes} below {self.below}"
+        return f"never fewer from variant to variant, and more in the last; {sizes} below {self.below}"
 
     def variants(self) -> tuple[str, ...]:
         """The variants of `after`, and the claim's own last."""

@@ -24,7 +24,7 @@ class Nothing(Check):
     def __post_init__(self) -> None:
         """Raise `ValueError` for an unknown count."""
         if self.count not in COUNTED:
-            raise ValueError(f"`count` is `{self.count}`, none of {', '.join(COUNTED)}")
+            raise ValueError(f"`count` is `{self.count}`; use one of {', '.join(COUNTED)}")
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
         """Add up the count."""
@@ -42,5 +42,5 @@ class Nothing(Check):
 
     def criterion(self) -> str:
         """The rule and its range."""
-        said = "none lost" if self.count == "lost" else "none in any flow"
+        said = "none lost" if self.count == "lost" else "no timeout in any flow"
         return f"{said} {say_reach(self.from_, self.to)}".strip()

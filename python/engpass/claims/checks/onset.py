@@ -36,7 +36,7 @@ class Onset(Check):
 
     def criterion(self) -> str:
         """Least fall and range."""
-        return f"first with {self.by} less {say_reach(self.from_, self.to)}".strip()
+        return f"first point {self.by} below the reference {say_reach(self.from_, self.to)}".strip()
 
 
 def onset(curve: Curve, reference: Curve, by: float) -> Sample | None:

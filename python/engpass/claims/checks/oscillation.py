@@ -37,7 +37,7 @@ class Oscillation(Check):
         tops = maxima(curve.samples, self.by.value)
         periods = len(tops) - 1
         if periods < 1:
-            return Verdict("no two maxima", False)
+            return Verdict("fewer than two maxima", False)
         period = (tops[-1].x - tops[0].x) / periods
         step = min(after.x - before.x for before, after in pairwise(curve.samples))
         even = all(abs(b.x - a.x - period) <= step * (1 + 1e-9) for a, b in pairwise(tops))
@@ -48,7 +48,7 @@ class Oscillation(Check):
 
     def criterion(self) -> str:
         """Number of periods, and depth of the falls."""
-        return f"{self.periods.value:.0f} periods or more, even to a step, falls of {self.by} or more"
+        return f"{self.periods.value:.0f} periods or more, equal within one step of the sweep, falls of {self.by} or more"
 
 
 def maxima(samples: Sequence[Sample], by: float) -> list[Sample]:

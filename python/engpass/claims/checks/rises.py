@@ -25,10 +25,10 @@ class Rises(Check):
         for before, sample in pairwise(curve.samples):
             if sample.value <= before.value:
                 there = f"{say(sample.value, curve.unit)} at {sample.text}"
-                return Verdict(f"{there}, {say(before.value, curve.unit)} before it", False)
+                return Verdict(f"{there}, after {say(before.value, curve.unit)}", False)
         first, last = curve.samples[0], curve.samples[-1]
         return Verdict(f"{say_range(first.value, last.value, curve.unit)}", True)
 
     def criterion(self) -> str:
         """The rule and its range."""
-        return f"each above the one before {say_reach(self.from_, self.to)}".strip()
+        return f"each value above the previous one {say_reach(self.from_, self.to)}".strip()

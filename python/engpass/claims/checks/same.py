@@ -28,7 +28,7 @@ class Same(Check):
             apart = abs(sample.value - reference) / reference if reference else float(sample.value != 0)
             if apart > worst:
                 worst, where = apart, sample
-        return Verdict(f"{say(worst, '')} apart at {where.text}", worst <= self.within.value)
+        return Verdict(f"{say(worst, '')} difference at {where.text}", worst <= self.within.value)
 
     def criterion(self) -> str:
         """Largest difference and range."""

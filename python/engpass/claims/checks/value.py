@@ -35,9 +35,9 @@ class Value(Check):
     def __post_init__(self) -> None:
         """Raise `ValueError` for an unknown statistic, or for a point together with a range."""
         if self.statistic not in STATISTICS:
-            raise ValueError(f"`statistic` is `{self.statistic}`, none of {', '.join(STATISTICS)}")
+            raise ValueError(f"`statistic` is `{self.statistic}`; use one of {', '.join(STATISTICS)}")
         if self.at is not None and (self.from_ is not None or self.to is not None):
-            raise ValueError("`at` names one point, `from` and `to` a range")
+            raise ValueError("use `at` for one point, or `from` and `to` for a range, not both")
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
         """Compare the statistic with the interval."""
