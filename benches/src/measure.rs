@@ -110,7 +110,7 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
         let (outcome, took) = timed(|| {
             let mut network = build(testbed, topology, seed).expect("a workload is carried");
             if !books {
-                network.keep_no_books();
+                network.disable_ledger();
             }
             network.run(&|| false).expect("nobody interrupts it");
             network.outcome(testbed, topology).expect("the books balance")

@@ -5,5 +5,5 @@ pub mod simulate;
 mod unsupported;
 
 pub use memory::{Memory, memory};
-pub(crate) use unsupported::refused_group;
+pub(crate) use unsupported::unsupported_group;
 pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};

@@ -21,7 +21,7 @@ pub enum Engine {
 }
 
 /// Load of a negligible probe: this share of the slowest line on its path, both directions together.
-const UNFELT: u64 = Share::WHOLE / 100;
+const NEGLIGIBLE: u64 = Share::WHOLE / 100;
 
 /// A testbed without the traffic that an engine does not support.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub fn modelled<'a>(
         testbed.to_mut().traffic.retain(|name, _| !without.contains_key(name));
         topology.to_mut().flows.retain(|flow| !without.contains_key(&flow.name));
     }
-    match refused_group(&testbed, &topology, engine) {
+    match unsupported_group(&testbed, &topology, engine) {
         Some(why) => Err(why),
         None => Ok(SupportedTestbed { testbed, topology, without }),
     }
@@ -77,7 +77,7 @@ fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
 }
 
 /// Returns why a multicast traffic cannot be simulated, with a help text; `None` if it can.
-pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engine) -> Option<String> {
+pub(crate) fn unsupported_group(testbed: &Testbed, topology: &Topology, engine: Engine) -> Option<String> {
     let groups = topology.flows.iter().filter(|path| testbed.traffic.contains_key(&path.name));
     groups.filter(|path| path.group.is_some()).find_map(|path| {
         let (name, host) = (&path.name, &topology.nodes[path.from]);
@@ -124,7 +124,7 @@ fn is_negligible_load(traffic: &Traffic, topology: &Topology, flow: usize) -> bo
     let bytes = config.request.bytes() + config.response.bytes() + 2 * (IP_HEADER_BYTES + TCP_HEADER_BYTES);
     let bits = u128::from(bytes) * 8 * u128::from(config.streams);
     let rate = bits * u128::from(SECOND) / u128::from(every.0);
-    rate * u128::from(Share::WHOLE) <= u128::from(slowest) * u128::from(UNFELT)
+    rate * u128::from(Share::WHOLE) <= u128::from(slowest) * u128::from(NEGLIGIBLE)
 }
 
 /// Returns why the engines of the model cannot run a testbed as it is, in a sentence; `None` if they can. [`modelled`] leaves out what it may.

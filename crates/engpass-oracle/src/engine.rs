@@ -53,7 +53,7 @@ use crate::host::Process;
 use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
 use crate::line::Line;
-use crate::line_usage::Books;
+use crate::line_usage::LineUsage;
 use crate::nic::{Nic, Shaper};
 use crate::outages::Outages;
 use crate::outcome::Observed;
@@ -86,7 +86,7 @@ pub struct Engine<'a> {
     pub(crate) topology: Topology,
     pub(crate) agenda: EventQueue,
     pub(crate) ledger: Ledger,
-    pub(crate) books: Books,
+    pub(crate) books: LineUsage,
     /// States of every sender over time, by number of the sender.
     pub(crate) histories: Vec<History>,
     /// The lines that packets of each sender may take.
@@ -167,7 +167,7 @@ impl<'a> Engine<'a> {
             testbed,
             agenda: EventQueue::default(),
             ledger: Ledger::new(flows + receivers.len(), warmup),
-            books: Books::new(topology.links.len(), warmup),
+            books: LineUsage::new(topology.links.len(), warmup),
             histories: Vec::new(),
             possible: Vec::new(),
             reasons: BTreeMap::new(),

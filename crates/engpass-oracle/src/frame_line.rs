@@ -43,7 +43,7 @@ pub(crate) struct FrameLine {
     pub(crate) asked: Option<u64>,
     /// Time since which the discipline holds packets back although the line is free.
     pub(crate) held_since: Option<u64>,
-    pub(crate) chances: Chances,
+    pub(crate) chances: Impairments,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Sending {
 }
 
 /// Random impairments of a line.
-pub(crate) struct Chances {
+pub(crate) struct Impairments {
     random: Stream,
     loss: Share,
     jitter: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Chances {
     last: u64,
 }
 
-impl Chances {
+impl Impairments {
     /// Returns true if a frame is corrupted, and its arrival time. `at` is the arrival without impairments.
     pub(crate) fn draw(&mut self, at: u64) -> (bool, u64) {
         let damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
@@ -110,7 +110,7 @@ impl FrameLine {
             ended: None,
             asked: None,
             held_since: None,
-            chances: Chances {
+            chances: Impairments {
                 random: Stream::new(seed, format_args!("line.{name}")),
                 loss: ends.loss,
                 jitter: ends.jitter.ps(),

@@ -6,7 +6,7 @@ use crate::cell::LineId;
 
 /// All postings so far.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct LineUsage {
     /// End of the warm-up in picoseconds; nothing up to it is counted. `None`: no warm-up.
     pub(crate) warmup: Option<u64>,
     /// Idle time in picoseconds, by link and end.
@@ -51,7 +51,7 @@ pub(crate) struct Cut {
     pub(crate) units: (u64, u64),
 }
 
-impl Books {
+impl LineUsage {
     /// Returns an empty line ledger.
     pub(crate) fn new(links: usize, warmup: u64) -> Self {
         Self {

@@ -19,7 +19,7 @@ impl Resolver<'_> {
     pub(crate) fn resolve_bonds(&mut self) {
         let draft = self.draft;
         let bond = |(name, bond): (&String, &Option<Bond>)| {
-            let is_good = !draft.is_astray("bond", name) && !self.faulty.within(&["bond", name]);
+            let is_good = !draft.has_invalid_reference("bond", name) && !self.faulty.within(&["bond", name]);
             let bond = bond.as_ref().filter(|_| is_good)?;
             self.bond(name, bond)
         };

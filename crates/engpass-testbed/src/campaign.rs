@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engpass_model::unit::Duration;
 
 use crate::check;
-use crate::diagnostic::{Diagnostic, Diagnostics, Sameness, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, DuplicateKey, Severity};
 use crate::findings::{Counts, Findings, MOST};
 use crate::overrides::{self, Override};
 use crate::path;
@@ -71,7 +71,7 @@ pub fn load(
 #[derive(Default)]
 struct Refusals {
     variants: BTreeSet<usize>,
-    refused: BTreeMap<Sameness, BTreeSet<usize>>,
+    refused: BTreeMap<DuplicateKey, BTreeSet<usize>>,
 }
 
 impl Refusals {
@@ -248,7 +248,7 @@ impl Campaign {
             };
         let mut run = None;
         // Errors of the file recur at every point.
-        let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
+        let mut seen: BTreeSet<DuplicateKey> = found.iter().map(Diagnostic::sameness).collect();
         let mut more = Counts::default();
         let mut set = Refusals::default();
         let mut everywhere = AtEveryPoint::default();

@@ -34,7 +34,7 @@ impl Severity {
 }
 
 /// Key for removing duplicate findings: code and path, and the axis; without an axis the message, position and `--set`.
-pub(crate) type Sameness =
+pub(crate) type DuplicateKey =
     (&'static str, Option<String>, Result<Arc<str>, (String, Option<(usize, usize)>, Option<String>)>);
 
 /// One error or warning.
@@ -133,7 +133,7 @@ impl Diagnostic {
     }
 
     /// Returns the key by which duplicates are removed. Findings about values of one axis share a key.
-    pub(crate) fn sameness(&self) -> Sameness {
+    pub(crate) fn sameness(&self) -> DuplicateKey {
         let own =
             || (self.message.clone(), self.span.clone().map(|span| (span.start, span.end)), self.set_text());
         (self.code, self.path.clone(), self.axis.clone().ok_or_else(own))

@@ -69,7 +69,7 @@ pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change>
 impl Resolver<'_> {
     /// Resolves an event; `None` if its target is invalid.
     pub(crate) fn event(&mut self, name: &str, event: &Event) -> Option<EventPath> {
-        if self.draft.is_astray("event", name) || self.faulty.has(&["event", name, "target"]) {
+        if self.draft.has_invalid_reference("event", name) || self.faulty.has(&["event", name, "target"]) {
             return None;
         }
         let is_node = |node: &str| node_id(self.draft, node).is_some();

@@ -41,7 +41,7 @@ pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &ReportedV
         let Some(link) = link else { continue };
         let reported = |key: &&str| faulty.has(&["link", name, key]) || faulty.within(&["link", name, key]);
         let unknown = ["medium", "rate"].iter().any(reported);
-        if unknown || draft.is_astray("link", name) {
+        if unknown || draft.has_invalid_reference("link", name) {
             continue;
         }
         let end = |name: &String| node_id(draft, name);

@@ -7,7 +7,7 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
-use crate::route::Reach;
+use crate::route::ShortestPaths;
 use crate::topology::{Fan, IcmpWay, NodeId, NodeKind, PathSegment};
 
 /// IP and TCP headers without options, in bytes.
@@ -15,7 +15,7 @@ const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
 
 impl IcmpWay {
     /// Returns the path of the ICMP messages of a router, given the nodes that they reach.
-    pub(crate) fn along(router: NodeId, reach: &Reach) -> Self {
+    pub(crate) fn along(router: NodeId, reach: &ShortestPaths) -> Self {
         Self { router, legs: reach.path(), fan: reach.has_choice().then(|| reach.fan()) }
     }
 }

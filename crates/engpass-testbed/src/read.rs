@@ -78,7 +78,7 @@ impl Draft {
     }
 
     /// Returns true if a component has an invalid reference.
-    pub(crate) fn is_astray(&self, family: &'static str, name: &str) -> bool {
+    pub(crate) fn has_invalid_reference(&self, family: &'static str, name: &str) -> bool {
         !self.astray.is_empty() && self.astray.contains(&(family, name.to_string()))
     }
 }

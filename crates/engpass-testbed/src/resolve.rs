@@ -13,8 +13,8 @@ use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
 use crate::reported::ReportedValues;
-use crate::route::{Graph, Passage, Reach, RoutingGraph, narrowest};
-use crate::spare::{Shown, is_answered};
+use crate::route::{Graph, Passage, RoutingGraph, ShortestPaths, narrowest};
+use crate::spare::{PathUsage, is_answered};
 use crate::topology::{
     BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Line, LinkEnds, NodeId, NodeKind, PathSegment,
     Topology, TunnelPath, reversed,
@@ -48,7 +48,7 @@ pub(crate) fn resolve(
         circuits: Vec::new(),
         tunnels: Vec::new(),
         bonds: Vec::new(),
-        shown: Shown::default(),
+        shown: PathUsage::default(),
     };
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
@@ -81,7 +81,7 @@ pub(crate) fn resolve(
     let flows = flows.into_iter().collect::<Option<_>>()?;
     let events: Vec<EventPath> = events.into_iter().collect::<Option<_>>()?;
     if sound {
-        resolver.warn_of_spare(&events, &arp);
+        resolver.warn_of_unused(&events, &arp);
     }
     let tunnels = std::mem::take(&mut resolver.tunnels).into_iter().collect::<Option<_>>()?;
     let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;
@@ -112,7 +112,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) circuits: Vec<Option<CircuitPath>>,
     pub(crate) tunnels: Vec<Option<TunnelPath>>,
     pub(crate) bonds: Vec<Option<BondPath>>,
-    pub(crate) shown: Shown,
+    pub(crate) shown: PathUsage,
 }
 
 /// Returns the first link of a route and its line in the direction of the route.
@@ -125,7 +125,7 @@ fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) 
 pub(crate) struct Way {
     pub(crate) legs: Vec<PathSegment>,
     /// The shortest paths to the receiver; and those back, if they differ from the reversed ones. `None` if a circuit decides the path.
-    pub(crate) reach: Option<(Reach, Option<Reach>)>,
+    pub(crate) reach: Option<(ShortestPaths, Option<ShortestPaths>)>,
 }
 
 impl Way {
@@ -176,7 +176,7 @@ impl Resolver<'_> {
     fn circuit(&mut self, name: &str, circuit: &Circuit) -> Option<CircuitPath> {
         let base = ["circuit", name];
         let mut route = None;
-        if !self.draft.is_astray("circuit", name) {
+        if !self.draft.has_invalid_reference("circuit", name) {
             let (from, to) = (self.node(&circuit.from), self.node(&circuit.to));
             route = self.atm_path(from, to);
             if route.is_none() {
@@ -239,7 +239,8 @@ impl Resolver<'_> {
             zero,
             bounded: true,
         });
-        if self.draft.is_astray("traffic", name) || self.faulty.has(&["traffic", name, "circuit"]) {
+        if self.draft.has_invalid_reference("traffic", name) || self.faulty.has(&["traffic", name, "circuit"])
+        {
             // The path is unknown, but some rates are invalid on any path.
             if let Some(wanted) = wanted {
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], None);
@@ -276,7 +277,7 @@ impl Resolver<'_> {
         };
         let (way, route) = (way?, route?);
         let ways = [&way].into_iter().chain(others.iter().flatten());
-        self.lives_long_enough(name, traffic, ways);
+        self.check_ttl(name, traffic, ways);
         let fans = self.fans(&way)?;
         let answered = is_answered(traffic);
         self.shown.note(&way.legs, fans.as_deref(), answered);
@@ -372,7 +373,7 @@ impl Resolver<'_> {
     }
 
     /// Warns if the TTL is too small for the path: every router decrements it and drops a packet whose TTL becomes zero (RFC 1812 section 5.3.1).
-    fn lives_long_enough<'w>(&mut self, name: &str, traffic: &Traffic, ways: impl Iterator<Item = &'w Way>) {
+    fn check_ttl<'w>(&mut self, name: &str, traffic: &Traffic, ways: impl Iterator<Item = &'w Way>) {
         let Some(ttl) = traffic.ttl().filter(|ttl| *ttl > 0) else { return };
         let is_router = |node: NodeId| matches!(self.kind(node), NodeKind::Router(_));
         let ways = ways.map(|way| {
@@ -483,7 +484,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
-    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
+    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<ShortestPaths> {
         self.ways.reach(from, to)
     }
 
@@ -495,7 +496,7 @@ impl Resolver<'_> {
             ends == (a, b) || ends == (b, a)
         };
         let good = self.draft.circuits.iter().enumerate().filter(|(_, (name, circuit))| {
-            !self.draft.is_astray("circuit", name) && circuit.as_ref().is_some_and(between)
+            !self.draft.has_invalid_reference("circuit", name) && circuit.as_ref().is_some_and(between)
         });
         good.map(|(index, _)| index).collect()
     }
@@ -507,7 +508,7 @@ impl Resolver<'_> {
                 .draft
                 .circuits
                 .iter()
-                .any(|(name, read)| read.is_none() || self.draft.is_astray("circuit", name))
+                .any(|(name, read)| read.is_none() || self.draft.has_invalid_reference("circuit", name))
             || self.circuits.iter().any(Option::is_none)
     }
 }

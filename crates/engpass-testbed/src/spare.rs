@@ -7,12 +7,12 @@ use engpass_model::source::Traffic;
 use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
-use crate::route::{Passage, Reach};
+use crate::route::{Passage, ShortestPaths};
 use crate::topology::{EventPath, Fan, NodeId, NodeKind, PathSegment};
 
 /// What the paths of all traffic use, collected while they are found.
 #[derive(Default)]
-pub(crate) struct Shown {
+pub(crate) struct PathUsage {
     /// Path segments that packets take, in their direction.
     taken: BTreeSet<PathSegment>,
     /// For a node and an equally short but unused path segment, the segment that packets take instead.
@@ -21,9 +21,9 @@ pub(crate) struct Shown {
     choices: BTreeSet<NodeId>,
 }
 
-impl Shown {
+impl PathUsage {
     /// Records the unused segments of the shortest paths in one direction.
-    pub(crate) fn note_spare(&mut self, reach: &Reach) {
+    pub(crate) fn note_spare(&mut self, reach: &ShortestPaths) {
         self.spare.extend(reach.spare().map(|(node, first, spare)| ((node, spare), first)));
     }
 
@@ -46,7 +46,7 @@ impl Shown {
 
 impl Resolver<'_> {
     /// Warns about things without effect. The paths of all traffic must be recorded before.
-    pub(crate) fn warn_of_spare(&mut self, events: &[EventPath], arp: &[ArpInterface]) {
+    pub(crate) fn warn_of_unused(&mut self, events: &[EventPath], arp: &[ArpInterface]) {
         // Without traffic the hosts run the user's programs, which may use any path.
         if self.draft.traffic.is_empty() {
             return;
@@ -57,7 +57,7 @@ impl Resolver<'_> {
             if let NodeKind::Router(_) = self.kind(*node)
                 && !shown.taken.contains(leg)
             {
-                self.spare_leg(*node, *leg, *first);
+                self.unused_segment(*node, *leg, *first);
             }
         }
         for index in 0..self.draft.routers.len() {
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         self.events_without_effect(events, &shown, arp);
     }
 
-    fn bonds_without_traffic(&mut self, shown: &Shown) {
+    fn bonds_without_traffic(&mut self, shown: &PathUsage) {
         let used = |link: usize| {
             shown.taken.iter().any(|leg| matches!(leg, PathSegment::Link(hop) if hop.link == link))
         };
@@ -105,7 +105,7 @@ impl Resolver<'_> {
     }
 
     /// Records the segments that packets take inside tunnels. Warns about tunnels that no packet enters.
-    fn enter_tunnels(&mut self, shown: &mut Shown) {
+    fn enter_tunnels(&mut self, shown: &mut PathUsage) {
         let mut entered: Vec<PathSegment> = shown.taken.iter().copied().collect();
         while let Some(leg) = entered.pop() {
             let PathSegment::Tunnel { tunnel, forward } = leg else { continue };
@@ -134,7 +134,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn spare_leg(&mut self, node: NodeId, leg: PathSegment, first: PathSegment) {
+    fn unused_segment(&mut self, node: NodeId, leg: PathSegment, first: PathSegment) {
         let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
         let message = format!(
             "{spare} is unused: router `{router}` sends nothing on it, because its `ecmp` is `first` and {first} is equally short and comes first"
@@ -168,7 +168,7 @@ impl Resolver<'_> {
         self.checker.report_key(&["router", router, "ecmp"], found);
     }
 
-    fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown, arp: &[ArpInterface]) {
+    fn events_without_effect(&mut self, events: &[EventPath], shown: &PathUsage, arp: &[ArpInterface]) {
         let link = |leg: &PathSegment| match leg {
             PathSegment::Link(hop) => Some(hop.link),
             PathSegment::Circuit { .. } | PathSegment::Tunnel { .. } => None,

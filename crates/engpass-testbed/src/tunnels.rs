@@ -26,7 +26,7 @@ impl Resolver<'_> {
                 if carrier.is_some_and(|carrier| self.tunnels[carrier].is_none()) {
                     return true;
                 }
-                let usable = config.as_ref().filter(|_| !draft.is_astray("tunnel", name));
+                let usable = config.as_ref().filter(|_| !draft.has_invalid_reference("tunnel", name));
                 self.tunnels[index] = usable.and_then(|config| self.tunnel(name, config, carrier));
                 self.tunnels[index].is_none()
             });
@@ -97,7 +97,7 @@ impl Resolver<'_> {
             self.carries_nothing(name, carrier, [from, to]);
             return None;
         }
-        self.outer_packets_live(name, ttl, &longest)?;
+        self.check_outer_ttl(name, ttl, &longest)?;
         let [there, back] = fans;
         let first = |fan: &Fan, from: NodeId, to: NodeId| {
             let mut route = Vec::new();
@@ -116,7 +116,7 @@ impl Resolver<'_> {
 
     /// Warns if the TTL of outer packets is too small: every router between the ends of a tunnel decrements it. Returns `None` only if a path segment
     /// has an error.
-    fn outer_packets_live(&mut self, name: &str, ttl: u8, legs: &[PathSegment]) -> Option<()> {
+    fn check_outer_ttl(&mut self, name: &str, ttl: u8, legs: &[PathSegment]) -> Option<()> {
         let mut between = Vec::new();
         for leg in &legs[..legs.len() - 1] {
             let node = self.route(&[*leg])?.last()?.to;

@@ -11,7 +11,7 @@ use super::ethernet::{self, Station, Taken};
 use super::host_io::HostIo;
 use super::lateness::Lateness;
 use super::log::{Log, Record};
-use super::network::{DeliveryStatus, Input, Network, Output, Said, Way};
+use super::network::{DeliveryStatus, Input, MessageContent, Network, Output, Way};
 use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet, forward};
 use super::packet_pool::{PacketPool, Token};
@@ -423,7 +423,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
     }
 
     /// Writes a router's ICMP message to the sender of the dropped packet. `hops` is the number of routers that the message has passed.
-    fn tell(&mut self, from: usize, output: &Output, said: &Said, hops: u8) {
+    fn tell(&mut self, from: usize, output: &Output, said: &MessageContent, hops: u8) {
         let Some(place) = self.places.get(from).copied().flatten() else { return };
         // Packets that arrived before the message are written first.
         self.write(place);

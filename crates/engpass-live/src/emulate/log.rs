@@ -14,7 +14,7 @@ use engpass_model::wire::icmp::{Error, Errors};
 use serde_json::{Value, json};
 use siphasher::sip::SipHasher13;
 
-use super::network::{DeliveryStatus, Input, Output, Said, Transport};
+use super::network::{DeliveryStatus, Input, MessageContent, Output, Transport};
 use crate::sys::signal;
 use crate::time::MILLISECOND;
 
@@ -112,7 +112,7 @@ impl Record {
                         (LOST, message.into(), place, lost_at)
                     }
                     DeliveryStatus::Message {
-                        said: Said { router, error, passed, bytes, more, marked },
+                        said: MessageContent { router, error, passed, bytes, more, marked },
                         hops,
                     } => {
                         let mtu = match error {
@@ -176,7 +176,7 @@ impl Record {
                 let (flags, length) = (upper >> 24, (long(32) >> 32) as u16);
                 let (more, marked) = (flags & 1 != 0, flags & 2 != 0);
                 let (router, passed) = (upper as u16, (upper >> 16) as u8);
-                let said = Said { router, error, passed, bytes: length, more, marked };
+                let said = MessageContent { router, error, passed, bytes: length, more, marked };
                 output(DeliveryStatus::Message { said, hops: bytes[41] })
             }
             MESSAGE_LOST => output(DeliveryStatus::MessageLost),
@@ -402,8 +402,14 @@ mod tests {
             errors: Errors::V6,
             token,
         };
-        let said =
-            |error| Said { router: u16::MAX, error, passed: 200, bytes: 1500, more: true, marked: false };
+        let said = |error| MessageContent {
+            router: u16::MAX,
+            error,
+            passed: 200,
+            bytes: 1500,
+            more: true,
+            marked: false,
+        };
         let fates = [
             DeliveryStatus::Delivered { ce: false, hops: 0 },
             DeliveryStatus::Delivered { ce: true, hops: 255 },

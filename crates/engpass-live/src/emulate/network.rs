@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use engpass_model::wire::icmp::{Error, Errors};
-pub(super) use engpass_network::simulate::injection::{Said, Transport};
+pub(super) use engpass_network::simulate::injection::{MessageContent, Transport};
 use serde_json::Value;
 
 /// A path in one direction between two hosts that the topology connects.
@@ -40,7 +40,7 @@ pub(super) enum DeliveryStatus {
     /// an ICMP message to the sender, and the status of that message follows.
     Lost { lost_at: u64, place: u32, message: bool },
     /// A router's ICMP message has reached the sender of the packet, after this number of routers.
-    Message { said: Said, hops: u8 },
+    Message { said: MessageContent, hops: u8 },
     /// A router's ICMP message about the packet was lost.
     MessageLost,
 }
@@ -121,7 +121,7 @@ pub(super) trait Network {
     fn place(&self, place: u32) -> String;
 
     /// Returns a router's ICMP message as text.
-    fn reason(&self, said: Said) -> String {
+    fn reason(&self, said: MessageContent) -> String {
         let router = self.router(said.router);
         match said.error {
             Error::TimeExceeded => format!("time exceeded, {router}"),

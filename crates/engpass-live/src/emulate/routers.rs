@@ -7,7 +7,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp;
 use engpass_network::simulate::Head;
 
-use super::network::Said;
+use super::network::MessageContent;
 use super::packet::set_identification;
 
 /// Addresses of each router of the testbed, in the order of its file.
@@ -16,7 +16,7 @@ pub(super) struct Routers(pub(super) Vec<Vec<IpAddr>>);
 
 impl Routers {
     /// Returns the ICMP message about the packet with this token, as the router sends it. `None` if the router has no address.
-    pub(super) fn message(&self, said: &Said, packet: &[u8], token: u64) -> Option<Vec<u8>> {
+    pub(super) fn message(&self, said: &MessageContent, packet: &[u8], token: u64) -> Option<Vec<u8>> {
         let ttl = if packet[0] >> 4 == 4 { packet[8] } else { packet[7] };
         // The message quotes the packet as it arrived at the router.
         let head = Head {

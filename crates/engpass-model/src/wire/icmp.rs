@@ -39,7 +39,7 @@ pub enum Error {
 
 /// Content of an error message about a dropped packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct MessageContent {
     /// Index of the router in the testbed file.
     pub router: u16,
     /// Why the packet was dropped.

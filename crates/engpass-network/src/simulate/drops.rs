@@ -43,7 +43,7 @@ impl SharedState {
         at: u64,
     ) -> bool {
         let this = &self.datagrams[datagram];
-        if !this.is_one() || self.fates.is_some() || self.ledger.later.is_some() {
+        if !this.is_sole_packet() || self.fates.is_some() || self.ledger.later.is_some() {
             return false;
         }
         let load = self.load_of(this);

@@ -47,9 +47,9 @@ pub(super) enum Event {
 }
 
 /// Payload bit of the second of the two kinds of events in a group.
-const SECOND: u32 = 1 << 31;
+const SECOND_KIND: u32 = 1 << 31;
 /// Payload bit. In `Answer`: the PDU had the EFCI mark. In the group of arrivals: it is a `Land`.
-const MARKED: u32 = 1 << 30;
+const PAYLOAD_MARK: u32 = 1 << 30;
 
 /// Number of days that the calendar covers.
 const DAYS: usize = 4096;
@@ -152,26 +152,26 @@ impl EventQueue {
         let (group, payload) = match event {
             Event::Change(change) => (0, change),
             // After all changes of an instant.
-            Event::Look(bond) => (0, bond | SECOND),
+            Event::Look(bond) => (0, bond | SECOND_KIND),
             Event::Arrive(port) => (1, port),
-            Event::Land(frame) => (1, frame | MARKED),
+            Event::Land(frame) => (1, frame | PAYLOAD_MARK),
             Event::Forward(router) => (2, router),
             Event::Icmp(number) => (3, number),
             Event::GiveUp(tunnel) => (4, tunnel),
             Event::Arp(neighbour) => (5, neighbour),
             Event::Serve(port) => (6, port),
-            Event::Feed(entry) => (6, entry | SECOND),
+            Event::Feed(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
-            Event::Answer(shaper, marked) => (7, shaper | if marked { MARKED } else { 0 }),
+            Event::Answer(shaper, marked) => (7, shaper | if marked { PAYLOAD_MARK } else { 0 }),
             Event::Frame(frame) => (8, frame),
             Event::CpuDone(host) => (9, host),
             Event::Ready(process) => (10, process),
-            Event::Wake(endpoint) => (10, endpoint | SECOND),
+            Event::Wake(endpoint) => (10, endpoint | SECOND_KIND),
             Event::Hand(sender) => (11, sender),
             // A sender that waits for room takes its turn among those that hand over packets.
-            Event::Room(nic) => (11, nic | SECOND),
+            Event::Room(nic) => (11, nic | SECOND_KIND),
             Event::Begin(shaper) => (12, shaper),
-            Event::Lose(packet) => (12, packet | SECOND),
+            Event::Lose(packet) => (12, packet | SECOND_KIND),
         };
         let low = group << 60 | (position as u64 & 0x0fff_ffff) << 32 | u64::from(payload);
         u128::from(at) << 64 | u128::from(low)
@@ -282,29 +282,29 @@ impl EventQueue {
         if self.taken == TERM {
             self.measure(at);
         }
-        let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
-        if (key as u64 >> 60) == 1 && key as u32 & (SECOND | MARKED) == 0 {
+        let (kind, payload) = (key as u32 & SECOND_KIND, key as u32 & !SECOND_KIND);
+        if (key as u64 >> 60) == 1 && key as u32 & (SECOND_KIND | PAYLOAD_MARK) == 0 {
             // Nearly all events are of this kind.
             return Some((at, Event::Arrive(payload)));
         }
         let event = match (key as u64 >> 60, kind) {
-            (0, SECOND) => Event::Look(payload),
+            (0, SECOND_KIND) => Event::Look(payload),
             (0, _) => Event::Change(payload),
-            (1, _) => Event::Land(payload & !MARKED),
+            (1, _) => Event::Land(payload & !PAYLOAD_MARK),
             (2, _) => Event::Forward(payload),
             (3, _) => Event::Icmp(payload),
             (4, _) => Event::GiveUp(payload),
             (5, _) => Event::Arp(payload),
-            (6, SECOND) => Event::Feed(payload),
+            (6, SECOND_KIND) => Event::Feed(payload),
             (6, _) => Event::Serve(payload),
-            (7, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
+            (7, _) => Event::Answer(payload & !PAYLOAD_MARK, payload & PAYLOAD_MARK != 0),
             (8, _) => Event::Frame(payload),
             (9, _) => Event::CpuDone(payload),
-            (10, SECOND) => Event::Wake(payload),
+            (10, SECOND_KIND) => Event::Wake(payload),
             (10, _) => Event::Ready(payload),
-            (11, SECOND) => Event::Room(payload),
+            (11, SECOND_KIND) => Event::Room(payload),
             (11, _) => Event::Hand(payload),
-            (_, SECOND) => Event::Lose(payload),
+            (_, SECOND_KIND) => Event::Lose(payload),
             _ => Event::Begin(payload),
         };
         Some((at, event))

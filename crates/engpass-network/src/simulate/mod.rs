@@ -118,7 +118,7 @@ pub struct Network {
     /// By sender, its order among those that hand packets to NICs at one instant. Empty if there are no bonds.
     turns: Vec<u32>,
     /// Senders of injected packets, with the packets that wait at NICs.
-    outsiders: InjectedSenders,
+    injected: InjectedSenders,
     groups: injection::Groups,
     /// Adaptive shapers.
     adapting: Vec<AdaptiveShaper>,
@@ -137,10 +137,10 @@ pub struct Network {
 }
 
 /// Events between two calls of the callback.
-const QUESTIONS: u64 = 4096;
+const EVENTS_PER_CALLBACK: u64 = 4096;
 
 /// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
-const REST: u64 = SECOND;
+const RELEASE_INTERVAL: u64 = SECOND;
 
 /// Longest interval at which every port is advanced, in picoseconds of virtual time.
 const SWEEP: u64 = 10_000_000_000;
@@ -204,7 +204,7 @@ impl Network {
                 if self.handled < self.next_question {
                     continue;
                 }
-                self.next_question = self.handled + QUESTIONS;
+                self.next_question = self.handled + EVENTS_PER_CALLBACK;
                 self.release_unused_memory(self.now);
             } else if limit < until {
                 self.sweep();
@@ -250,7 +250,7 @@ impl Network {
     fn release_unused_memory(&mut self, now: u64) {
         self.events.release_unused_memory();
         if now >= self.next_rest {
-            self.next_rest = now.saturating_add(REST);
+            self.next_rest = now.saturating_add(RELEASE_INTERVAL);
             self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
         if self.fabric.datagrams.release_unused_memory() {
@@ -267,7 +267,7 @@ impl Network {
 
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
     #[doc(hidden)]
-    pub fn keep_no_books(&mut self) {
+    pub fn disable_ledger(&mut self) {
         self.fabric.ledger.on = false;
         self.frames.watch(&self.fabric.ledger);
     }

@@ -82,7 +82,7 @@ impl Network {
             Some(endpoint) => match self.endpoints.get(endpoint) {
                 Some(this) => this.sending(&self.fabric.datagrams),
                 // An injected sender may have packets for several NICs.
-                None => self.outsiders.sending(nic),
+                None => self.injected.sending(nic),
             },
         }
     }

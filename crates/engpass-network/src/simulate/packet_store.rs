@@ -70,14 +70,14 @@ impl Default for Destination {
 impl Datagram {
     /// Returns true if it is unfragmented, has a single reference, and has no loss and no tracking per hop.
     #[inline(always)]
-    pub(super) fn is_one(&self) -> bool {
+    pub(super) fn is_sole_packet(&self) -> bool {
         self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
     }
 
-    /// Returns true if [`Self::is_one`] holds and the packet carries no congestion mark to be noted.
+    /// Returns true if [`Self::is_sole_packet`] holds and the packet carries no congestion mark to be noted.
     #[inline(always)]
     pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
-        self.is_one() && ecn != Ecn::Marked
+        self.is_sole_packet() && ecn != Ecn::Marked
     }
 
     /// Returns the owner for the ledger.

@@ -131,7 +131,7 @@ pub(super) struct SharedState {
     /// By port, the circuit directions that use it, in order.
     pub(super) onward: Vec<Vec<NextHop>>,
     /// By port: it leads only to hosts, and none of them needs the arrival time of cells inside a PDU.
-    pub(super) only_ends_count: Vec<bool>,
+    pub(super) may_coalesce: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
     pub(super) flows: Vec<FlowCounters>,
     /// PDUs whose last cell has left a NIC, until the NIC has noted that.
@@ -484,7 +484,7 @@ impl CellSink for PortOutput<'_> {
 
     fn coalesce_until(&self) -> u64 {
         // A host only counts; the next queue needs every instant.
-        if self.fabric.only_ends_count[self.port] { self.count_only_until() } else { 0 }
+        if self.fabric.may_coalesce[self.port] { self.count_only_until() } else { 0 }
     }
 }
 

@@ -173,7 +173,7 @@ fn every_lookahead_rule_is_needed() {
         let differs = |(text, plain): (&String, &SimOutcome)| {
             let point = point(text, "base", &[]);
             let network =
-                Network::disobeying(&point.testbed, &point.topology, 3, rule).expect("it is carried");
+                Network::with_rule_disabled(&point.testbed, &point.topology, 3, rule).expect("it is carried");
             // A panic counts as a difference.
             let without = catch_unwind(AssertUnwindSafe(|| outcome(network, text, true)));
             without.map_or(true, |without| without != *plain)

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::injection::{Error, Errors, InjectedNetwork, Output, Packet, Said};
+use engpass_network::simulate::injection::{Error, Errors, InjectedNetwork, MessageContent, Output, Packet};
 use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Unit};
 
 use super::{ROUTERS, all, outside, packet, way};
@@ -72,7 +72,7 @@ fn too_big_message_delay_matches_hand_calculation() {
     };
     assert_eq!(told_at, lost_at);
     let error = Error::TooBig { mtu: 1000 };
-    let said = Said { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
+    let said = MessageContent { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
     assert_eq!(message, Output::Message { at, way: to, token: 7, said, routers: 0 });
     assert_eq!(network.inside(), 0);
     // A short packet is quoted completely, and ICMPv6 quotes more of a long one.
@@ -99,7 +99,7 @@ fn time_exceeded_message_delay_matches_hand_calculation() {
     let at = there + engine + length * SLOW + 1000 * US + (length + AROUND) * FAST + US;
     let found = told(&mut network);
     let error = Error::TimeExceeded;
-    let said = Said { router: 1, error, passed: 1, bytes: 100, more: false, marked: false };
+    let said = MessageContent { router: 1, error, passed: 1, bytes: 100, more: false, marked: false };
     assert!(matches!(found[0], Output::Lost { at, message: true, .. } if at == there), "{found:?}");
     assert_eq!(found[1], Output::Message { at, way: to, token: 1, said, routers: 1 });
 }
@@ -169,7 +169,8 @@ fn icmp_messages_cross_circuits() {
     network.begin_window(0, &mut |_| {});
     network.inject(0, to, Packet { ttl: 2, ..whole(1500, 5) });
     let found = told(&mut network);
-    let Output::Message { at, said: Said { router: 1, passed: 1, .. }, routers: 1, .. } = found[1] else {
+    let Output::Message { at, said: MessageContent { router: 1, passed: 1, .. }, routers: 1, .. } = found[1]
+    else {
         panic!("{found:?}")
     };
     // 1500 bytes in 32 cells there, 576 in 13 back.
@@ -231,7 +232,7 @@ fn ttl_expiry_inside_a_tunnel_sends_no_icmp() {
 
 /// Tokens of captured packets, with the content of messages.
 #[derive(Default)]
-struct Seen(Vec<(u64, Option<Said>, u32, u8)>);
+struct Seen(Vec<(u64, Option<MessageContent>, u32, u8)>);
 
 impl CaptureSink for Seen {
     fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
@@ -259,7 +260,7 @@ fn captures_record_icmp_messages() {
     let mut seen = Seen::default();
     network.end_capture(&mut seen).expect("it goes to the end");
     let said = |router, error, passed, bytes| {
-        Some(Said { router, error, passed, bytes, more: false, marked: false })
+        Some(MessageContent { router, error, passed, bytes, more: false, marked: false })
     };
     let big = (9, said(0, Error::TooBig { mtu: 1000 }, 0, 1500), 576, 64);
     assert_eq!(seen.0, [big, (10, said(1, Error::TimeExceeded, 1, 100), 128, 63)]);

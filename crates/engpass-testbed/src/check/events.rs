@@ -139,7 +139,7 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &ReportedValues, name: &st
 }
 
 /// Warns about an event after the end of the run.
-pub(super) fn happens_in_time(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
+pub(super) fn warn_after_end(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
     let Some(at) = event.at.filter(|at| *at > run && *at <= LONGEST) else { return };
     let message = format!("event `{name}` is at {at}, but a run ends at {run}: the event never happens");
     let help = "set an earlier `at` or a longer `duration`; a testbed started with `engpass up` runs longer";

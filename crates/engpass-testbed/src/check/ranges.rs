@@ -50,7 +50,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &R
         event.check(duration, errors);
         events::keys(checker, faulty, name, event);
         if let Some(duration) = duration.filter(|_| !faulty.has(&["event", name, "at"])) {
-            events::happens_in_time(checker, name, event, duration);
+            events::warn_after_end(checker, name, event, duration);
         }
     });
     each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, errors| {

@@ -6,7 +6,7 @@ use super::routing::RoutingGraph;
 use crate::topology::{Fan, NodeId, PathSegment};
 
 /// The nodes that packets between two nodes may reach, and for each the path segments that begin a shortest path from there.
-pub(crate) struct Reach {
+pub(crate) struct ShortestPaths {
     from: NodeId,
     to: NodeId,
     groups: BTreeMap<NodeId, Group>,
@@ -21,9 +21,9 @@ struct Group {
 
 impl RoutingGraph {
     /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
-    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
+    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<ShortestPaths> {
         let towards = self.towards(to, None);
-        let mut reach = Reach { from, to, groups: BTreeMap::new() };
+        let mut reach = ShortestPaths { from, to, groups: BTreeMap::new() };
         let mut next = vec![from];
         while let Some(node) = next.pop() {
             if node == to || reach.groups.contains_key(&node) {
@@ -43,7 +43,7 @@ impl RoutingGraph {
 
     /// Returns the nodes that packets of the reverse direction may reach. Returns `None` if these packets take the reversed path, because nothing
     /// chooses in either direction.
-    pub(crate) fn reach_back(&self, there: &Reach) -> Option<Reach> {
+    pub(crate) fn reach_back(&self, there: &ShortestPaths) -> Option<ShortestPaths> {
         // A unique shortest path is also the unique one back.
         if !there.has_several() {
             return None;
@@ -53,7 +53,7 @@ impl RoutingGraph {
     }
 }
 
-impl Reach {
+impl ShortestPaths {
     /// Returns the path that takes the first path segment at every node.
     pub(crate) fn path(&self) -> Vec<PathSegment> {
         let mut legs = Vec::new();

@@ -1,7 +1,7 @@
 //! Finds the paths of packets and of circuits. All other code gets paths from here.
 //!
 //! [`Graph`] holds the links, for circuits and for error messages about missing paths. [`RoutingGraph`] holds what packets may take: links that carry frames,
-//! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`Reach`]),
+//! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`ShortestPaths`]),
 //! and the path over a given circuit ([`RoutingGraph::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
 
 mod choice;
@@ -16,7 +16,7 @@ mod routing;
 mod towards;
 
 pub use choice::{Choice, choice, macs};
-pub(crate) use fan::{Reach, narrowest};
+pub(crate) use fan::{ShortestPaths, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::{heads, icmp_heads, tunnel_heads};
 pub use host_paths::{Gateway, NextHop};

@@ -7,7 +7,7 @@ use super::routing::{RoutingGraph, Step};
 use crate::topology::NodeId;
 
 /// The shortest paths to one node from all others.
-pub(super) struct Towards<'w> {
+pub(super) struct DistancesTo<'w> {
     ways: &'w RoutingGraph,
     to: NodeId,
     /// The link with which every path must end, if given.
@@ -17,8 +17,8 @@ pub(super) struct Towards<'w> {
 }
 
 impl RoutingGraph {
-    pub(super) fn towards(&self, to: NodeId, last: Option<usize>) -> Towards<'_> {
-        let mut towards = Towards { ways: self, to, last, distance: BTreeMap::new() };
+    pub(super) fn towards(&self, to: NodeId, last: Option<usize>) -> DistancesTo<'_> {
+        let mut towards = DistancesTo { ways: self, to, last, distance: BTreeMap::new() };
         let mut next = BinaryHeap::from([Reverse((0, to))]);
         while let Some(Reverse((length, node))) = next.pop() {
             if towards.distance.contains_key(&node) {
@@ -37,7 +37,7 @@ impl RoutingGraph {
     }
 }
 
-impl<'w> Towards<'w> {
+impl<'w> DistancesTo<'w> {
     /// Returns true if a path may end with the reverse of this step.
     fn may_end_with(&self, from_end: &Step) -> bool {
         self.last.is_none_or(|last| from_end.links == [last])

@@ -9,7 +9,7 @@ use engpass_model::wire::icmp;
 use engpass_testbed::topology::FlowPath;
 
 use super::Builder;
-use crate::simulate::frames::{Frames, WayLine};
+use crate::simulate::frames::{Frames, RouteLine};
 use crate::simulate::host::UdpApplication;
 use crate::simulate::injection::Sender;
 use crate::simulate::shared_state::Vc;
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
         let lines = match path.circuit {
             Some(circuit) => {
                 let vc = 2 * circuit as u32 + u32::from(path.forward == against);
-                let line = |number: &usize| WayLine {
+                let line = |number: &usize| RouteLine {
                     number: *number,
                     vc: Some(vc),
                     changes: Vec::new(),
@@ -147,7 +147,7 @@ impl<'a> Builder<'a> {
         FlowDirection { flow, against, traffic, sender, rare, mtu, lines }
     }
 
-    fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> FlowDirectionLine {
+    fn line(&self, RouteLine { number, vc, changes, avoidable }: RouteLine) -> FlowDirectionLine {
         let circuit = vc.map(|vc| &self.topology.circuits[vc as usize / 2]);
         let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
         let wire = self.topology.links[number / 2].wire(number % 2, encapsulation);

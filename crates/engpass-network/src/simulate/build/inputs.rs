@@ -126,7 +126,7 @@ impl Builder<'_> {
         let cut = |onward: &NextHop| {
             frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
         };
-        self.only_ends_count[port] =
+        self.may_coalesce[port] =
             self.onward[port].iter().all(|onward| onward.channel.is_none() && !cut(onward));
         let nic = !self.is_switch(port);
         let mut next: Vec<_> = Vec::new();

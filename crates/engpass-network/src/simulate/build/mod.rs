@@ -29,7 +29,7 @@ use crate::simulate::adaptive_shaper::AdaptiveShaper;
 use crate::simulate::cell_ports::{Port, Queue};
 use crate::simulate::event_queue::{Event, EventQueue};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};
-use crate::simulate::frames::{Asking, Frames, LookaheadRule, NextChange};
+use crate::simulate::frames::{DecisionMode, Frames, LookaheadRule, NextChange};
 use crate::simulate::host::{Cpu, Socket, UdpApplication};
 use crate::simulate::injection::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::nic::Nic;
@@ -41,7 +41,7 @@ use crate::simulate::slab::Slab;
 use crate::simulate::source::Source;
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
-use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
+use crate::simulate::{EVENTS_PER_CALLBACK, Network, SWEEP, SimError};
 
 /// A network under construction.
 struct Builder<'a> {
@@ -59,7 +59,7 @@ struct Builder<'a> {
     /// Source of each channel: a port, or `None` for a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<NextHop>>,
-    only_ends_count: Vec<bool>,
+    may_coalesce: Vec<bool>,
     frames: Frames,
     sources: Vec<Source>,
     adapting: Vec<AdaptiveShaper>,
@@ -73,28 +73,28 @@ impl Network {
     /// Builds the network of this testbed at time zero, for one seed.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         if let Some(why) = crate::unmodelled(testbed)
-            .or_else(|| crate::refused_group(testbed, topology, crate::Engine::Simulate))
+            .or_else(|| crate::unsupported_group(testbed, topology, crate::Engine::Simulate))
         {
             return Err(SimError::Unsupported(why));
         }
-        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
     }
 
     /// Builds the network with one lookahead rule disabled, for a test that the rule is needed.
     #[doc(hidden)]
-    pub fn disobeying(
+    pub fn with_rule_disabled(
         testbed: &Testbed,
         topology: &Topology,
         seed: u64,
         rule: LookaheadRule,
     ) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, Some(rule)))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
     }
 
     /// Builds the network so that every router decides for each packet of flows with choices, for a test that this changes nothing.
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Routers, None))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
     }
 
     /// Returns the number of ICMP messages so far, for tests.
@@ -115,7 +115,7 @@ impl Network {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (outside, asking, disobeyed): (bool, Asking, Option<LookaheadRule>),
+        (outside, asking, disabled_rule): (bool, DecisionMode, Option<LookaheadRule>),
     ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
@@ -130,8 +130,8 @@ impl Network {
             channels: Vec::new(),
             origins: Vec::new(),
             onward: Vec::new(),
-            only_ends_count: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, (asking, disobeyed))?,
+            may_coalesce: Vec::new(),
+            frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -211,7 +211,7 @@ impl Builder<'_> {
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
             self.onward.push(Vec::new());
-            self.only_ends_count.push(true);
+            self.may_coalesce.push(true);
         }
     }
 
@@ -404,14 +404,14 @@ impl Builder<'_> {
             let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
-                line.is_some_and(|line| frames.obeys(LookaheadRule::OwnLine, !line.may_change()))
+                line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
             });
             // Messages of routers go to the writing endpoint.
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
-            let alone = frames.obeys(LookaheadRule::OneConnection, users[host] == 1)
-                && frames.obeys(LookaheadRule::NoMessages, silent);
+            let alone = frames.rule_holds(LookaheadRule::OneConnection, users[host] == 1)
+                && frames.rule_holds(LookaheadRule::NoMessages, silent);
             let asked =
-                frames.obeys(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
+                frames.rule_holds(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
             if endpoint.at_rest && stays && alone && asked {
                 // Its arrivals are the packets of the other endpoint.
                 frames.enable_lookahead_to_host(routes[index ^ 1]);
@@ -488,7 +488,7 @@ impl Builder<'_> {
         sockets.shrink_to_fit();
         processes.shrink_to_fit();
         endpoints.shrink_to_fit();
-        if frames.choices.is_asked() {
+        if frames.choices.has_decisions() {
             frames.choices.heads = match self.outside {
                 true => (0..self.topology.flows.len())
                     .map(|flow| heads(self.testbed, self.topology, flow, 0))
@@ -517,7 +517,7 @@ impl Builder<'_> {
             counted: Vec::new(),
             costs: self.costs,
             inputs: Vec::new(),
-            outsiders: InjectedSenders::new(senders, self.topology.links.len() * 2),
+            injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
             groups: crate::simulate::injection::Groups::default(),
             sockets,
             sources: self.sources,
@@ -533,7 +533,7 @@ impl Builder<'_> {
                 datagrams: PacketStore::default(),
                 losses: Vec::new(),
                 onward: self.onward,
-                only_ends_count: self.only_ends_count,
+                may_coalesce: self.may_coalesce,
                 counters,
                 flows,
                 left_nic: Vec::new(),
@@ -546,7 +546,7 @@ impl Builder<'_> {
             frames,
             changes: changes.into_iter().map(NextChange::new).collect(),
             handled: 0,
-            next_question: QUESTIONS,
+            next_question: EVENTS_PER_CALLBACK,
             next_rest: 0,
             until: 0,
         };

@@ -33,7 +33,7 @@ pub(in crate::simulate) struct Resolution {
     /// By transmitter, the step of ARP packets on its line.
     lines: BTreeMap<usize, u32>,
     /// Content of ARP packets in the network, by datagram. A lost one stays until its datagram number is reused.
-    packets: BTreeMap<u32, Said>,
+    packets: BTreeMap<u32, MessageContent>,
     /// Index of the tally of ARP packets, after those of all flows.
     pub(in crate::simulate) tally: u32,
 }
@@ -70,7 +70,7 @@ struct TreeLine {
 
 /// Content of an ARP packet, and the line that carries it.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct MessageContent {
     operation: Operation,
     /// The station whose address is requested or given, on this interface.
     about: Key,
@@ -161,7 +161,7 @@ impl Resolution {
     }
 
     /// Returns an ARP packet as a capture shows it.
-    fn seen(&self, said: &Said) -> Seen {
+    fn seen(&self, said: &MessageContent) -> Seen {
         let Key { interface, station } = said.about;
         let interface = &self.interfaces[interface];
         Seen {
@@ -213,7 +213,7 @@ impl Frames {
             let port = topology.port_of(&hop);
             if !self.arp.lines.contains_key(&port) {
                 self.arp.lines.insert(port, self.steps.len() as u32);
-                self.put_run(topology, &[PathSegment::Link(hop)], &[], false);
+                self.add_run(topology, &[PathSegment::Link(hop)], &[], false);
             }
         }
     }
@@ -278,7 +278,7 @@ impl Network {
         let (about, neighbour) = &neighbours[number];
         let line = interfaces[about.interface].tree[0];
         let due = neighbour.due().expect("it is asked for");
-        let said = Said { operation: Operation::Request, about: *about, line };
+        let said = MessageContent { operation: Operation::Request, about: *about, line };
         self.events.push(due, line.port, Event::Arp(number as u32));
         self.begin_arp(said);
     }
@@ -322,7 +322,7 @@ impl Network {
     }
 
     /// Creates an ARP packet at the node where its line begins.
-    fn begin_arp(&mut self, said: Said) {
+    fn begin_arp(&mut self, said: MessageContent) {
         let Resolution { lines, tally, kinds, .. } = &self.frames.arp;
         let lane = lines.range(..said.line.port).count();
         let place = lines[&said.line.port];
@@ -348,7 +348,7 @@ impl Network {
         let sender = match &mut self.fabric.fates {
             None => (self.processes.len() + self.endpoints.len() + messages) as u32,
             Some(fates) => {
-                let number = self.outsiders.number_of_control(messages);
+                let number = self.injected.number_of_control(messages);
                 fates.register_arp_packet(datagram, number);
                 number
             }
@@ -375,7 +375,7 @@ impl Network {
     /// Handles an ARP packet at the end of its line: a switch forwards it, a station learns from it and may reply.
     pub(super) fn take_arp(&mut self, datagram: u32) {
         let said = self.frames.arp.packets.remove(&datagram).expect("an ARP packet that arrives was sent");
-        let Said { operation, about, line } = said;
+        let MessageContent { operation, about, line } = said;
         let arp = &self.frames.arp;
         let interface = &arp.interfaces[about.interface];
         let is_reply = operation == Operation::Reply;
@@ -385,7 +385,7 @@ impl Network {
                 false => interface.tree.iter().filter(|next| next.from == line.to).copied().collect(),
             };
             for line in onward {
-                self.begin_arp(Said { line, ..said });
+                self.begin_arp(MessageContent { line, ..said });
             }
             return;
         }
@@ -393,7 +393,7 @@ impl Network {
         let is_addressed = is_reply || line.to == about.station;
         self.learn_sender(line, sender, is_addressed);
         if is_addressed && !is_reply {
-            self.begin_arp(Said { operation: Operation::Reply, about, line: line.back() });
+            self.begin_arp(MessageContent { operation: Operation::Reply, about, line: line.back() });
         }
     }
 

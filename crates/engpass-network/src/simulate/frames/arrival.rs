@@ -42,7 +42,7 @@ impl Network {
         }
         if landed.sent.1 > 0 {
             let line = &self.frames.ports[port as usize];
-            if line.has_cut(&landed) {
+            if line.outage_destroyed(&landed) {
                 self.drop_by_outage(port, landed.packet, self.now);
                 return;
             }
@@ -197,7 +197,7 @@ impl Network {
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
-        let ahead = !engine.asks || self.frames.disobeyed == Some(LookaheadRule::AskingEngine);
+        let ahead = !engine.asks || self.frames.disabled_rule == Some(LookaheadRule::AskingEngine);
         if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
             return Some(engine.free);
         }

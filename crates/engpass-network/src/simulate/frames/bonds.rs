@@ -7,7 +7,7 @@ use engpass_model::forward::{Headers, PacketView};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{BondPath, NodeId};
 
-use super::choices::{ASK, Choices};
+use super::choices::{Choices, DECIDE};
 use super::{Frames, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
@@ -88,7 +88,7 @@ impl Frames {
     /// Returns true if the packets of a route leave their host by a bond that decides for every packet.
     pub(in crate::simulate) fn begins_with_bond(&self, route: u32) -> bool {
         let Step { port, router, .. } = self.steps[self.routes[route as usize].first as usize];
-        port == ASK && router == super::END
+        port == DECIDE && router == super::END
     }
 
     /// Returns the first transmitter of a route that leaves its host by a frame link.
@@ -106,7 +106,7 @@ impl Frames {
     }
 
     /// Appends the routes of the bond's members directly after the route that chooses among them.
-    pub(super) fn put_member_routes(&mut self, route: u32) {
+    pub(super) fn add_member_routes(&mut self, route: u32) {
         if !self.begins_with_bond(route) {
             return;
         }

@@ -14,7 +14,7 @@ impl Frames {
             let whole = self.routes[2 * flow];
             for branch in &path.branches {
                 let first = self.steps.len() as u32;
-                self.put_run(topology, &branch.legs, &first_within(topology, &branch.legs), false);
+                self.add_run(topology, &branch.legs, &first_within(topology, &branch.legs), false);
                 self.routes.push(Route { first, hops: 0, ..whole });
                 self.branches.push(self.routes.len() as u32 - 1);
                 if let NodeKind::Router(router) = topology.kind(branch.to) {
@@ -55,7 +55,7 @@ impl Network {
             && whole.ttl <= 1
         {
             self.fabric.datagrams.packet_mut(id).ttl = 0;
-            self.stop(id, behind(router), self.now);
+            self.drop_or_fragment(id, behind(router), self.now);
             return;
         }
         let stamp = self.fabric.ledger.snapshot_of(id);

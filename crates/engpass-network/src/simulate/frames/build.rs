@@ -12,7 +12,7 @@ use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{Asking, END, ForwardingEngine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
+use super::{DecisionMode, END, ForwardingEngine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
 use crate::simulate::SimError;
 
 impl Frames {
@@ -22,12 +22,12 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (asking, disobeyed): (Asking, Option<LookaheadRule>),
+        (asking, disabled_rule): (DecisionMode, Option<LookaheadRule>),
     ) -> Result<Self, SimError> {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
         let arp = Resolution::new(testbed, topology);
-        let mut frames = Self { asking, disobeyed, seed, tunnels, bonds, arp, ..Self::default() };
+        let mut frames = Self { asking, disabled_rule, seed, tunnels, bonds, arp, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -83,7 +83,7 @@ impl Frames {
             for legs in [&flow.legs, &back] {
                 let first = frames.steps.len();
                 let own = if flow.circuit.is_none() { legs.as_slice() } else { &[] };
-                frames.put_run(topology, own, &first_within(topology, own), flow.group.is_none());
+                frames.add_run(topology, own, &first_within(topology, own), flow.group.is_none());
                 let hops = frames.hops_from(first);
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
@@ -146,14 +146,14 @@ impl Frames {
                 _ => Before::Several,
             };
         }
-        for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(LookaheadRule::NoMessages)) {
+        for way in self.icmp.ways.iter().filter(|_| self.disabled_rule != Some(LookaheadRule::NoMessages)) {
             // Packets that the router makes.
             let first = self.steps[self.routes[way.route as usize].first as usize];
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
             }
         }
-        for port in self.arp.ports().filter(|_| self.disobeyed != Some(LookaheadRule::NoRequests)) {
+        for port in self.arp.ports().filter(|_| self.disabled_rule != Some(LookaheadRule::NoRequests)) {
             before[self.places[port] as usize] = Before::Several;
         }
         for route in &self.branches {
@@ -171,13 +171,13 @@ impl Frames {
             let (line, port) = (&self.ports[from.port as usize], &self.ports[this.port as usize]);
             let changes = line.may_change() || port.may_change();
             // A line that may go down checks every packet on arrival, and its port is served.
-            let exempt = changes && self.disobeyed == Some(LookaheadRule::NoChange);
+            let exempt = changes && self.disabled_rule == Some(LookaheadRule::NoChange);
             let tells = self
-                .obeys(LookaheadRule::OneFeeder, before[this.port as usize] == Before::One(from.port))
-                && self.obeys(LookaheadRule::NoChange, !changes)
-                && (exempt || self.obeys(LookaheadRule::Order, line.is_in_order()))
-                && (exempt || self.obeys(LookaheadRule::DecidesOnArrival, port.decides_on_arrival()))
-                && self.obeys(LookaheadRule::NoTime, !this.takes_time);
+                .rule_holds(LookaheadRule::OneFeeder, before[this.port as usize] == Before::One(from.port))
+                && self.rule_holds(LookaheadRule::NoChange, !changes)
+                && (exempt || self.rule_holds(LookaheadRule::Order, line.is_in_order()))
+                && (exempt || self.rule_holds(LookaheadRule::DecidesOnArrival, port.decides_on_arrival()))
+                && self.rule_holds(LookaheadRule::NoTime, !this.takes_time);
             if tells {
                 self.steps[place - 1].tells = Lookahead::NextPort;
             }

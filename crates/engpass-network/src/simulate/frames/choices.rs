@@ -1,7 +1,7 @@
 //! Decision steps: routers that choose among equal-cost paths, and bonds.
 //!
 //! If a choice is the same for all packets of a flow direction, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the
-//! run ends with a decision step ([`ASK`]), evaluated when the router's engine has finished the packet. Each possible result is a separate run after a mark
+//! run ends with a decision step ([`DECIDE`]), evaluated when the router's engine has finished the packet. Each possible result is a separate run after a mark
 //! ([`BRANCH`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Headers, Member, PacketView, Transport};
@@ -11,7 +11,7 @@ use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 
 /// The port of a decision step: its `mtu` is the index in [`Choices::asks`].
-pub(super) const ASK: u32 = u32::MAX - 1;
+pub(super) const DECIDE: u32 = u32::MAX - 1;
 /// The port of the mark in front of a result's run: its `mtu` is the index of the decision step.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
 
@@ -19,7 +19,7 @@ pub(super) const BRANCH: u32 = u32::MAX - 2;
 #[derive(Default)]
 pub(in crate::simulate) struct Choices {
     pub(super) groups: Vec<Group>,
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<DecisionStep>,
     /// For each decision step, the first step of every possible result, one for each member of its group.
     pub(super) answers: Vec<u32>,
     /// Headers by sender: processes, then endpoints, then messages of routers. With packet injection by path: the fields that injected packets do not bring
@@ -41,7 +41,7 @@ pub(super) struct Group {
 
 /// A decision step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
+pub(super) struct DecisionStep {
     pub(super) group: u32,
     /// Index of its first result in [`Choices::answers`].
     pub(super) first: u32,
@@ -53,7 +53,7 @@ pub(super) struct Ask {
 
 impl Choices {
     /// Returns true if there are decision steps.
-    pub(in crate::simulate) fn is_asked(&self) -> bool {
+    pub(in crate::simulate) fn has_decisions(&self) -> bool {
         !self.asks.is_empty()
     }
 
@@ -66,7 +66,7 @@ impl Choices {
 
     /// Returns the step at which a packet continues after a decision step.
     fn decide(&mut self, ask: u32, heads: &Headers, fragment: bool) -> u32 {
-        let Ask { first, macs, .. } = self.asks[ask as usize];
+        let DecisionStep { first, macs, .. } = self.asks[ask as usize];
         let member = self.member(ask, &PacketView { heads, fragment, macs });
         self.answers[first as usize + member]
     }
@@ -78,7 +78,7 @@ impl Choices {
 
     /// Returns the first steps of all results of a decision step.
     pub(super) fn first_steps_of_decision(&self, ask: u32) -> &[u32] {
-        let Ask { group, first, .. } = self.asks[ask as usize];
+        let DecisionStep { group, first, .. } = self.asks[ask as usize];
         &self.answers[first as usize..][..self.groups[group as usize].legs.len()]
     }
 
@@ -156,7 +156,7 @@ impl Network {
         let packet = self.fabric.datagrams.packet_mut(id);
         if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
-            self.stop(id, step, self.now);
+            self.drop_or_fragment(id, step, self.now);
             return;
         }
         let packet = *packet;

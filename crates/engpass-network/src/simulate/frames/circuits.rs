@@ -309,7 +309,7 @@ impl Network {
     #[inline(never)]
     pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        if step.port == super::choices::ASK {
+        if step.port == super::choices::DECIDE {
             self.ask_way(packet, step);
         } else if step.port == super::END {
             self.copy_onward(packet);

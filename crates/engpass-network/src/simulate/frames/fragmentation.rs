@@ -15,14 +15,14 @@ impl Network {
         packet.ttl = packet.ttl.saturating_sub(1);
         let stops = packet.ttl == 0 || packet.ip > step.mtu;
         if stops {
-            self.stop(id, step, at);
+            self.drop_or_fragment(id, step, at);
         }
         !stops
     }
 
     /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
     #[cold]
-    pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
+    pub(super) fn drop_or_fragment(&mut self, id: u32, step: Step, at: u64) {
         let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
         let node = self.frames.routers[step.router as usize].node;
@@ -32,9 +32,9 @@ impl Network {
             self.drop_at_router(id, step, DropLocation::TooBig(node), at);
         } else if in_tunnel {
             // The headers of a tunnel let routers fragment them.
-            self.cut_outer(id, step, at);
+            self.fragment_outer(id, step, at);
         } else {
-            self.cut(id, step, at);
+            self.fragment(id, step, at);
         }
     }
 
@@ -51,7 +51,7 @@ impl Network {
     }
 
     /// Fragments a packet for the MTU of the next hop, and forwards the fragments.
-    pub(super) fn cut(&mut self, id: u32, step: Step, at: u64) {
+    pub(super) fn fragment(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         // The first fragment may reuse its index.
@@ -75,7 +75,7 @@ impl Network {
             self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
-                trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
+                trace.fragment(head, fragment, (ip, offset), index + 1 == cut.count);
             }
             self.forward(fragment, whole.place, at, false);
         }

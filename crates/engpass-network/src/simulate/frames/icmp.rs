@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
-use engpass_model::wire::icmp::{self, Said};
+use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::NodeId;
 
@@ -55,7 +55,7 @@ struct Message {
 enum About {
     Segment(Message),
     /// An injected packet: its path and token, and the content of the message.
-    Outside((u32, u64), Said),
+    Outside((u32, u64), MessageContent),
 }
 
 /// A message that a router sends after it has dropped a packet.
@@ -141,7 +141,7 @@ impl Network {
                 let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
                 let router = u16::try_from(step.router).expect("a network has fewer routers");
                 let marked = ecn == Ecn::Marked;
-                let said = Said { router, error, passed, bytes: ip as u16, more, marked };
+                let said = MessageContent { router, error, passed, bytes: ip as u16, more, marked };
                 (About::Outside(fates.packet(datagram), said), bytes)
             }
         };
@@ -182,7 +182,7 @@ impl Network {
                 ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
             }
             About::Outside(lost, said) => {
-                let flow = self.outsiders.number_of_control(number);
+                let flow = self.injected.number_of_control(number);
                 let fates = self.fabric.fates.as_mut().expect("the packet is from outside");
                 fates.register_message(datagram, lost, said, flow);
                 (flow, None)

@@ -20,7 +20,7 @@ impl Lengths {
     }
 
     /// Records that a router sends packets on over this MTU.
-    pub(super) fn cut(&mut self, mtu: u64) {
+    pub(super) fn fragment(&mut self, mtu: u64) {
         // An MTU that is no smaller than those before it fragments nothing.
         if mtu < self.least {
             self.changes.push(Change::Cut(mtu));

@@ -54,7 +54,7 @@ use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::NextChange;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
-pub(super) use routes::WayLine;
+pub(super) use routes::RouteLine;
 pub(crate) use routes::choices_are_known;
 pub use rules::LookaheadRule;
 pub(super) use told::PortTally;
@@ -84,15 +84,15 @@ pub(super) struct Frames {
     /// Trail of each of these steps: indices of the lines before it.
     pub(super) trails: Vec<Box<[u16]>>,
     /// Lines of each route with decision steps, by line index. The key is the index of the route's first step.
-    trees: BTreeMap<u32, Vec<WayLine>>,
+    trees: BTreeMap<u32, Vec<RouteLine>>,
     /// Routes of senders whose route differs from that of their flow: by flow, connection and direction.
     own: BTreeMap<(usize, u32, usize), u32>,
     /// By transmitter: data of some flow could use this line if a policy chose it.
     pub(super) spared: Vec<bool>,
     /// Which nodes decide for every packet.
-    asking: Asking,
+    asking: DecisionMode,
     /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.
-    pub(super) disobeyed: Option<LookaheadRule>,
+    pub(super) disabled_rule: Option<LookaheadRule>,
     /// Scratch buffer: packets that the queue discipline dropped in the current call.
     lost: Vec<(queue::Packet, Cause)>,
     /// Test switch: disables lookahead, so every hop schedules an event.
@@ -134,7 +134,7 @@ pub(super) struct Step {
 
 /// Which nodes decide for every packet, on routes with choices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Asking {
+pub(super) enum DecisionMode {
     /// Nodes whose choice is unknown when the network is built.
     #[default]
     Unknown,
@@ -218,8 +218,8 @@ impl Frames {
 
     /// Returns true if the rule's condition holds, or if a test disables this rule.
     #[inline]
-    pub(super) fn obeys(&self, rule: LookaheadRule, holds: bool) -> bool {
-        holds || self.disobeyed == Some(rule)
+    pub(super) fn rule_holds(&self, rule: LookaheadRule, holds: bool) -> bool {
+        holds || self.disabled_rule == Some(rule)
     }
 
     /// Returns the trail of a packet at step `place`.

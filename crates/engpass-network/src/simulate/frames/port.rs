@@ -521,7 +521,7 @@ impl FramePort {
     }
 
     /// Returns true if an outage destroyed a packet that arrives.
-    pub(super) fn has_cut(&self, flying: &InFlightFrame) -> bool {
+    pub(super) fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
     }
 

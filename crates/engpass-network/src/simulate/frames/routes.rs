@@ -11,11 +11,11 @@ use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs
 
 use engpass_model::wire::layers::Change;
 
-use super::choices::{ASK, Ask, BRANCH, Group};
+use super::choices::{BRANCH, DECIDE, DecisionStep, Group};
 use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
 use super::marks::{WRAP, tunnel_of};
-use super::{Asking, END, Frames, Route, Step};
+use super::{DecisionMode, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
 /// Maximum number of steps between two hosts: above it, paths part and meet too often to lay out each of them.
@@ -23,7 +23,7 @@ const MOST_STEPS: usize = 1 << 16;
 
 /// A line on the routes of a flow direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::simulate) struct WayLine {
+pub(in crate::simulate) struct RouteLine {
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) number: usize,
     /// The circuit direction whose cells it carries, if it carries cells.
@@ -60,7 +60,7 @@ struct FlowDirection<'a> {
 
 /// State of the layout at one point of a route.
 #[derive(Clone)]
-struct Front {
+struct LayoutState {
     node: NodeId,
     /// The transmitter by which a host or router last sent the frame.
     framed_at: usize,
@@ -78,38 +78,45 @@ struct Front {
 struct Tree {
     /// Index of its first step.
     first: usize,
-    lines: Vec<WayLine>,
+    lines: Vec<RouteLine>,
     /// By line, the number of path ends that have it on their path.
     met: Vec<u32>,
     ends: u32,
 }
 
 impl FlowDirection<'_> {
-    fn start(&self) -> Front {
+    fn start(&self) -> LayoutState {
         let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
         let lengths = Lengths::new(self.mtu);
-        Front { node: self.ends.0, framed_at: 0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
+        LayoutState {
+            node: self.ends.0,
+            framed_at: 0,
+            fragment,
+            lengths,
+            trail: Vec::new(),
+            inside: Vec::new(),
+        }
     }
 
     /// Returns the path segments of the packets, or of the outer packets if they are in a tunnel.
-    fn fan_at(&self, front: &Front) -> &Fan {
+    fn fan_at(&self, front: &LayoutState) -> &Fan {
         let Some((direction, _)) = front.inside.last() else { return self.fan };
         let (tunnel, forward) = tunnel_of(*direction);
         &self.topology.tunnels[tunnel].way(forward).fan
     }
 
     /// Returns the path segments that packets may take from here.
-    fn legs_at(&self, front: &Front) -> &[PathSegment] {
+    fn legs_at(&self, front: &LayoutState) -> &[PathSegment] {
         self.fan_at(front).legs_at(front.node)
     }
 
     /// Returns true if packets are at their destination.
-    fn is_at_end(&self, front: &Front) -> bool {
+    fn is_at_end(&self, front: &LayoutState) -> bool {
         front.inside.is_empty() && front.node == self.ends.1
     }
 
     /// Returns true if packets leave the tunnel that they are in here.
-    fn leaves_tunnel(&self, front: &Front) -> bool {
+    fn leaves_tunnel(&self, front: &LayoutState) -> bool {
         front.inside.last().is_some_and(|(direction, _)| {
             let (tunnel, forward) = tunnel_of(*direction);
             self.topology.tunnels[tunnel].from_to(forward)[1] == front.node
@@ -117,16 +124,16 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the path segment that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
-    fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<PathSegment> {
+    fn fixed_choice(&self, frames: &mut Frames, front: &LayoutState) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
-        if legs.len() <= 1 && !(routed && frames.asking == Asking::Routers) {
+        if legs.len() <= 1 && !(routed && frames.asking == DecisionMode::Routers) {
             return legs.first().copied();
         }
         // Outer packets of a tunnel show the same headers, fragments or not.
         let shows_length = front.inside.is_empty() && matches!(self.length, Length::Varied);
-        if frames.asking != Asking::Unknown && front.inside.is_empty()
-            || frames.asking == Asking::Routers
+        if frames.asking != DecisionMode::Unknown && front.inside.is_empty()
+            || frames.asking == DecisionMode::Routers
             || shows_length
             || legs.iter().any(|leg| self.topology.sees_events(front.node, *leg))
         {
@@ -146,13 +153,13 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the last bytes of the MAC addresses of frames that leave a node with a choice.
-    fn macs(&self, front: &Front) -> [u8; 2] {
+    fn macs(&self, front: &LayoutState) -> [u8; 2] {
         let leg = self.legs_at(front)[0];
         macs(self.topology, self.fan_at(front), self.framed_at(front, leg), leg)
     }
 
     /// Returns the transmitter by which a host or router sends the frame that takes a path segment.
-    fn framed_at(&self, front: &Front, leg: PathSegment) -> usize {
+    fn framed_at(&self, front: &LayoutState, leg: PathSegment) -> usize {
         match self.topology.kind(front.node) {
             NodeKind::Switch(_) => front.framed_at,
             NodeKind::Host(_) | NodeKind::Router(_) => self.topology.port_of(&self.topology.first_hop(leg)),
@@ -163,16 +170,16 @@ impl FlowDirection<'_> {
     fn is_own(&self, frames: &mut Frames) -> bool {
         // Choices inside tunnels are the same for all.
         let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
-        let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
-        fronts.iter().any(|front| self.only_leg(frames, front).is_some())
+        let fronts: Vec<_> = choices.map(|(node, _)| LayoutState { node: *node, ..self.start() }).collect();
+        fronts.iter().any(|front| self.fixed_choice(frames, front).is_some())
     }
 
     /// Advances to the end of a path segment, or into a tunnel.
-    fn goes_on(&self, front: &mut Front, leg: PathSegment) {
+    fn advance_to_end_of(&self, front: &mut LayoutState, leg: PathSegment) {
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         // A tunnel that refuses long packets fragments none.
         if routed && !self.topology.refuses(leg) {
-            front.lengths.cut(self.topology.mtu(leg));
+            front.lengths.fragment(self.topology.mtu(leg));
         }
         let least = front.lengths.least;
         if front.inside.is_empty() {
@@ -190,7 +197,7 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the first node after a path segment that is no switch.
-    fn station(&self, front: &Front, leg: PathSegment) -> NodeId {
+    fn station(&self, front: &LayoutState, leg: PathSegment) -> NodeId {
         let mut node = self.topology.last_hop(leg).to;
         while matches!(self.topology.kind(node), NodeKind::Switch(_)) {
             node = self.topology.last_hop(self.fan_at(front).legs_at(node)[0]).to;
@@ -199,7 +206,7 @@ impl FlowDirection<'_> {
     }
 
     /// Leaves the tunnel that packets are in.
-    fn leave_tunnel(&self, front: &mut Front) {
+    fn leave_tunnel(&self, front: &mut LayoutState) {
         let (_, fragment) = front.inside.pop().expect("packets are in a tunnel");
         front.fragment = fragment;
         front.lengths.unwrap();
@@ -298,10 +305,10 @@ impl Frames {
                 lane.leave_tunnel(&mut front);
                 continue;
             }
-            let Some(leg) = lane.only_leg(self, &front) else { break };
+            let Some(leg) = lane.fixed_choice(self, &front) else { break };
             let list = if front.inside.is_empty() { &mut legs } else { &mut within };
             list.push(leg);
-            lane.goes_on(&mut front, leg);
+            lane.advance_to_end_of(&mut front, leg);
         }
         let ends = lane.is_at_end(&front);
         if ends == branched {
@@ -313,13 +320,13 @@ impl Frames {
         let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
-                self.put_run(lane.topology, &legs, &within, true);
+                self.add_run(lane.topology, &legs, &within, true);
                 known.insert(key, first as u32);
                 first as u32
             }
             None => {
                 let mut tree = Tree { first, ..Tree::default() };
-                self.lay(lane, lane.start(), &mut tree)?;
+                self.lay_routes(lane, lane.start(), &mut tree)?;
                 for (line, met) in tree.lines.iter_mut().zip(&tree.met) {
                     line.avoidable = *met < tree.ends;
                 }
@@ -333,12 +340,17 @@ impl Frames {
         let place = self.routes.len() as u32;
         let hops = if ends { self.hops_from(first as usize) } else { 0 };
         self.routes.push(Route { first, hops, ..route });
-        self.put_member_routes(place);
+        self.add_member_routes(place);
         Ok(Some(place))
     }
 
     /// Lays out all routes from here on.
-    fn lay(&mut self, lane: &FlowDirection<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
+    fn lay_routes(
+        &mut self,
+        lane: &FlowDirection<'_>,
+        mut front: LayoutState,
+        tree: &mut Tree,
+    ) -> Result<(), SimError> {
         loop {
             if lane.leaves_tunnel(&front) {
                 let step = self.unwrap_step(lane.topology, front.inside[front.inside.len() - 1].0);
@@ -359,8 +371,8 @@ impl Frames {
                 }
                 return Ok(());
             }
-            if let Some(leg) = lane.only_leg(self, &front) {
-                self.lay_leg(lane, &mut front, leg, tree);
+            if let Some(leg) = lane.fixed_choice(self, &front) {
+                self.lay_segment(lane, &mut front, leg, tree);
                 continue;
             }
             break;
@@ -371,9 +383,9 @@ impl Frames {
         let ask = self.choices.asks.len() as u32;
         let first = self.choices.answers.len();
         let router = self.step(lane.topology, &legs[0]).router;
-        self.put(Step { port: ASK, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
+        self.put(Step { port: DECIDE, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
         let tunnel = front.inside.last().map(|(direction, _)| *direction);
-        self.choices.asks.push(Ask { group, first: first as u32, tunnel, macs: lane.macs(&front) });
+        self.choices.asks.push(DecisionStep { group, first: first as u32, tunnel, macs: lane.macs(&front) });
         self.choices.answers.resize(first + legs.len(), 0);
         if let Some(engine) = self.routers.get_mut(router as usize) {
             engine.asks = true;
@@ -382,8 +394,8 @@ impl Frames {
             self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
             self.choices.answers[first + place] = self.steps.len() as u32;
             let mut front = front.clone();
-            self.lay_leg(lane, &mut front, leg, tree);
-            self.lay(lane, front, tree)?;
+            self.lay_segment(lane, &mut front, leg, tree);
+            self.lay_routes(lane, front, tree)?;
             if self.steps.len() > tree.first + MOST_STEPS {
                 let [from, to] = [lane.ends.0, lane.ends.1].map(|node| &lane.topology.nodes[node]);
                 return Err(SimError::Unsupported(format!(
@@ -395,21 +407,27 @@ impl Frames {
     }
 
     /// Lays out one path segment.
-    fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: PathSegment, tree: &mut Tree) {
+    fn lay_segment(
+        &mut self,
+        lane: &FlowDirection<'_>,
+        front: &mut LayoutState,
+        leg: PathSegment,
+        tree: &mut Tree,
+    ) {
         let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
         let station = || lane.station(&before, leg);
         if let Some(hold) = self.hold_before(lane.topology, leg, station, &mut step) {
             self.put(hold, &before);
         }
-        lane.goes_on(front, leg);
+        lane.advance_to_end_of(front, leg);
         if matches!(leg, PathSegment::Tunnel { .. }) {
             self.put(step, &before);
             return;
         }
         for (place, (number, vc)) in self.lines_in(step).into_iter().enumerate() {
             let changes = front.lengths.changes.clone();
-            let line = WayLine { number, vc, changes, avoidable: false };
+            let line = RouteLine { number, vc, changes, avoidable: false };
             let slot = match tree.lines.iter().position(|known| *known == line) {
                 Some(slot) => slot,
                 None => {
@@ -428,7 +446,7 @@ impl Frames {
     }
 
     /// Adds a step of a route with decision steps, and its trail.
-    fn put(&mut self, step: Step, front: &Front) {
+    fn put(&mut self, step: Step, front: &LayoutState) {
         self.steps.push(step);
         self.trails.push(front.trail.clone().into());
         let inside: Vec<u32> = front.inside.iter().map(|(direction, _)| *direction).collect();
@@ -463,7 +481,7 @@ impl Frames {
 
     /// Returns the lines of a route by line index, for packets that their sender has fragmented for `mtu`.
     /// For multicast copies, `before` holds the routes of the branches that the packets took before.
-    pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<WayLine> {
+    pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<RouteLine> {
         let first = self.routes[route as usize].first;
         if let Some(lines) = self.trees.get(&first) {
             return lines.clone();
@@ -476,7 +494,7 @@ impl Frames {
     }
 
     /// Collects the lines of a route without decision steps, and the changes of packet lengths on it.
-    fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<WayLine>) {
+    fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<RouteLine>) {
         let first = self.routes[route as usize].first;
         for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
             if step.is_unwrap() {
@@ -484,7 +502,7 @@ impl Frames {
                 continue;
             }
             if step.is_routed() && !self.refuses(*step) {
-                lengths.cut(step.mtu.into());
+                lengths.fragment(step.mtu.into());
             }
             if step.is_hold() {
                 continue;
@@ -494,7 +512,7 @@ impl Frames {
                 continue;
             }
             let here = self.lines_in(*step).into_iter();
-            lines.extend(here.map(|(number, vc)| WayLine {
+            lines.extend(here.map(|(number, vc)| RouteLine {
                 number,
                 vc,
                 changes: lengths.changes.clone(),

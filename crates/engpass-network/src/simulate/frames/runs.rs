@@ -29,7 +29,7 @@ fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) 
 impl Frames {
     /// Adds a route without decision steps. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve addresses if
     /// `asks` is true, and always within tunnels.
-    pub(super) fn put_run(
+    pub(super) fn add_run(
         &mut self,
         topology: &Topology,
         legs: &[PathSegment],
@@ -38,22 +38,22 @@ impl Frames {
     ) {
         let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
         for (place, leg) in legs.iter().enumerate() {
-            self.put_leg(&mut run, *leg, &legs[place + 1..]);
+            self.add_leg(&mut run, *leg, &legs[place + 1..]);
         }
         self.steps.push(Step { slot: run.slot, ..Step::MARK });
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
     /// Adds a path segment of a route without decision steps; `behind` are the following ones.
-    fn put_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
+    fn add_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
         let mut step = self.step(run.topology, &leg);
         if run.asks || !run.inside.is_empty() {
             let station = || first_station(run.topology, leg, behind);
             if let Some(hold) = self.hold_before(run.topology, leg, station, &mut step) {
-                self.put_step(run, hold);
+                self.add_step(run, hold);
             }
         }
-        self.put_step(run, step);
+        self.add_step(run, step);
         let PathSegment::Tunnel { tunnel, forward } = leg else {
             run.slot += self.lines_in(step).len() as u16;
             return;
@@ -64,15 +64,15 @@ impl Frames {
         while node != end {
             let (leg, behind) = run.within.split_first().expect("a way leads to the end of the tunnel");
             run.within = behind;
-            self.put_leg(run, *leg, behind);
+            self.add_leg(run, *leg, behind);
             node = run.topology.last_hop(*leg).to;
         }
         let step = self.unwrap_step(run.topology, direction);
-        self.put_step(run, step);
+        self.add_step(run, step);
         run.inside.pop();
     }
 
-    fn put_step(&mut self, run: &Run<'_>, step: Step) {
+    fn add_step(&mut self, run: &Run<'_>, step: Step) {
         let stack = self.tunnels.stack(&run.inside);
         self.steps.push(Step { slot: run.slot, ..step });
         self.tunnels.in_stack(self.steps.len(), stack);

@@ -269,7 +269,7 @@ impl Network {
     }
 
     /// Fragments the outer packet of a tunnel for the MTU of the next hop.
-    pub(super) fn cut_outer(&mut self, id: u32, step: Step, at: u64) {
+    pub(super) fn fragment_outer(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         let stamp = self.fabric.ledger.snapshot_of(id);
@@ -301,7 +301,7 @@ impl Network {
             *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };
             self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, &head) {
-                trace.cut(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
+                trace.fragment(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
                 trace.hides(fragment, hidden.clone());
             }
             fragments.push(fragment);
@@ -383,7 +383,7 @@ impl Network {
         *self.frames.tunnels.hide(whole) = cut.hidden;
         self.fabric.ledger.set_snapshot(whole, cut.stamp.as_ref());
         if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, head) {
-            trace.cut(head, whole, (cut.whole.ip, 0), true);
+            trace.fragment(head, whole, (cut.whole.ip, 0), true);
             trace.hides(whole, hidden);
         }
         Some(whole)

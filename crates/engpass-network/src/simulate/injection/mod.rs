@@ -21,7 +21,7 @@ use engpass_testbed::{Testbed, Topology, heads};
 
 pub use engpass_model::forward::Transport;
 pub use engpass_model::time::FOREVER;
-pub use engpass_model::wire::icmp::{Error, Errors, Said};
+pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
 pub(in crate::simulate) use multicast::Groups;
@@ -29,7 +29,7 @@ pub(in crate::simulate) use nic_queues::{InjectedSenders, Sender};
 pub(in crate::simulate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;
-use super::frames::Asking;
+use super::frames::DecisionMode;
 use super::{Network, SWEEP, SimError};
 
 /// A packet to be injected. Its contents stay with the caller.
@@ -113,7 +113,7 @@ pub enum Output {
         /// The packet's token.
         token: u64,
         /// Content of the message.
-        said: Said,
+        said: MessageContent,
         /// Number of routers that the message has passed.
         routers: u8,
     },
@@ -232,7 +232,7 @@ impl InjectedNetwork {
         let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before the first measurement window.
         let mut network =
-            Network::build(&all, &topology, seed, measurement::CLOSED, (true, Asking::Choices, None))?;
+            Network::build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.fabric.ledger.enable_deferral();
         let has_cells = !network.fabric.vcs.is_empty();
         if let Some(fates) = &mut network.fabric.fates {
@@ -245,7 +245,7 @@ impl InjectedNetwork {
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
             {
                 let transport = heads(testbed, declared, place, 0).transport();
-                network.outsiders.number_of(way as u32, transport);
+                network.injected.number_of(way as u32, transport);
             }
         }
         network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
@@ -314,7 +314,7 @@ impl InjectedNetwork {
         let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
-        let group = Group::new(ways, |way| network.outsiders.sender(way).way, &network.frames);
+        let group = Group::new(ways, |way| network.injected.sender(way).way, &network.frames);
         if group.parts() {
             // Copies arrive at a port only when they are made, so lookahead is disabled.
             network.disable_lookahead();
@@ -354,7 +354,7 @@ impl InjectedNetwork {
 
     /// Returns the number of packets of a host that wait for room in its NICs. While there are any, a real host would be held back.
     pub fn backlog(&self, host: usize) -> usize {
-        self.network.outsiders.backlog(host)
+        self.network.injected.backlog(host)
     }
 
     /// Runs up to and including `at`, in picoseconds, and passes delivery reports to `each`, in order of time.

@@ -153,7 +153,7 @@ impl Network {
         let whole = self.fabric.datagrams[datagram].clone();
         for branch in branches {
             let way = ways[branch.member];
-            let sender = self.outsiders.sender(way);
+            let sender = self.injected.sender(way);
             let route = match sender.way {
                 EgressPath::Frames { route } => route,
                 EgressPath::Bond { route } => route + member,
@@ -162,7 +162,7 @@ impl Network {
             // Two references: until it is handed over, and until the copy is made.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);
-            let flow = self.outsiders.number_of(way, packet.transport);
+            let flow = self.injected.number_of(way, packet.transport);
             if let Some(fates) = &mut self.fabric.fates {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
                 fates.enters(copy, way, &packet, flow);

@@ -89,7 +89,7 @@ impl InjectedSenders {
     }
 
     /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more follow.
-    pub(in crate::simulate) fn cut(&self, nic: usize) -> (u64, bool) {
+    pub(in crate::simulate) fn fragment(&self, nic: usize) -> (u64, bool) {
         let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
         at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
     }
@@ -148,10 +148,10 @@ impl Network {
         } else if self.try_enter_nic_directly(&queued, nic) {
             return;
         }
-        let this = &mut self.outsiders.senders[sender];
+        let this = &mut self.injected.senders[sender];
         this.queued += 1;
-        self.outsiders.backlogs[this.host] += 1;
-        let gate = &mut self.outsiders.gates[nic];
+        self.injected.backlogs[this.host] += 1;
+        let gate = &mut self.injected.gates[nic];
         gate.waiting.push_back(queued);
         if gate.waiting.len() == 1 {
             self.drain_nic_queue(nic);
@@ -164,9 +164,9 @@ impl Network {
     /// Returns the NIC and egress path of a packet; of a bond, those of the member that carries it.
     #[inline(always)]
     fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
-        let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
+        let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
         let EgressPath::Bond { route } = way else { return (nic, way) };
-        let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, packet.transport);
+        let heads = self.frames.choices.heads_outside(self.injected.senders[sender].flow, packet.transport);
         let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
         (self.frames.first_port(route), EgressPath::Frames { route })
     }
@@ -174,9 +174,9 @@ impl Network {
     /// Shortcut: hands over an unfragmented packet if nothing waits for its NIC and there is room. The queue would give the same result.
     fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
         let QueuedPacket { sender, way, packet, .. } = *first;
-        let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
+        let Sender { flow, mtu, .. } = self.injected.senders[sender];
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
+        if ip > mtu || !self.injected.gates[nic].waiting.is_empty() {
             return false;
         }
         let mut sending = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
@@ -193,12 +193,12 @@ impl Network {
 
     /// Hands over waiting packets until the NIC has no room.
     fn drain_nic_queue(&mut self, nic: usize) {
-        while let Some(&first) = self.outsiders.gates[nic].waiting.front() {
-            if self.outsiders.gates[nic].at_hand.is_none() {
+        while let Some(&first) = self.injected.gates[nic].waiting.front() {
+            if self.injected.gates[nic].at_hand.is_none() {
                 self.begin_head_packet(nic, &first);
             }
             let place = self.processes.len() + self.endpoints.len() + first.sender;
-            if !self.enter_nic_or_wait_with(place, self.outsiders.sending(nic)) {
+            if !self.enter_nic_or_wait_with(place, self.injected.sending(nic)) {
                 return;
             }
             self.finish_head_fragment(nic);
@@ -208,22 +208,22 @@ impl Network {
     /// Starts to hand over the first packet that waits for a NIC.
     fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
+        let cut = Fragments::of(payload, self.injected.senders[first.sender].mtu);
         let datagram = self.create_datagram(first, cut.count as u16, false);
         if first.copies > 0 {
-            let member = match (self.outsiders.senders[first.sender].way, first.way) {
+            let member = match (self.injected.senders[first.sender].way, first.way) {
                 (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
                 _ => 0,
             };
             self.begin_copies(first.copies, datagram, &first.packet, member);
         }
-        self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
+        self.injected.gates[nic].at_hand = Some((cut, 0, datagram));
     }
 
     /// Creates the datagram of a packet or of a packet train.
     fn create_datagram(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
         let QueuedPacket { sender, packet, since, number, .. } = *first;
-        let this = &self.outsiders.senders[sender];
+        let this = &self.injected.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let header = u64::from(packet.header).min(payload);
         let datagram = Datagram {
@@ -245,7 +245,7 @@ impl Network {
             written: true,
         };
         let datagram = self.fabric.begin_datagram(datagram.written, datagram);
-        let flow = self.outsiders.number_of(sender as u32, packet.transport);
+        let flow = self.injected.number_of(sender as u32, packet.transport);
         if let Some(fates) = &mut self.fabric.fates {
             fates.enters(datagram, sender as u32, &packet, flow);
         }
@@ -254,12 +254,11 @@ impl Network {
 
     /// Takes `count` identical packets whose instant is now, the first with this number, as far as they form a train. Returns the number of packets taken.
     pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
-        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.outsiders.senders[sender]
-        else {
+        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.injected.senders[sender] else {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.outsiders.gates[nic].waiting.is_empty() || self.nics[nic].has_waiters();
+        let waits = !self.injected.gates[nic].waiting.is_empty() || self.nics[nic].has_waiters();
         if count < 2 || ip > mtu || waits {
             return 0;
         }
@@ -291,7 +290,7 @@ impl Network {
 
     /// Continues in the queue after a NIC has taken a fragment.
     fn finish_head_fragment(&mut self, nic: usize) {
-        let gate = &mut self.outsiders.gates[nic];
+        let gate = &mut self.injected.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
         if fragment + 1 < cut.count {
             gate.at_hand = Some((cut, fragment + 1, datagram));
@@ -300,9 +299,9 @@ impl Network {
         gate.at_hand = None;
         let QueuedPacket { sender, .. } =
             gate.waiting.pop_front().expect("what was at hand was the first that waited");
-        let this = &mut self.outsiders.senders[sender];
+        let this = &mut self.injected.senders[sender];
         this.queued -= 1;
-        self.outsiders.backlogs[this.host] -= 1;
+        self.injected.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.fabric.ledger.set_sender_state(place, self.now, wait);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
-use super::{Output, Packet, ReportedDrop, Said, Transport};
+use super::{MessageContent, Output, Packet, ReportedDrop, Transport};
 use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::packet_store::Datagram;
@@ -64,7 +64,7 @@ enum Message {
     #[default]
     None,
     /// The datagram is a message with this content, about the packet with its token.
-    Itself(Said),
+    Itself(MessageContent),
     /// A router sends a message about the datagram.
     About,
     /// The datagram is an ARP packet, which gets no report.
@@ -112,7 +112,7 @@ impl DeliveryReports {
         &mut self,
         datagram: u32,
         lost: (u32, u64),
-        said: Said,
+        said: MessageContent,
         flow: u32,
     ) {
         let (way, token) = lost;
@@ -136,7 +136,7 @@ impl DeliveryReports {
     }
 
     /// Returns the content of a router's message, if the datagram is one.
-    pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<Said> {
+    pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<MessageContent> {
         match self.head(datagram).message {
             Message::Itself(said) => Some(said),
             Message::None | Message::About | Message::Arp => None,

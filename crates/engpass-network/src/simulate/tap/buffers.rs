@@ -264,7 +264,7 @@ impl Trace {
     }
 
     /// Records a fragment `part` of a packet with header `head`: its length, and its offset in that packet in bytes.
-    pub(in crate::simulate) fn cut(
+    pub(in crate::simulate) fn fragment(
         &mut self,
         head: Head,
         part: u32,

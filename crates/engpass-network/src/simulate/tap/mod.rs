@@ -50,7 +50,7 @@ impl Network {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
-            None => self.outsiders.cut(sending.nic),
+            None => self.injected.fragment(sending.nic),
         };
         let marks = match (&self.fabric.fates, datagram.to.get().map(|_| self.fabric.datagrams.segment(id))) {
             (Some(fates), _) => {

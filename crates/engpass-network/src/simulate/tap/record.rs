@@ -6,7 +6,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
 use engpass_model::wire::arp::Operation;
-use engpass_model::wire::icmp::Said;
+use engpass_model::wire::icmp::MessageContent;
 use engpass_testbed::topology::NodeId;
 
 /// A capture record: a packet or cell whose last bit has left its transmitter.
@@ -130,7 +130,7 @@ pub enum Content {
         /// The token of the packet.
         token: u64,
         /// Content of the message, if it is one.
-        said: Option<Said>,
+        said: Option<MessageContent>,
     },
 }
 
