@@ -1,4 +1,5 @@
-//! Writes the files that are generated from the types of this crate, or checks that they are up to date: schema, catalogue, Python types.
+//! Writes the files that are generated from the types of this crate, or checks that they are up to date: schema, catalogue, reference,
+//! Python types.
 //!
 //! `cargo run -p engpass-testbed --example generate -- write|check`; `check` exits with 1 if a file is out of date.
 
@@ -12,9 +13,11 @@ fn main() -> ExitCode {
     let imports = "\nfrom engpass.types.outcome import Path\n";
     let schema = engpass_testbed::plan_schema();
     let plan = engpass_outcome::python::module(about, imports, &schema, "PointPlan", &["Path", "Step"]);
+    let catalogue = engpass_testbed::catalogue();
     files::run(&[
         ("schema/testbed.schema.json", format!("{:#}\n", engpass_testbed::schema())),
-        ("schema/catalogue.json", format!("{:#}\n", engpass_testbed::catalogue())),
+        ("schema/catalogue.json", format!("{catalogue:#}\n")),
+        ("docs/reference.md", engpass_testbed::reference(&catalogue)),
         ("python/engpass/types/plan.py", plan),
     ])
 }

@@ -26,6 +26,7 @@ mod plan;
 mod provenance;
 mod rates;
 mod read;
+mod reference;
 mod reported;
 mod required_keys;
 mod resolve;
@@ -47,6 +48,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
 pub use events::{Change, EventChanges, changes, changes_by_event};
 pub use plan::{PointPlan, plan};
+pub use reference::reference;
 pub use route::{
     Choice, Gateway, Lane, Move, NextHop, Onward, Spread, Stop, choice, heads, icmp_heads, lanes, macs,
     tunnel_heads,
