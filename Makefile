@@ -68,7 +68,7 @@ prove-breaks: $(STAMP)
 prove-documents: $(STAMP)
 	$(BIN)/pytest -q -m prove tests/python/test_documents.py
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares, import cycles
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares, import cycles, retired words
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -81,6 +81,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	$(PYTHON) tools/file_sizes.py
 	$(PYTHON) tools/oracle_apart.py
 	$(PYTHON) tools/import_cycles.py
+	$(PYTHON) tools/words.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py

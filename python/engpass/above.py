@@ -70,7 +70,7 @@ def reason(engine: str, *, chose_otherwise: bool = False) -> str:
             " a real router may choose another path"
         )
     if engine in REAL:
-        return "the bound is for the hosts, lines and rates in the file, but the real ones are faster"
+        return "the bound is for the hosts, lines and rates in the file, but the real ones allow more"
     return (
         "data that was queued at the end of the warm-up also counts; a longer `duration` reduces this effect"
     )

@@ -172,9 +172,9 @@ def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tup
     names = list(wanted)
     for name in names:
         if name not in known:
-            raise ChoiceError(f"there is no {what} `{name}`", nearest(name, known))
+            raise ChoiceError(f"unknown {what} `{name}`", nearest(name, known))
     if not names:
-        raise ChoiceError(f"no {what} is chosen", nearest("", known))
+        raise ChoiceError(f"no {what} is selected", nearest("", known))
     return tuple(name for name in known if name in names)
 
 
@@ -183,12 +183,12 @@ def check_size(total: int, limit: int | None) -> None:
     if total > MOST_POINTS:
         raise EngpassError(
             f"this campaign has {total:,} points, more than {MOST_POINTS:,}",
-            "take larger steps in the sweep, or fewer repeats",
+            "use larger steps in the sweep, or fewer repeats",
         )
     if limit is not None and total > limit:
         raise EngpassError(
             f"this campaign has {total:,} points, more than {limit:,}",
-            "`--yes` runs it all the same; larger steps, `--variant` and `--repeats` make it smaller",
+            "`--yes` runs it anyway; larger steps, `--variant` and `--repeats` reduce it",
         )
 
 

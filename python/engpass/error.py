@@ -63,6 +63,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean `{close[0]}`?"
     if not names:
-        return "there are none"
+        return "none is defined"
     shown = ", ".join(f"`{n}`" for n in names[:12])
-    return f"there are {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return f"use one of {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -51,9 +51,7 @@ class Study:
 def studies() -> list[Study]:
     """All studies of the gallery, by name. Raises `EngpassError` if the package came without them."""
     if not HOME.is_dir():
-        raise EngpassError(
-            f"the gallery is missing: there is no directory `{HOME}`", "install the package again"
-        )
+        raise EngpassError(f"the gallery is missing: there is no directory `{HOME}`", "reinstall the package")
     home = HOME.resolve()
     found = [path for path in home.iterdir() if (path / CLAIMS).is_file()]
     return [Study(path.name, path) for path in sorted(found)]
@@ -74,7 +72,7 @@ def study(name: str) -> Study:
         for needed in (TESTBED, CLAIMS):
             if not (path / needed).is_file():
                 raise ChoiceError(
-                    f"`{name}` is no study: there is no `{needed}` in it", f"write `{path / needed}`"
+                    f"`{name}` is not a study: it has no `{needed}`", f"create `{path / needed}`"
                 )
         return Study(path.resolve().name, path)
-    raise ChoiceError(f"there is no study `{name}`", nearest(name, [found.name for found in known]))
+    raise ChoiceError(f"unknown study `{name}`", nearest(name, [found.name for found in known]))

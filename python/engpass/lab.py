@@ -100,8 +100,9 @@ def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
     """The campaign of a job from another process; raises `EngpassError` if this one has another build."""
     if job.build != build():
         raise EngpassError(
-            f"the worker `{platform.node()}` has build {build()} of Engpass, and the campaign {job.build}: "
-            "its outcomes would be those of another model",
+            f"the worker `{platform.node()}` has build {build()} of Engpass, but the campaign has"
+            f" build {job.build}: "
+            "the outcomes would be of another model",
             "install the same wheel on every worker, and run again",
         )
     campaign = _engpass.load(job.text.encode(), job.source, list(job.overrides), None)
@@ -328,7 +329,7 @@ def _submit(executor: Executor, does: Work, job: Job, point: Point) -> Future[tu
 
 def _gave_up(error: Exception) -> EngpassError:
     return EngpassError(
-        f"the executor gave up: {error}", "run again with fewer `--jobs`; what was stored is kept"
+        f"the worker processes failed: {error}", "run again with fewer `--jobs`; stored points are kept"
     )
 
 

@@ -186,14 +186,16 @@ def directions(outcome: Outcome) -> list[Direction]:
 def _books(what: str, kept: Ledger) -> Books:
     booked = sum(kept.accounts.values())
     if booked != kept.capacity:
-        raise _corrupt(f"the ledger of {what} does not balance: {booked:,} of {kept.capacity:,} are booked")
+        raise _corrupt(f"the ledger of {what} does not balance: {booked:,} of {kept.capacity:,} are posted")
     if any(amount < 0 for amount in kept.accounts.values()):
         raise _corrupt(f"the ledger of {what} has a negative account")
     return Books(kept.capacity, kept.units_per_bit, kept.accounts)
 
 
 def _corrupt(message: str) -> EngpassError:
-    return EngpassError(message, "the stored outcome was damaged: `engpass run FILE --fresh` makes it anew")
+    return EngpassError(
+        message, "the stored outcome is damaged: `engpass run FILE --fresh` computes it again"
+    )
 
 
 def add(books: Iterable[Books]) -> Books | None:

@@ -29,7 +29,7 @@ def read(text: str, topology: Drawing | None = None) -> Outcome:
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise EngpassError(
             f"a stored outcome cannot be read: {error}",
-            "it was damaged, or a later version wrote it: `engpass run FILE --fresh` makes it anew",
+            "it is damaged, or a later version wrote it: `engpass run FILE --fresh` computes it again",
         ) from None
 
 

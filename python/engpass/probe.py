@@ -42,15 +42,15 @@ class Probed:
         found = []
         timer = self.data.timer
         if timer is not None and timer.stolen >= 0.05:
-            found.append(f"for {percent(timer.stolen)} of the time a thread had to wait for its CPU")
+            found.append(f"a thread waited for its CPU for {percent(timer.stolen)} of the time")
         others = self.data.others
         if others is not None and others >= 0.05:
-            found.append(f"other work took {percent(others)} of the CPUs while memory was measured")
+            found.append(f"other programs used {percent(others)} of the CPUs during the memory measurement")
         alone = [basis(one) for one in self.data.basis if not one.confirmed]
         if alone:
-            found.append(f"no second visit came within 3 % of the best: {'; '.join(alone)}")
+            found.append(f"no second measurement was within 3 % of the best: {'; '.join(alone)}")
         if not self.data.basis:
-            found.append("of the memory too little was measured")
+            found.append("too little of the memory was measured")
         return found
 
     @property
@@ -70,11 +70,11 @@ class Probed:
         )
         if not self.doubts:
             most = byte_rate(pipelined)
-            return f"{text}By these, no more than {most} of payload leaves this host with one copy."
+            return f"{text}Therefore, at most {most} of payload leaves this host with one copy."
         return (
-            f"{text}That is the most that was seen, and it may give more. By these figures "
-            f"{byte_rate(pipelined)} of payload could leave this host with one copy, which is no upper "
-            "bound. They are not steady: "
+            f"{text}These are the best measured rates; the real ones may be higher. By these figures, "
+            f"{byte_rate(pipelined)} of payload could leave this host with one copy, but this is not an "
+            "upper bound. The figures are not steady: "
             f"{'; '.join(self.doubts)}."
         )
 
@@ -103,8 +103,8 @@ def probe(
             one.run(step)
         except OSError as error:
             raise EngpassError(
-                f"no thread can be started to measure with: {error.strerror or error}",
-                "raise `ulimit -u`, or the limit of the container for processes",
+                f"measurement threads cannot be started: {error.strerror or error}",
+                "raise `ulimit -u`, or the process limit of the container",
             ) from None
     if watch is not None:
         watch(len(steps), len(steps), "")
@@ -136,7 +136,7 @@ def basis(one: Basis) -> str:
     return f"{FIGURES[one.figure]} ({one.kernel} of {size(one.bytes)})"
 
 
-OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "not told apart"}
+OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "undecided"}
 """Verdicts on a rule, in words."""
 
 
@@ -174,7 +174,7 @@ def facts(data: Report) -> list[tuple[str, str]]:
             ("system call", duration(timer.system_call / 1e9)),
             (
                 "timers",
-                f"late by {half} (half), {most} (99 %), {all_} (most)",
+                f"lateness: p50 {half}, p99 {most}, max {all_}",
             ),
             ("longest gap", f"{duration(timer.longest_gap / 1e9)} without the CPU"),
         ]
@@ -186,7 +186,7 @@ def facts(data: Report) -> list[tuple[str, str]]:
         if link is None:
             said = f"not measured: {device.why}"
         else:
-            below = ", below its best" if link.below_its_best else ""
+            below = ", below its maximum" if link.below_its_best else ""
             said = (
                 f"PCI Express {link.generation}, {link.lanes} lanes: {byte_rate(link.bytes_per_s)}, "
                 f"{byte_rate(link.payload_per_s)} of payload{below}"

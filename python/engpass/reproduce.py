@@ -163,7 +163,9 @@ def _check_where(claim: str, part: Part, measure: Measure) -> None:
                 nearest(path, list(axes)),
             )
         if text not in known:
-            raise EngpassError(f"claim `{claim}`: `{path}` is never `{text}`", nearest(text, known))
+            raise EngpassError(
+                f"claim `{claim}`: `{path}` never has the value `{text}`", nearest(text, known)
+            )
 
 
 class _Sums:

@@ -141,7 +141,7 @@ def count(number: int, noun: str) -> str:
 
 def named(key: str) -> str:
     """The name of an outcome's figure in a table."""
-    return "smoothed round trip" if key == "smoothed_rtt_s" else key.replace("_", " ")
+    return "smoothed round-trip time" if key == "smoothed_rtt_s" else key.replace("_", " ")
 
 
 def counted(key: str, value: float) -> str:
@@ -152,15 +152,15 @@ def counted(key: str, value: float) -> str:
 def lateness(found: Mapping[str, int | None]) -> str:
     """How late the packets of an emulated network were: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
     if found.get("packets") == 0:
-        return "no packet was carried yet"
+        return "no packets yet"
     words = [
-        f"{share} by {duration(late / 1e9)}"
-        for key, share in (("p50_ns", "half"), ("p99_ns", "99 %"), ("p999_ns", "99.9 %"))
+        f"{share} within {duration(late / 1e9)}"
+        for key, share in (("p50_ns", "50 %"), ("p99_ns", "99 %"), ("p999_ns", "99.9 %"))
         if (late := found.get(key)) is not None
     ]
     if (most := found.get("max_ns")) is not None:
         words.append(f"at most {duration(most / 1e9)}")
-    return f"packets are late: {', '.join(words)}" if words else "no packet was carried yet"
+    return f"lateness of packets: {', '.join(words)}" if words else "no packets yet"
 
 
 def trial(number: int, found: Mapping[str, Any]) -> list[str]:
@@ -181,7 +181,7 @@ def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     known = "given" if found["bandwidth_known"] else "of IP packets"
     return [
         ("path MTU", f"{found['mtu_bytes']:,} B", "section 3.1"),
-        ("baseline round trip", duration(found["rtt_s"]), "section 3.2.1, the least"),
+        ("baseline round-trip time", duration(found["rtt_s"]), "section 3.2.1, minimum"),
         ("bottleneck bandwidth", rate(found["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"),
         ("bandwidth-delay product", f"{found['bdp_bytes']:,.0f} B", "section 3.3.1"),
         ("ideal TCP throughput", rate(found["ideal_bit_per_s"]), "section 4.1.1"),

@@ -43,9 +43,11 @@ def read(path: str | os.PathLike[str]) -> Source:
     except FileNotFoundError:
         raise SourceError(f"there is no file `{name}`", "check the path; `-` reads standard input") from None
     except IsADirectoryError:
-        raise SourceError(f"`{name}` is a directory", "name a testbed file in it") from None
+        raise SourceError(f"`{name}` is a directory", "give a testbed file in it") from None
     except PermissionError:
-        raise SourceError(f"`{name}` may not be read", "give yourself permission to read it") from None
+        raise SourceError(
+            f"`{name}` cannot be read: permission denied", "check the permissions of the file"
+        ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(f"`{name}` cannot be read: {reason}", "check the path and the disk") from None
@@ -55,18 +57,18 @@ def read(path: str | os.PathLike[str]) -> Source:
 def _read_stdin() -> bytes:
     # `engpass check - <&-` leaves no standard input at all.
     if sys.stdin is None:
-        raise SourceError("standard input is closed", "pipe a testbed file into it, or name a file")
+        raise SourceError("standard input is closed", "pipe a testbed file into it, or give a file")
     try:
         return sys.stdin.buffer.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SourceError(f"standard input cannot be read: {error.strerror}", "name a file instead") from None
+        raise SourceError(f"standard input cannot be read: {error.strerror}", "give a file instead") from None
 
 
 def _checked(what: str, data: bytes) -> bytes:
     if len(data) > MAX_BYTES:
         raise SourceError(
-            f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB: this is no testbed file",
-            "a testbed is a TOML file of kilobytes, with thousands of hosts of megabytes; check the path",
+            f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB: this is not a testbed file",
+            "testbed files have some kilobytes, or megabytes for thousands of hosts; check the path",
         )
     # TOML allows no NUL, and the parser's message about one would show an unprintable character.
     if (at := data.find(b"\0")) >= 0:
@@ -95,7 +97,7 @@ def _table(table: Mapping[str, Given], path: str) -> dict[str, Toml]:
     """Copy nested mappings and sequences into types that the TOML writer takes; an error names the path."""
     for key in table:
         if not isinstance(key, str):
-            raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is no text")
+            raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is not text")
     return {key: _plain(item, f"{path}.{key}" if path else key) for key, item in table.items()}
 
 

@@ -173,7 +173,7 @@ class Testbed:
         if any(found["code"] == "no-traffic" for found in self.warnings):
             raise EngpassError(
                 "there is nothing to run: the testbed has no traffic",
-                "add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends; `engpass up` needs none",
+                "add a `[traffic.NAME]` with `kind`, `from`, `to` and a load; `engpass up` needs none",
             )
 
     def limit(self, variants: Iterable[str] | None = None) -> dict[str, Outcome]:
@@ -200,7 +200,7 @@ class Testbed:
     ) -> Plan:
         """The points that `run` with the same arguments would have; raises `ChoiceError`."""
         if repeats is not None and repeats < 1:
-            raise EngpassError(f"{repeats} repeats are no run", "ask for 1 or more")
+            raise EngpassError(f"{repeats} is not a number of repeats", "use 1 or more")
         return Plan(
             choose("engine", MODEL if engines is None else engines, ENGINES),
             choose("variant", variants, self.variants),

@@ -28,6 +28,6 @@ def timeline(
     """
     record = getattr(campaign, "timeline", None)
     if record is None:
-        raise EngpassError("this build of the core records no timeline", "build it anew: `make dev`")
+        raise EngpassError("this build of the core cannot record a timeline", "build it again: `make dev`")
     text = record(variant, list(sweep), repeat, samples, interrupt or _engpass.Interrupt())
     return msgspec.json.decode(text, type=Timeline)

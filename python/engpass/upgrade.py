@@ -257,7 +257,7 @@ def _units(unit: str) -> int:
     """How many units make a bit: 13 for `1/13 bit`, 1 for `bit`; raises `ValueError`."""
     number = unit.removesuffix("bit").strip()
     if not unit.endswith("bit") or (number and not number.startswith("1/")):
-        raise ValueError(f"`{unit}` is no unit of a ledger")
+        raise ValueError(f"`{unit}` is not a unit of a ledger")
     return int(number[2:]) if number else 1
 
 

@@ -153,4 +153,4 @@ def test_explain_names_the_flow_that_starves_another(both_ways: Path) -> None:
     made = explain(choose_in(slow, None, [], "out")).advice
     assert made is not None
     gains = {tuple(dict(change.set)): change for change in made.changes}
-    assert gains[("traffic.in.receive_path",)].say == "receive `in` without a copy, as by `AF_XDP`"
+    assert gains[("traffic.in.receive_path",)].say == "receive `in` without a copy, with `AF_XDP`"

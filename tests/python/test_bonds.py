@@ -92,7 +92,7 @@ def test_advice_shortens_a_slow_bond_monitor_interval() -> None:
     )
     made = explained(sets, stream + CUT)
     found = changes(made)
-    assert found["let bond `up` look at its links every 10 ms"] == {"bond.up.monitor.interval": "10 ms"}
+    assert found["let bond `up` check its links every 10 ms"] == {"bond.up.monitor.interval": "10 ms"}
     # From 130 ms to the check of the monitor at 200 ms, and to the next datagram.
     assert made.at.gap == pytest.approx(0.071, abs=1e-6)
 

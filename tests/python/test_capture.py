@@ -57,7 +57,7 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
     )
     for _ in range(2):
         shown = cli(*again)
-        assert "captured 3 to `w.pcapng`, and no more: the limit was reached" in shown.stderr
+        assert "captured 3 to `w.pcapng` (limit reached)" in shown.stderr
         (testbed_file.parent / "w.pcapng").unlink()
 
 
@@ -67,13 +67,13 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
         (
             ("--engine", "simulate", "--capture", "link.wire=w"),
             (
-                "a capture is of one run, and there are 16\nhelp: choose with `--variant plain`,"
+                "a capture needs exactly one run, but there are 16\nhelp: choose with `--variant plain`,"
                 " `--set traffic.stream.message='1 kB'`, `--repeats 1`"
             ),
         ),
         (
             ("--engine", "limit", "--capture", "link.wire=w"),
-            "there is nothing to capture in limit\nhelp: run it",
+            "`--capture` is missing in limit\nhelp: run it",
         ),
         ((*ONE, "--capture", "link.wire"), "`--capture link.wire` has no file name\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
@@ -102,7 +102,7 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
             "`w` cannot be the store and the capture of `link.wire` at once",
         ),
         ((*ONE, "--capture", "link.wire=no/w"), "there is no directory for `no/w`"),
-        ((*ONE, "--capture-as", "cells"), "there is nothing to capture\nhelp: write `--capture"),
+        ((*ONE, "--capture-as", "cells"), "`--capture` is missing\nhelp: write `--capture"),
     ],
 )
 def test_wrong_capture_options_are_rejected(
@@ -126,7 +126,7 @@ def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -
         (("--capture", "link.wire=w", "--log", "./w"), "the log and the capture of `link.wire`"),
     ):
         shown = cli("up", name, "--engine", "emulate", *arguments, code=2).stderr
-        assert f" cannot be {told} at once\nhelp: give each a file of its own" in shown
+        assert f" cannot be {told} at once\nhelp: use a separate file for each" in shown
     one = (
         "--engine",
         "emulate",
@@ -149,7 +149,10 @@ def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -
 @pytest.mark.parametrize(
     ("log", "told"),
     [
-        ("/proc/x", "writing logs into `/proc/x`: No such file or directory\nhelp: see who may write there"),
+        (
+            "/proc/x",
+            "logs cannot be written into `/proc/x`: No such file or directory\nhelp: see who may write there",
+        ),
         ("TESTBED", "is a file, but every point needs a separate log\nhelp: name a directory"),
     ],
 )

@@ -186,7 +186,7 @@ HOLDS: list[Case] = [
     (FALL, FREE, NONE_LOST, "33.00 Mbit/s to 25.00 Mbit/s"),
     (LOSSLESS, FREE, [5.0] + [0.0] * 9, "0 of 9,000 lost"),
     (CROSSING, FREE, NONE_LOST, "5 kB: 21.00 Mbit/s before, 25.00 Mbit/s there"),
-    (SAME, GONE, NONE_LOST, "0.0 % apart at 1 kB"),
+    (SAME, GONE, NONE_LOST, "0.0 % difference at 1 kB"),
     (ONSET, GONE, NONE_LOST, "5 kB: 1.50 Mbit/s, `free` 25.00 Mbit/s"),
     (LEVEL, FLAT, NONE_LOST, "21.30 to 21.50 Mbit/s"),
     (CLIFF, OVER, OVER_LOST, "6.50 kB; 21.50 Mbit/s before, 500.00 kbit/s at 10 kB"),
@@ -205,15 +205,15 @@ FAILS: list[Case] = [
     (LEAST, [*FREE[:9], 4.9], NONE_LOST, "4.90 Mbit/s at 10 kB"),
     (MEAN, [*GONE[:9], 4.0], NONE_LOST, "1.25 Mbit/s on average"),
     (SHARE, GONE, NONE_LOST, "3.00 %"),
-    (RISES, [7.0, 13.0, 13.0, *FREE[3:]], NONE_LOST, "13.00 Mbit/s at 3 kB, 13.00 Mbit/s before it"),
-    (RISES, [*FREE[:8], 30.0, 25.0], NONE_LOST, "30.00 Mbit/s at 9 kB, 31.00 Mbit/s before it"),
+    (RISES, [7.0, 13.0, 13.0, *FREE[3:]], NONE_LOST, "13.00 Mbit/s at 3 kB, after 13.00 Mbit/s"),
+    (RISES, [*FREE[:8], 30.0, 25.0], NONE_LOST, "30.00 Mbit/s at 9 kB, after 31.00 Mbit/s"),
     (FALL, sorted(FREE), NONE_LOST, "31.00 Mbit/s to 33.00 Mbit/s"),
     (FALL, [*FREE[:9], 32.5], NONE_LOST, "33.00 Mbit/s to 32.50 Mbit/s"),
     (LOSSLESS, FREE, [0.0] * 9 + [1.0], "1 of 9,000 lost"),
     (CROSSING, [*FREE[:4], 21.5, *FREE[5:]], NONE_LOST, "6 kB: 21.50 Mbit/s before, 27.00 Mbit/s there"),
     (CROSSING, [20.0] * 10, NONE_LOST, "never passes 22 Mbit/s"),
     (CROSSING, [23.0] * 10, NONE_LOST, "never passes 22 Mbit/s"),
-    (SAME, [7.0, 12.0, *FREE[2:]], NONE_LOST, "7.7 % apart at 2 kB"),
+    (SAME, [7.0, 12.0, *FREE[2:]], NONE_LOST, "7.7 % difference at 2 kB"),
     (ONSET, FREE, NONE_LOST, "no fall"),
     (ONSET, [*FREE[:5], *GONE[5:]], NONE_LOST, "6 kB: 1.20 Mbit/s, `free` 27.00 Mbit/s"),
     (ONSET, [*FREE[:2], *GONE[4:], 0.1, 0.1], NONE_LOST, "3 kB: 1.50 Mbit/s, `free` 18.00 Mbit/s"),
@@ -294,7 +294,7 @@ TRIP = 'value = "v"\nleast = "20 ms"\nmost = "30 ms"\ncheck = "round-trip"\nwith
 TIMERS = 'value = "v"\ncheck = "none"\nwith = { variant = "v", count = "timeouts" }'
 
 Flow = tuple[float, float | None, int]
-"""Goodput in Mbit/s, smoothed round trip in ms, timeouts."""
+"""Goodput in Mbit/s, smoothed round-trip time in ms, timeouts."""
 
 # One list of flows for each repeat; the claims name a flow that is not in the lists.
 TOGETHER: list[tuple[str, list[list[Flow]], str, bool]] = [
@@ -410,7 +410,7 @@ def test_each_delay_quantity_reads_its_own_figure() -> None:
     ]
     assert told == [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     for engine, name in (("simulate", "idle delay"), ("limit", "delay p99")):
-        with pytest.raises(NoDataError, match=f"the engine tells no {name}"):
+        with pytest.raises(NoDataError, match=f"the engine does not report {name}"):
             campaign.curve(engine, "v", "f", name)
 
 
@@ -459,12 +459,12 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (
             GOOD + 'check = "value"\ntolerance = "1 %"\nwith = { variant = "v", statistic = "median" }',
             13,
-            "`statistic` is `median`, none of each, mean, greatest, least",
+            "`statistic` is `median`; use one of each, mean, greatest, least",
         ),
         (
             GOOD + 'check = "none"\nwith = { variant = "v", count = "found" }',
             12,
-            "`count` is `found`, none of lost, timeouts",
+            "`count` is `found`; use one of lost, timeouts",
         ),
         (
             GOOD + 'check = "value"\nleast = "2 B"\nmost = "1 B"\nwith = { variant = "v" }',
@@ -507,7 +507,11 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (GOOD + RISING + "expected = false", 4, "it has no `reason`"),
         (GOOD + RISING + 'reason = "r"', 13, "`reason` has no effect without `expected = false`"),
         (GOOD + RISING + 'expected = "no"', 13, "`expected` is not `true` or `false`"),
-        (GOOD + RISING + 'decided_by = "d"', 13, "a claim of kind `derived` is decided by its check"),
+        (
+            GOOD + RISING + 'decided_by = "d"',
+            13,
+            "`decided_by` is for open claims: a claim of kind `derived` is decided by its check",
+        ),
         (OPEN.replace('decided_by = "a measurement"\n', ""), 4, "it has no `decided_by`"),
         (OPEN + RISING, 10, "an open claim has no `check`"),
         (OPEN + BREAKS, 10, "`breaks` needs a claim that is expected to hold"),

@@ -57,12 +57,12 @@ def test_version_option_prints_the_version(cli: Cli) -> None:
 
 
 def test_unknown_command_suggests_the_nearest(cli: Cli) -> None:
-    assert "there is no command `chek`\nhelp: did you mean `check`?" in cli("chek", code=2).stderr
+    assert "unknown command `chek`\nhelp: did you mean `check`?" in cli("chek", code=2).stderr
 
 
 def test_check_counts_the_points_of_a_sound_file(cli: Cli, testbed_file: Path) -> None:
     assert cli("check", testbed_file.name).stdout == (
-        "lan.toml is sound: 2 nodes, 1 flow, 2 variants, 4 values of `traffic.stream.message`, 2 repeats;"
+        "lan.toml is valid: 2 nodes, 1 flow, 2 variants, 4 values of `traffic.stream.message`, 2 repeats;"
         f" {POINTS} points to run\n"
     )
     (shown,) = lines(cli("check", testbed_file.name, "--json").stdout)
@@ -108,7 +108,7 @@ def test_check_names_engines_that_cannot_run_a_variant(cli: Cli, testbed_file: P
     said = cli("check", testbed_file.name)
     assert "is sound" in said.stdout
     cause = "multicast traffic `film` crosses bond `up`, which the model does not support"
-    note = f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: set `up = false`"
+    note = f"note: limit and simulate cannot run for `bond`: {cause}\nhelp: set `up = false`"
     assert note in said.stderr
     refused = json.loads(cli("check", testbed_file.name, "--json").stdout)["refused"]
     found = [(one["engine"], one["variant"], one["cause"]) for one in refused]
@@ -195,8 +195,8 @@ def test_run_reports_its_progress_and_prints_a_table(cli: Cli, testbed_file: Pat
     shown = cli("run", testbed_file.name)
     (run_id,) = set(ID.findall(shown.stderr))
     assert shown.stderr == (
-        f"run {run_id}: {POINTS} points, kept in `engpass.db`\n"
-        f"run {run_id} is kept in `engpass.db`; `engpass report {run_id} -o report.html` draws it\n"
+        f"run {run_id}: {POINTS} points, stored in `engpass.db`\n"
+        f"run {run_id} is stored in `engpass.db`; `engpass report {run_id} -o report.html` creates a report\n"
     )
     header = [cell.strip() for cell in shown.stdout.splitlines()[2].strip("┃").split("┃")]
     assert shown.stdout.startswith("Two hosts")
@@ -209,7 +209,7 @@ def test_run_reports_its_progress_and_prints_a_table(cli: Cli, testbed_file: Pat
     again = cli("run", testbed_file.name)
     assert again.stdout == shown.stdout
     assert again.stderr.startswith(
-        f"run {run_id}: all {POINTS} points are there; `--fresh` runs them again\n"
+        f"run {run_id}: all {POINTS} points are already stored; `--fresh` runs them again\n"
     )
 
 
@@ -297,7 +297,7 @@ def test_spreadsheet_export_escapes_formulas(cli: Cli) -> None:
         assert {**one, "flow": "", "variant": ""} == {**other, "flow": "", "variant": ""}
     for name in ("p.parquet", "p.arrow"):
         said = cli("export", "--spreadsheet", "-o", name, code=2).stderr
-        assert f"`--spreadsheet` is for csv, and this is {name[2:]}" in said
+        assert f"`--spreadsheet` is for csv, but the format is {name[2:]}" in said
 
 
 def test_negative_numbers_stay_numbers_in_a_spreadsheet() -> None:
@@ -334,7 +334,7 @@ def test_runs_show_and_export_list_a_stored_run(cli: Cli, testbed_file: Path) ->
     for suffix in ("csv", "parquet", "arrow"):
         said = cli("export", run_id, "-o", f"points.{suffix}")
         assert said.stdout == ""
-        assert said.stderr == f"8 rows of run {run_id} are in `points.{suffix}`\n"
+        assert said.stderr == f"8 rows of run {run_id} written to `points.{suffix}`\n"
     assert pyarrow.parquet.read_table(cli.directory / "points.parquet").num_rows == 8
     with pyarrow.ipc.open_file(cli.directory / "points.arrow") as file:
         assert file.read_all().num_rows == 8
@@ -363,7 +363,7 @@ def test_failing_point_is_reported_with_exit_code_1(
     first = "simulate of `fast`, traffic.stream.message = 1 kB, repeat 0 and 7 more:\n  out of memory\n"
     assert first in shown.stderr
     shown = cli("run", testbed_file.name, "--json", code=1)
-    assert f"{POINTS - 8} of {POINTS} points are there; 8 that failed are tried again" in shown.stderr
+    assert f"{POINTS - 8} of {POINTS} points are already stored; 8 failed points are retried" in shown.stderr
     failed = [point for point in lines(shown.stdout) if "error" in point]
     assert len(failed) == 8
     assert failed[0]["sweep"] == {"traffic.stream.message": {"number": 1000}}
@@ -393,7 +393,7 @@ def test_failing_point_is_reported_with_exit_code_1(
         (b"\xff" * 1000, "error"),
         (
             b"a" * 40_000_000,
-            "error: `x.toml` is larger than 16 MiB: this is no testbed file\nhelp: a testbed is",
+            "error: `x.toml` is larger than 16 MiB: this is not a testbed file\nhelp: a testbed is",
         ),
         (b"a" * 5_000_000, "error"),
         (b"[" * 100_000, "error"),
@@ -418,11 +418,14 @@ def test_bad_file_is_reported_with_exit_code_2(
     [
         (
             ["run", "lan.toml", "--variant", "fasst"],
-            "there is no variant `fasst`\nhelp: did you mean `fast`?",
+            "unknown variant `fasst`\nhelp: did you mean `fast`?",
         ),
-        (["limit", "lan.toml", "--variant", "x"], "there is no variant `x`\nhelp: there are `plain`, `fast`"),
-        (["run", "lan.toml", "--engine", "limit,sim"], "there is no engine `sim`\nhelp: there are `limit`"),
-        (["run", "lan.toml", "--engine", ""], "there is no engine ``"),
+        (
+            ["limit", "lan.toml", "--variant", "x"],
+            "unknown variant `x`\nhelp: use one of `plain`, `fast`",
+        ),
+        (["run", "lan.toml", "--engine", "limit,sim"], "unknown engine `sim`\nhelp: use one of `limit`"),
+        (["run", "lan.toml", "--engine", ""], "unknown engine ``"),
         (["run", "lan.toml", "--set", "a.b"], "`--set a.b` has no value\nhelp: write `--set PATH=VALUE`"),
         (["run", "lan.toml", "--set", "=3"], "`--set =3` has no value"),
         (["run", "lan.toml", "--repeats", "0"], "--repeats"),
@@ -436,12 +439,12 @@ def test_bad_file_is_reported_with_exit_code_2(
             "more than 100,000,000\nhelp: take larger steps",
         ),
         (["run", "lan.toml", "--store", "none/x.db"], "there is no directory `none` for the store"),
-        (["runs"], "there is no store `engpass.db`\nhelp: `engpass run FILE` makes one"),
+        (["runs"], "there is no store `engpass.db`\nhelp: `engpass run FILE` creates one"),
         (["show"], "there is no store `engpass.db`"),
         (["export", "--store", "lan.toml"], "`lan.toml` is not a database"),
         (["export", "--format", "xls"], "--format"),
         (["check"], "Missing argument"),
-        (["check", "."], "`.` is a directory\nhelp: name a testbed file in it"),
+        (["check", "."], "`.` is a directory\nhelp: give a testbed file in it"),
     ],
 )
 def test_bad_argument_is_reported_with_exit_code_2(

@@ -79,7 +79,7 @@ def test_each_end_of_a_link_is_limited_to_its_own_rate() -> None:
         (line,) = held(made, hosts[host], hosts, 1500, 1, whole=True)
         assert f"tbf rate {rate}" in line
     fast = numbers(THIN.replace("20 Mbit/s", "100 Gbit/s"))
-    assert veth.notes(fast) == ["link `access` is as fast as this machine: it is not held to its rate"]
+    assert veth.notes(fast) == ["link `access` is as fast as this machine: its rate is not limited"]
 
 
 def test_measured_ledger_has_the_capacity_of_each_direction() -> None:

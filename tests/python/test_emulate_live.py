@@ -220,7 +220,7 @@ def test_capture_report_counts_the_packets_written(cli: Cli, how: tuple[str, ...
 @pytest.mark.usefixtures("atm")
 def test_capture_reports_that_its_limit_was_reached(cli: Cli) -> None:
     said = cli(*SHAPED, "--capture", "link.in=in.pcapng", "--capture-limit", "7 packets").stderr
-    assert "captured 7 to `in.pcapng`, and no more: the limit was reached\n" in said
+    assert "captured 7 to `in.pcapng` (limit reached)\n" in said
     assert packets(cli.directory / "in.pcapng") == 7
 
 
@@ -228,7 +228,7 @@ def test_capture_reports_that_its_limit_was_reached(cli: Cli) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_ends_the_capture_and_not_the_network(cli: Cli) -> None:
     ended = cli(*SHAPED, "--json", "--capture", "link.out=/dev/full", code=1)
-    assert "error: the capture `/dev/full` broke off: " in ended.stderr
+    assert "error: the capture `/dev/full` ended early: " in ended.stderr
     assert "No space left on device" in ended.stderr
     assert "`--capture-limit` bounds a capture" in ended.stderr
     point = outcomes.read(ended.stdout)
@@ -251,7 +251,10 @@ def test_capture_of_a_killed_driver_is_reported_as_an_error(cli: Cli) -> None:
     assert lab.driver is not None
     os.kill(lab.driver, signal.SIGKILL)
     (told,) = netlab.down(lab).captured
-    assert told == {"path": str(cli.directory / "in.pcapng"), "error": "its driver ended without an error message"}
+    assert told == {
+        "path": str(cli.directory / "in.pcapng"),
+        "error": "its driver ended without an error message",
+    }
 
 
 @pytest.mark.usefixtures("atm")
@@ -264,7 +267,7 @@ def test_driver_ends_cleanly_on_a_signal(cli: Cli, program: Program, number: str
     program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
     end_driver(netlab.find(str(cli.directory / "atm.toml")), signal.Signals[f"SIG{number}"])
     said = cli("down", "atm.toml").stderr
-    assert "had ended: it was told to, by a signal" in said
+    assert "had ended: a signal stopped it" in said
     assert f"captured 5 to `{cli.directory / 'near.pcapng'}`\n" in said
     assert cli("replay", "atm.log").stdout == "10 inputs, 10 outputs: identical\n"
 
@@ -305,10 +308,10 @@ def test_truncated_log_is_reported(cli: Cli, program: Program, small: Path) -> N
         wait_for(lambda: "No space left" in cli("watch", "atm.toml", "--once", "--interval", "0.05").stdout)
     finally:
         ended = cli("down", "atm.toml", code=1)
-    assert f"error: the log `{small / 'a.log'}` broke off: No space left on device" in ended.stderr
+    assert f"error: the log `{small / 'a.log'}` ended early: No space left on device" in ended.stderr
     assert "captured 2,000 to " in ended.stderr, "nothing else has ended"
     replayed = cli("replay", "small/a.log").stdout
-    assert replayed.endswith(": identical; the log breaks off there: it has no record of its end\n")
+    assert replayed.endswith(": identical; the log is incomplete: it has no end record\n")
 
 
 @pytest.mark.usefixtures("atm")
@@ -316,7 +319,7 @@ def test_truncated_log_of_a_point_is_reported(cli: Cli, small: Path) -> None:
     # Leave room only for the header.
     (small / "full").write_bytes(bytes(56 << 10))
     ended = cli(*SHAPED, "--json", "--log", "small", code=1)
-    assert f"error: the log `{small / 'point-000000.log'}` broke off: No space left" in ended.stderr
+    assert f"error: the log `{small / 'point-000000.log'}` ended early: No space left" in ended.stderr
     (point,) = (outcomes.read(line) for line in ended.stdout.splitlines())
     assert received(point.flows["stream"]) > 100
 
@@ -337,7 +340,7 @@ def test_log_and_capture_survive_a_killed_driver(cli: Cli, program: Program) -> 
     finally:
         netlab.down(lab)
     assert cli("replay", "atm.log").stdout == (
-        "10 inputs, 10 outputs: identical; the log breaks off there: it has no record of its end\n"
+        "10 inputs, 10 outputs: identical; the log is incomplete: it has no end record\n"
     )
 
 

@@ -332,7 +332,7 @@ def test_sockets_get_the_congestion_control_of_the_model(monkeypatch: pytest.Mon
     alike, others = as_the_model(carried(point))
     assert [side.congestion for side in known(alike.flows[0].tcp)] == [None, "bbr"]
     told = (
-        "TCP of `paced` has this host's own congestion control, `reno`, and the model `cubic`:"
+        "TCP of `paced` uses this host's default congestion control, `reno`, but the model uses `cubic`:"
         " root may add that to `net.ipv4.tcp_allowed_congestion_control`"
     )
     assert others == [told]
@@ -373,7 +373,7 @@ def test_losses_name_the_only_traffic_of_a_path() -> None:
 
 def test_driver_of_another_version_is_rejected() -> None:
     old: Json = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
-    with pytest.raises(LabError, match=r"the driver does not speak our language: .*sent_datagrams"):
+    with pytest.raises(LabError, match=r"the driver sent an unknown answer: .*sent_datagrams"):
         Closed.of({"outcome": old, "lateness": {"valid": True}})
 
 
@@ -425,7 +425,7 @@ def test_invalid_driver_options_are_rejected() -> None:
 
 def test_lateness_message_names_quantile_and_limit() -> None:
     told = too_late(Lateness(valid=False, p999_ns=2_500_000, limit_ns=1_000_000))
-    assert told.startswith("0.1 % of the packets came 2.5 ms late or more, and the limit is 1 ms")
+    assert told.startswith("0.1 % of the packets were 2.5 ms late or more, but the limit is 1 ms")
 
 
 def test_watched_rates_are_in_virtual_time() -> None:
@@ -451,7 +451,7 @@ def test_replay_reports_the_first_difference() -> None:
     )
     assert said(found) == "10 inputs, 3 outputs: not identical"
     assert said(replace(found, identical=True, difference=None)) == (
-        "10 inputs, 3 outputs: identical; the log breaks off there: it has no record of its end"
+        "10 inputs, 3 outputs: identical; the log is incomplete: it has no end record"
     )
     assert difference(found).splitlines() == [
         "first difference at output 3:",

@@ -165,11 +165,11 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         assert "99.9 % by 30 us" in shown
         below = shown.rstrip().rpartition("┘")[2].strip().splitlines()
         assert below[1:] == [
-            "lost from b to a, anywhere on the way: 1,234 packets",
-            "lost from a to b, anywhere on the way: 1 packets",
-            "not carried of host `a`: 2 (unknown), 5 (no room in its device)",
+            "lost on the path b to a: 1,234 packets",
+            "lost on the path a to b: 1 packets",
+            "packets of host `a` not carried: 2 (unknown), 5 (device queue full)",
             (
-                "the kernel refused 7 reads and writes of host `a`, the last one: Input/output error (os"
+                "7 reads and writes of the device of host `a` failed, last error: Input/output error (os"
                 " error 5)"
             ),
         ]
@@ -247,10 +247,11 @@ def test_clean_removes_the_remains_of_a_killed_driver(cli: Cli, far: Path) -> No
     assert "its network with it\nhelp: `engpass down far.toml` removes what it left" in said
     said = cli("clean").stderr
     assert (
-        f"error: the capture `{far.parent / 'c.pcapng'}` broke off: its driver ended without an error message" in said
+        f"error: the capture `{far.parent / 'c.pcapng'}` ended early:"
+        " its driver ended without an error message" in said
     )
     assert f"removed testbed {lab.id}" in said
-    assert "nothing was left behind" in cli("clean").stderr
+    assert "there is nothing to remove" in cli("clean").stderr
 
 
 @pytest.mark.parametrize("how", ["killed", "told", "failed"])
@@ -268,14 +269,14 @@ def test_down_removes_the_remains_of_an_ended_driver(cli: Cli, far: Path, how: s
     said = cli("down", lab.id if how == "failed" else "far.toml", code=code).stderr
     name = lab.id if how == "failed" else "far.toml"
     why = {
-        "killed": "without a word, as one that is killed",
-        "told": "it was told to, by a signal",
-        "failed": "it said: MemoryError: no more",
+        "killed": "it was probably killed: there is no error message",
+        "told": "a signal stopped it",
+        "failed": "its message: MemoryError: no more",
     }[how]
     assert f"the driver of `{name}` had ended: {why}\n" in said
     assert (f"captured 12 to `{path}`\n" in said) == (how == "told")
-    assert (f"the capture `{path}` broke off" in said) == (how != "told")
-    assert (f"the log `{far.parent / 'a.log'}` broke off" in said) == (how != "told")
+    assert (f"the capture `{path}` ended early" in said) == (how != "told")
+    assert (f"the log `{far.parent / 'a.log'}` ended early" in said) == (how != "told")
     assert f"{lab.id} is down: 2 namespaces removed" in said
     assert "is not up" in cli("down", "far.toml", code=2).stderr
 
@@ -386,8 +387,9 @@ def test_missing_namespace_of_a_host_is_an_error(cli: Cli, far: Path) -> None:
         for command in (("exec", "far.toml", "a", "--", "true"), ("shell", "far.toml", "a")):
             said = cli(*command, code=2).stderr
             assert said == (
-                f"error: the namespace of `a` is gone: somebody has removed `{lab.members['a'].namespace}`\n"
-                f"help: `engpass down {lab.id}` removes the rest, `engpass up {far}` makes it anew\n"
+                "error: the namespace of `a` is gone:"
+                f" another program removed `{lab.members['a'].namespace}`\n"
+                f"help: `engpass down {lab.id}` removes the rest, `engpass up {far}` creates it again\n"
             )
     finally:
         cli("down", "far.toml")
@@ -396,7 +398,7 @@ def test_missing_namespace_of_a_host_is_an_error(cli: Cli, far: Path) -> None:
 def test_up_rejects_a_testbed_without_links(cli: Cli) -> None:
     (cli.directory / "one.toml").write_text("[host.a]\n")
     said = cli("up", "one.toml", "--engine", "emulate", code=2).stderr
-    assert "there is nothing to emulate: this testbed has no links\nhelp: join its hosts by a link" in said
+    assert "there is nothing to emulate: this testbed has no links\nhelp: connect its hosts by a link" in said
 
 
 def test_exec_rejects_standard_input_as_testbed(cli: Cli) -> None:
@@ -433,8 +435,8 @@ def test_kernel_testbed_accepts_a_link_below_the_ipv6_mtu(cli: Cli) -> None:
 def test_model_options_need_the_emulate_engine(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "near.toml").write_text(FAR.replace('delay = "20 ms"\n', ""))
     said = cli("up", "near.toml", "--engine", "measure", "--slow", "2", code=2).stderr
-    assert "has no clock of its own" in said
-    assert "there is no clock `quartz`" in cli("up", "near.toml", "--clock", "quartz", code=2).stderr
+    assert "has no emulated network" in said
+    assert "unknown clock `quartz`" in cli("up", "near.toml", "--clock", "quartz", code=2).stderr
     # The kernel could carry the testbed, but only the model has time dilation.
     cli("up", "near.toml", "--slow", "2")
     try:

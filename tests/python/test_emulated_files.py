@@ -44,7 +44,7 @@ def test_testbed_rejects_a_file_that_another_one_writes(cli: Cli) -> None:
             said = cli("up", "other.toml", *given, code=2).stderr
             assert (
                 f"`{cli.directory / path}` is being written by testbed {lab.id} of `{lab.file}`\n"
-                f"help: name another one, or `engpass down {lab.id}` first\n"
+                f"help: use another file, or run `engpass down {lab.id}` first\n"
             ) in said
         # The check comes before the run starts, even if the run needs no testbed.
         for engine in ("simulate", "emulate"):
@@ -88,28 +88,28 @@ def test_run_rejects_logs_that_another_run_writes(cli: Cli, program: Program) ->
         for again in ("logs", "./logs/"):
             said = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", again, code=2).stderr
             assert f"`{cli.directory / 'logs'}` is being written by a run of `other.toml`" in said
-            assert "help: name another one, or wait until that has ended" in said
+            assert "help: use another file, or wait until that run has ended" in said
         # `clean` leaves running testbeds and runs alone.
-        assert "nothing was left behind" in cli("clean").stderr
+        assert "there is nothing to remove" in cli("clean").stderr
         # The driver of these tests writes no log, so the command reports an error.
         other = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "others", code=1)
-        assert "is kept in `2.db`" in other.stderr
+        assert "is stored in `2.db`" in other.stderr
         assert first.poll() is None
     after = cli("run", "far.toml", *ONE, "--store", "2.db", "--log", "logs", "--fresh", code=1)
-    assert "is kept in `2.db`" in after.stderr
+    assert "is stored in `2.db`" in after.stderr
 
 
 def test_log_option_reruns_stored_points(cli: Cli) -> None:
     again = ("run", "far.toml", *ONE)
     cli(*again)
-    assert "all 1 points are there" in cli(*again).stderr
+    assert "all 1 points are already stored" in cli(*again).stderr
     said = cli(*again, "--log", "logs", code=1).stderr
     assert "1 points, kept in" in said
-    assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` broke off" in said, "it has no model"
+    assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` ended early" in said, "it has no model"
     # Only emulated points have logs.
     simulate = ("run", "far.toml", "--engine", "simulate", "--log", "logs")
     cli(*simulate)
-    assert "points are there" in cli(*simulate).stderr
+    assert "points are already stored" in cli(*simulate).stderr
 
 
 def test_simulated_run_rejects_a_capture_of_another_run(cli: Cli) -> None:

@@ -10,7 +10,7 @@ from engpass.report import render
 from engpass.types.outcome import Drop, Engine, FlowOutcome, MeasuredPoint, Outcome, Place
 from report_kyoto import Record, outcome
 
-LATE = "0.1 % of the packets came 2 ms late or more"
+LATE = "0.1 % of the packets were 2 ms late or more"
 
 
 def test_differences_are_relative_to_simulate() -> None:
@@ -57,7 +57,7 @@ def test_report_shows_four_engines_side_by_side() -> None:
     assert section.count(" ✗</span>") == 1
     assert "invalid" not in section
     assert "emulated in real time and measured" in page
-    assert section.count(">apart</th>") == 3, "`simulate` is not far from itself"
+    assert section.count(">vs simulate</th>") == 3, "`simulate` is not far from itself"
     assert "(<code>emulate</code> has 18" in page[: page.index('<h2 id="results">')]
 
 

@@ -79,7 +79,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 def test_explain_selects_the_worst_served_point(crowded: Cli) -> None:
     shown = crowded("explain").stdout
     # A datagram of 189 cells never fits into a buffer of 64 cells beside the noise, so nothing arrives.
-    assert "wild, traffic.wild.rate = 10 Mbit/s is served worst" in shown
+    assert "wild, traffic.wild.rate = 10 Mbit/s: selected as the worst point" in shown
     assert re.search(r"s → c +│ buffer full │ wild", shown)
     said = next(text for text in shown.splitlines() if text.startswith("the buffer of `s` towards `c`"))
     assert re.search(r"holds `wild` at [\d.]+ [kM]?bit/s of its limit of [\d.]+ Mbit/s", said)
@@ -115,7 +115,7 @@ def test_explain_of_a_file_needs_no_run(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--flow", "clam"], "there is no flow `clam`\nhelp: did you mean `calm`?"),
+        (["--flow", "clam"], "unknown flow `clam`\nhelp: did you mean `calm`?"),
         (["--flow", "noise"], "`noise` is a generator"),
         (
             ["--point", "traffic.wild.rat=10 Mbit/s"],
@@ -126,7 +126,7 @@ def test_explain_of_a_file_needs_no_run(cli: Cli) -> None:
             "has no value `11 Mbit/s` in this run\nhelp: did",
         ),
         (["--point", "traffic.wild.rate"], "has no value\nhelp: write `--point PATH=VALUE`"),
-        (["--variant", "none"], "there is no variant `none`"),
+        (["--variant", "none"], "unknown variant `none`"),
         (["--set", "a.b=1"], "a run is what it is\nhelp: give the file"),
         (["--report", "no/such.html", "--no-advice"], "`no/such.html` cannot be written"),
     ],
@@ -224,7 +224,9 @@ def test_idle_line_names_the_busy_cpu() -> None:
     )
     assert made.finding.key == "idle: CPU"
     assert made.sentence.startswith("the CPU of host `ss2` holds `stream` at 3.7")
-    assert re.search(r"link `\w+` is idle 9\d\.\d % of the time while it is busy with sending", made.sentence)
+    assert re.search(
+        r"link `\w+` is idle 9\d\.\d % of the time while the CPU is busy with sending", made.sentence
+    )
 
 
 def test_full_nic_buffer_is_found_and_advised_larger() -> None:
@@ -326,7 +328,7 @@ def test_explain_tables_and_page_show_all_accounts(cli: Cli, monkeypatch: pytest
     # The capacity is ten seconds of an OC-3c.
     assert re.search(r"capacity +│ +1\.56 Gbit +100\.0 % │", shown)
     page = (cli.directory / "why.html").read_text(encoding="utf-8")
-    assert "Where the line went" in page
+    assert "Use of the line" in page
     assert "<code>atomis5</code>" in page
 
 

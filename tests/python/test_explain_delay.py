@@ -39,12 +39,12 @@ def test_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
     assert (made.chosen.variant, made.chosen.flow) == ("drop-tail", "call")
     finding, *advice = words(made)
     assert finding == (
-        "the buffer of `isp` towards `home` harms `call`, which gets 1.49 Mbit/s of its limit of 1.50 Mbit/s"
+        "the buffer of `isp` towards `home` harms `call`, which gets 1.49 Mbit/s (limit 1.50 Mbit/s)"
         ": it loses 16 datagrams (0.3 %), and 1 % of its datagrams take 747 ms or longer, "
-        "where an idle path takes 12.6 ms"
+        "but an idle path takes 12.6 ms"
     )
     assert "; ".join(advice) == (
-        "queue by `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.49 → 1.50 Mbit/s, "
+        "use queue `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.49 → 1.50 Mbit/s, "
         "loss 0.3 → 0.0 %, delay p99 747 → 14 ms "
         "(`download`: 13.97 → 13.74 Mbit/s, delay p99 747 → 20.1 ms)"
     )
@@ -65,13 +65,13 @@ def test_advice_tries_each_kind_of_shorter_queue() -> None:
     made = explained("drop-tail", "call")
     assert made.advice is not None
     says = [change.say for change in made.advice.changes]
-    assert "queue by `codel` instead of `drop-tail` at `isp` towards `home`" in says
+    assert "use queue `codel` instead of `drop-tail` at `isp` towards `home`" in says
     assert "use `bbr` as congestion control of `download`" in says
     assert any(text.startswith("lower the buffer of `isp` towards `home` to ") for text in says)
     first = next(
         change
         for change in made.advice.trades
-        if change.say == "let `call` go first at `isp` towards `home`: `priority`, class 5"
+        if change.say == "give `call` priority at `isp` towards `home`: `priority`, class 5"
     )
     # The download waits in its own queue, behind the call.
     assert [effect.flow for effect in first.others if effect.harmed] == ["download"]
@@ -84,7 +84,7 @@ def test_advice_recommends_no_queue_with_a_long_delay() -> None:
         named = [change.say for change in (*advice.changes, *advice.trades)]
         assert not [text for text in named if "drop-tail" in text or "drr" in text or "priority" in text]
         if flow == "download":
-            assert "queue by `drop-tail` instead of `fq-codel` at `isp` towards `home`" in advice.tried
+            assert "use queue `drop-tail` instead of `fq-codel` at `isp` towards `home`" in advice.tried
 
 
 def test_download_in_a_large_buffer_is_harmed_by_its_own_delay() -> None:
@@ -92,10 +92,10 @@ def test_download_in_a_large_buffer_is_harmed_by_its_own_delay() -> None:
     assert made.finding.key == "delay"
     assert words(made)[0] == (
         "the buffer of `isp` towards `home` harms `download`, which gets 13.97 Mbit/s of its limit of "
-        "13.96 Mbit/s: 1 % of its segments take 747 ms or longer, where an idle path takes 12.8 ms"
+        "13.96 Mbit/s: 1 % of its segments take 747 ms or longer, but an idle path takes 12.8 ms"
     )
     assert made.advice is not None
-    assert made.advice.changes[0].say.startswith("queue by `fq-codel`")
+    assert made.advice.changes[0].say.startswith("use queue `fq-codel`")
 
 
 def test_satisfied_call_is_limited_by_its_application() -> None:
@@ -117,10 +117,12 @@ def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
     text = CALL.read_text().replace("repeats = 2", "repeats = 1")
     (cli.directory / "call.toml").write_text(text)
     shown = cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call").stdout
-    gains = shown[shown.index("What helps, simulated") : shown.index("What helps at a price, simulated")]
+    gains = shown[
+        shown.index("Changes that help (simulated)") : shown.index("Changes that help at a price (simulated)")
+    ]
     assert gains.splitlines()[1:6] == [
         "      Flow                    Goodput      Delay p99            Loss",
-        "  queue by `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
+        "  use queue `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
         "      call         1.49 → 1.50 Mbit/s    747 → 14 ms     0.3 → 0.0 %",
         "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
@@ -138,8 +140,8 @@ def test_explanation_page_shows_gains_trades_and_delays() -> None:
     from engpass.report import render_explanation
 
     page = render_explanation(explained("drop-tail", "call"))
-    assert "These help and harm no flow" in page
-    assert "These help at a price" in page
+    assert "Changes that help and harm no flow" in page
+    assert "Changes that help at a price" in page
     assert "747 → 14 ms<br>747 → 20.1 ms" in page
     assert "idle path 12.6 ms" in page
 
@@ -180,7 +182,7 @@ def test_advice_gives_priority_to_a_call_behind_cell_bursts() -> None:
     assert made.finding.bottleneck == "the buffer of `s` towards `home`"
     assert made.advice is not None
     best = made.advice.changes[0]
-    assert best.say == "let `caller` go first at `s`: `priority`, category `cbr`"
+    assert best.say == "give `caller` priority at `s`: `priority`, category `cbr`"
     assert dict(best.set) == {"switch.s.schedule": "priority", "circuit.caller.category": "cbr"}
     assert best.own.after.delay is not None
     assert best.own.after.delay < made.at.needs.tolerable
@@ -197,8 +199,8 @@ def test_delay_in_a_host_is_not_blamed_on_the_network() -> None:
     made = explain(choose_in(load(testbed), None, [], None))
     # A window of 3 MiB waits for a reader of 30 MB/s.
     assert words(made)[0] == (
-        "memory of host `busy` harms `in`, which gets 239.94 Mbit/s of its limit of 240.00 Mbit/s: "
-        "1 % of its segments take 102 ms or longer, where an idle path takes 50.5 us"
+        "memory of host `busy` harms `in`, which gets 239.94 Mbit/s (limit 240.00 Mbit/s): "
+        "1 % of its segments take 102 ms or longer, but an idle path takes 50.5 us"
     )
 
 
@@ -304,7 +306,7 @@ def test_advice_rejects_changes_that_cut_the_goodput_of_a_call() -> None:
     }
     advice = explain(choose_in(load(testbed), None, [], "call")).advice
     assert advice is not None
-    assert "queue by `red` instead of `drop-tail` at `cpe` towards `server`" in advice.tried
+    assert "use queue `red` instead of `drop-tail` at `cpe` towards `server`" in advice.tried
     changes = (*advice.changes, *advice.trades)
     assert changes
     assert all(change.after > 0.9 * change.before for change in changes)

@@ -95,7 +95,7 @@ def test_explain_names_the_failed_line_and_advises_ecmp() -> None:
     made = explained(PAIR + CUT)
     assert made.finding.key == "drops: line down"
     assert made.sentence.startswith(
-        "link `upper` holds `stream` at 8.83 Mbit/s of its limit of 11.78 Mbit/s: it is down 25.0 % of the"
+        "link `upper` limits `stream` to 8.83 Mbit/s (limit 11.78 Mbit/s): it is down 25.0 % of the"
         " time and loses 500 datagrams (25.0 %), and nothing arrives for 501 ms; let router `near` choose"
     )
     assert changes(made) == {
@@ -130,7 +130,7 @@ def test_explain_names_reordering_by_round_robin() -> None:
     longer = TWO.replace('lower = { ends = ["near", "far"], medium = "ethernet-100" }', LONGER)
     sets = (("router.near.ecmp", "round-robin"), ("host.a.tcp.recovery", "sack"))
     made = explained(longer, sets)
-    assert "because packets that router `near` sends over several ways overtake each other: " in made.sentence
+    assert "because packets that router `near` sends over several paths are reordered: " in made.sentence
     assert "segments are retransmitted although none is lost" in made.sentence
     assert made.advice is not None
     assert "let router `near` keep each connection on one path by a hash" in made.advice.tried

@@ -77,7 +77,7 @@ def test_kill_9_loses_no_counted_point_and_repeats_none(program: Program, testbe
             counted = len(there)
             written = list(store.raw_outcomes(record.id))
     shown = program("run", testbed_file.name, "--json", *ARGS)
-    assert re.match(rf"resuming {record.id}: {counted} of {TOTAL} points are there\n", shown.stderr)
+    assert re.match(rf"resuming {record.id}: {counted} of {TOTAL} points are already stored\n", shown.stderr)
     with Store.open(path, create=False) as store:
         assert store.run().points_done == TOTAL
         after = dict(store.raw_outcomes(record.id))
@@ -108,8 +108,8 @@ def test_signal_keeps_finished_points_and_says_how_to_resume(
     done = stored(path)
     assert 10 <= done < HALF_TOTAL
     assert err.endswith(
-        f"interrupted: {done} of {HALF_TOTAL} points are kept in `engpass.db`\n"
-        "help: the same command goes on where this one stopped\n"
+        f"interrupted: {done} of {HALF_TOTAL} points are stored in `engpass.db`\n"
+        "help: repeat the command to continue where it stopped\n"
     )
     assert out.startswith("Two hosts"), "the table of what is there"
     again = program("run", testbed_file.name, *HALF)
@@ -221,7 +221,7 @@ def test_full_disk_keeps_the_points_stored_before(program: Program, testbed_file
     # `ulimit -f` makes writes fail like a full disk, but with another error number.
     line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *SHORT))
     said = program.shell(line, code=2).stderr
-    assert re.search(r"error: (the store `engpass.db` cannot be|there is no room left)", said)
+    assert re.search(r"error: (the store `engpass.db` cannot be|no space left)", said)
     assert "points stored before are kept" in said
     kept = stored(program.directory / "engpass.db")
     again = program("run", testbed_file.name, *SHORT)

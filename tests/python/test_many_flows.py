@@ -60,7 +60,7 @@ def test_delay_table_shows_only_flows_with_delays(cli: Cli, many: str, tmp_path:
 def test_limit_shows_200_flows_and_json_has_all(cli: Cli, many: str) -> None:
     shown = cli("limit", many).stdout
     assert shown.count("idle delay: ") == 200
-    assert "200 of 230 flows are shown; `--json` has all" in shown
+    assert "200 of 230 flows are shown; `--json` lists all" in shown
     assert len(json.loads(cli("limit", many, "--json").stdout)["flows"]) == FLOWS
 
 
@@ -68,4 +68,4 @@ def test_report_names_100_of_many_flows(cli: Cli, many: str, tmp_path: Path) -> 
     cli("run", many, "--set", 'run.duration="10 ms"')
     cli("report", "-o", "report.html")
     page = (tmp_path / "report.html").read_text()
-    assert "100 of 230 flows are named here." in page
+    assert "100 of 230 flows are listed here." in page

@@ -139,7 +139,7 @@ def test_each_traffic_has_its_own_measurement_window() -> None:
 
 def test_settings_without_a_socket_option_are_named() -> None:
     (said,) = untold(numbers(), "measure")
-    assert said == "TCP of host `a` is the kernel's own: `rto_minimum` of `tcp` cannot be told to a socket"
+    assert said == "TCP of host `a` is the kernel's: `rto_minimum` of `tcp` cannot be set for a socket"
 
 
 def test_ssh_destination_follows_a_double_dash(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_measured_points_are_stored_like_those_of_other_engines(cli: Cli, file: 
     assert first.hosts["b"]["changes"] == {"at_ns": 4}
     assert known(first.measured).carrier == "hosts"
     again = cli("run", "two.toml", "--engine", "measure")
-    assert "all 3 points are there" in again.stderr
+    assert "all 3 points are already stored" in again.stderr
 
 
 def test_limit_simulate_and_measure_are_shown_side_by_side(cli: Cli, file: Path) -> None:
@@ -199,7 +199,7 @@ def test_simulate_rejects_probe_traffic_with_noticeable_load(cli: Cli, file: Pat
     often = ("--set", 'traffic.probe.every="10 us"')
     said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
     assert "traffic `probe` is `request-response`, which runs only on real hosts" in said.stderr
-    assert "help: run it with `--engine measure` or `--engine emulate`, or remove it" in said.stderr
+    assert "help: use `--engine measure` or `--engine emulate`, or remove it" in said.stderr
 
 
 def test_unreached_precision_ends_a_point_at_the_longest_time(cli: Cli, file: Path) -> None:
@@ -219,14 +219,14 @@ def test_a_failed_point_does_not_end_the_campaign(cli: Cli, file: Path, fake: py
     assert errors(cli) == [None, "host `b`: nobody listens\nhelp: look at the firewall", None]
     fake.delenv("FAKE_AGENT")
     said = cli("run", "two.toml", "--engine", "measure")
-    assert "2 of 3 points are there; 1 that failed are tried again" in said.stderr
+    assert "2 of 3 points are already stored; 1 failed points are retried" in said.stderr
 
 
 @pytest.mark.parametrize(
     ("how", "cause"),
     [
         ("broken", "the agent of host `a` (local) ended with exit code 3: no libraries here"),
-        ("old", "the agent of host `a` speaks protocol 9, and this is 1"),
+        ("old", "the agent of host `a` speaks protocol 9, but this engpass speaks protocol 1"),
         ("silent", "host `a` (local) does not answer within 0.3 s"),
         # Control characters are not passed on to the terminal, and only three lines are shown.
         ("garbage", "does not answer within 3 s: [2Jhello \ufffd; [2Jhello \ufffd; [2Jhello \ufffd"),
@@ -310,7 +310,7 @@ def test_all_hosts_or_none_must_declare_reach(cli: Cli, file: Path) -> None:
 def test_measure_rejects_cell_traffic() -> None:
     found = numbers()
     found = replace(found, flows=[replace(found.flows[0], cells=True), *found.flows[1:]])
-    with pytest.raises(EngpassError, match="it sends cells, and no host does"):
+    with pytest.raises(EngpassError, match="it sends cells, but hosts cannot"):
         flows(found, 1)
 
 
@@ -323,4 +323,4 @@ def test_interrupt_ends_a_measured_run_and_its_agents(program: Program, file: Pa
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
     assert not _agents_of(running.pid)
-    assert b"goes on where this one stopped" in said
+    assert b"continues where it stopped" in said

@@ -321,7 +321,7 @@ def test_links_without_an_agent_are_left_out() -> None:
     made.links.insert(1, link("middle", ["x", "y"]))
     found = kept(made, flow(), results(End(messages=1), End(messages=1)))
     assert set(found.links) == {"near", "far"}
-    assert found.notes == ["no agent stands at link `middle`: what crossed there was not counted"]
+    assert found.notes == ["no agent runs at the ends of link `middle`: packets on it were not counted"]
 
 
 def test_idle_reason_shares_follow_the_sender_state() -> None:
@@ -368,10 +368,10 @@ def test_pacing_summary_names_the_cause_of_deviations() -> None:
     assert (found.method, found.stalls) == ("hybrid", STALLS)
     assert found.explained_share == pytest.approx(0.9)
     assert found.summary == (
-        "gaps deviate by 100.0 us, and half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
-        " at most, which makes 90 % of it; 90 %: the hypervisor of the sending host had its core,"
-        " or woke it late, 10 %: the sending host's kernel worked on its core: interrupts,"
-        " and the sending itself"
+        "gaps deviate by 100.0 us, and half of them by at most 0.5 us: the sender stalled 3 times, for"
+        " at most 4,000.0 us, which explains 90 % of the deviation; 90 %: the hypervisor of the sending host"
+        " used its core, or woke it late, 10 %: the sending host's kernel used its core, for interrupts and"
+        " for sending"
     )
     wide = pacing(sender, End(gaps=structs.replace(gaps, sd_ns=1_000_000)))
     assert wide is not None

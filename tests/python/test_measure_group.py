@@ -82,12 +82,12 @@ def test_silent_receiver_has_an_unknown_join_delay() -> None:
     }
     found = told(crew := MadeUp(seen))
     assert found["b"] == Waited(join_delay_s=1e-3, leave_delay_s=0.2)
-    nothing = "nothing came within 0.8 s"
-    assert found["c"] == Waited(join_unknown=nothing, leave_unknown="nothing had come")
+    nothing = "nothing arrived within 0.8 s"
+    assert found["c"] == Waited(join_unknown=nothing, leave_unknown="nothing had arrived")
     assert all(agent.asked[-1] == "drop" for agent in crew.agents.values())
     (note,) = group.unknown({"g": found})
     assert note == (
-        "how long joining the group of `g` takes is not known at `c`: nothing came within 0.8 s; look whether"
+        "the join delay of the group of `g` is unknown at `c`: nothing arrived within 0.8 s; look whether"
         " the routers and switches on the way forward multicast"
     )
 

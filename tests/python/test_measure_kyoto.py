@@ -85,7 +85,7 @@ def test_kyoto_is_measured_in_namespaces_beside_the_model(cli: Cli) -> None:
     assert {engine for engine, *_ in found} == {"limit", "simulate", "measure"}
     cli("report", "last", "-o", "kyoto.html")
     page = (cli.directory / "kyoto.html").read_text()
-    assert "From line rate to what is delivered" in page
+    assert "From line rate to delivered payload" in page
     assert "as simulate and measure have booked it" in page
     see(found, *lost_ms)
 

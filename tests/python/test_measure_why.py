@@ -72,7 +72,7 @@ def lost(number: int, *, sent: int = 1000) -> dict[str, Json]:
 
 UNKNOWN = the("unknown", "unknown")
 LINK = limited_by(the("link", "link `wan`", "wan"))
-ON_THE_WAY = the("loss-on-the-way", "loss on the way")
+ON_THE_WAY = the("loss-on-the-way", "loss on the path")
 RECEIVE_WINDOW = the("receive-window", "the receive window")
 CBR = Schedule(kind="cbr", rate_bit_per_s=80_000_000)
 
@@ -80,13 +80,13 @@ CBR = Schedule(kind="cbr", rate_bit_per_s=80_000_000)
 def test_bottleneck_is_unknown_if_nothing_is_near_its_bound() -> None:
     found, said = why({}, limit=LINK)
     assert found == UNKNOWN
-    assert said == "what limits `bulk` is unknown: nothing that was seen was near its bound"
+    assert said == "the bottleneck of `bulk` is unknown: no measured resource was near its limit"
 
 
 def test_link_near_its_limit_is_the_bottleneck() -> None:
     found, said = why({"goodput_bit_per_s": 97e6}, limit=LINK)
     assert found == the("link", "link `wan`", "wan")
-    assert said == "link `wan` limits `bulk`: the flow gets 97 % of what it lets through at most"
+    assert said == "link `wan` limits `bulk`: the flow gets 97 % of its fair share"
 
 
 def test_the_cpu_of_a_host_called_uplink_is_no_link() -> None:
@@ -101,7 +101,7 @@ def test_full_line_behind_the_losses_is_the_bottleneck() -> None:
     found = explained(flow("udp-stream"), figures(base | lost(600)), {}, {"b": HostSeen()}, None, lines)
     assert found.bottleneck == the("link", "link `far`", "far")
     assert found.summary.startswith(
-        "link `far` limits `bulk`: it is busy 95 % of the time, and other flows are given 55 % of it; next is"
+        "link `far` limits `bulk`: it is busy 95 % of the time, and other flows get 55 % of it; next is"
     )
     # The line is the reason for losses in the queue before it.
     assert found.next == ON_THE_WAY
@@ -153,7 +153,7 @@ def test_application_at_its_offered_rate_is_the_bottleneck() -> None:
     }
     found, said = why(slow, of=flow("udp-stream", CBR))
     assert found == the("sender", "the sender of host `a`", "a")
-    assert "it kept up 75 % of the rate" in said
+    assert "it sent at 75 % of the requested rate" in said
 
 
 def test_on_off_schedule_is_kept_below_its_mean_in_a_window() -> None:
@@ -210,7 +210,7 @@ def test_unanswered_requests_count_as_loss_on_the_way() -> None:
     requests: dict[str, Json] = {"per_s": 500.0, "unanswered": 500}
     found, said = why({**half, "real": {"schedule_kept": 1.0, "requests": requests}}, of=asks)
     assert found == ON_THE_WAY
-    assert "500 requests (50 %) had no answer within 1 s" in said
+    assert "500 requests (50 %) had no response within 1 s" in said
 
 
 @pytest.mark.parametrize("kind", ["tcp-stream", "udp-stream", "request-response"])
@@ -246,7 +246,7 @@ def test_busy_thread_names_the_cpu_as_bottleneck() -> None:
     busy = End(cpu=Cpu(user_ns=10**8, system_ns=9 * 10**8), elapsed_ns=10**9)
     found, said = why({}, ends={"a": End(), "b": busy})
     assert found == the("receiving-host", "the CPU of host `b`", "b")
-    assert "its receiving threads ran 100 % of the time" in said
+    assert "its receiving threads were busy 100 % of the time" in said
     assert why({}, ends={"a": busy, "b": End()})[0] == the("sending-host", "the CPU of host `a`", "a")
     # A thread that polls the clock is not busy with sending.
     assert why({}, ends={"a": structs.replace(busy, pacing=Pacing(method="busy"))})[0] == UNKNOWN
@@ -307,7 +307,7 @@ def test_default_congestion_control_unlike_the_model_is_noted() -> None:
         return outcome.own_congestion(asked, [stream], {stream.sender: HostResult.of({"flows": [end]})})
 
     (said,) = told(side)
-    assert "`bbr`, and the model `cubic`" in said
+    assert "`bbr`, but the model uses `cubic`" in said
     assert told(msgspec.structs.replace(side, congestion="bbr")) == []
     assert told(msgspec.structs.replace(side, model_congestion="bbr")) == []
 

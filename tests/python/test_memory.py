@@ -115,7 +115,7 @@ def test_memory_question_is_asked_at_a_terminal(program: Program, answer: bytes)
         assert asked.wait(timeout=60) == 5
     os.close(ours)
     assert b"warning: this run needs about" in said
-    assert b"run it all the same? [y/N]" in said
+    assert b"run it anyway? [y/N]" in said
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_every_running_command_exits_with_5_without_memory(cli: Cli, words: tupl
 def test_yes_or_a_complete_run_skips_the_memory_question(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     (cli.directory / "pair.toml").write_text(PAIR)
     assert "3 points, kept" in cli("run", "pair.toml", "--yes").stderr
-    assert "all 3 points are there" in cli("run", "pair.toml").stderr
+    assert "all 3 points are already stored" in cli("run", "pair.toml").stderr
     cli("explain", "--yes", "--no-advice")
     # Confirming at a terminal does the same.
     monkeypatch.setattr(console, "_is_terminal", lambda stream: stream is not None)

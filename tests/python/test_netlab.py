@@ -181,7 +181,7 @@ def test_clean_removes_only_the_remains_of_a_killed_up(cli: Cli, program: Progra
         assert "removed testbed" in cli("clean").stderr
         assert seen()[0] == before
         assert program("exec", "pair.toml", "a", "--", "echo", "still").stdout == "still\n"
-        assert "nothing was left behind" in cli("clean").stderr
+        assert "there is nothing to remove" in cli("clean").stderr
     finally:
         cli("down", "pair.toml")
 

@@ -156,27 +156,27 @@ def test_many_hosts_share_one_large_network() -> None:
         ({"link.wan.loss": "1 %"}, "link `wan` has loss"),
         ({"link.wan.jitter": "1 ms"}, "link `wan` has jitter"),
         ({"router.gate.queue": "codel"}, "has a queue `codel`"),
-        ({"router.gate.per_packet": "1 ms"}, "`gate` takes 1 ms for a packet"),
+        ({"router.gate.per_packet": "1 ms"}, "`gate` has a processing time of 1 ms per packet"),
         (
             {
                 "link.again": '{ ends = ["gate", "far"], medium = "ethernet-100" }',
                 "router.gate.ecmp": "hash",
             },
-            "packets may come to `far` on several links (`wan`, `again`)",
+            "packets can arrive at `far` on several links (`wan`, `again`)",
         ),
         (
             {
                 "link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }',
                 "router.gate.ecmp": "round-robin",
             },
-            "`gate` chooses a way for each packet (`round-robin`), and Linux chooses one for each flow",
+            "`gate` chooses a path for each packet (`round-robin`), but Linux chooses one for each flow",
         ),
         (
             {
                 "link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }',
                 "router.gate.ecmp": "{ hash = { weights = { up = 514, again = 4 } } }",
             },
-            "`gate` has weights 257:2, and Linux takes none above 256",
+            "`gate` has weights 257:2, but Linux supports at most 256",
         ),
         (
             {"event.cut": '{ target = "wan", at = "1 s", change = "down" }'},

@@ -37,7 +37,7 @@ def test_an_unrelated_testbed_is_not_seen(cli: Cli, program: Program) -> None:
     outside("up", str(file))
     try:
         assert (seen(), drivers(), netlab.labs()) == before
-        assert "nothing was left behind" in cli("clean").stderr
+        assert "there is nothing to remove" in cli("clean").stderr
         # The same file can also be up here.
         cli("up", "far.toml")
         (own,) = netlab.labs()

@@ -93,9 +93,9 @@ def test_choices_keep_the_known_order_and_count_once() -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (["simulat"], "there is no engine `simulat`\nhelp: did you mean `simulate`?"),
-        (["x"], "there is no engine `x`\nhelp: there are `limit`, `simulate`"),
-        ([], "no engine is chosen\nhelp: there are `limit`, `simulate`"),
+        (["simulat"], "unknown engine `simulat`\nhelp: did you mean `simulate`?"),
+        (["x"], "unknown engine `x`\nhelp: use one of `limit`, `simulate`"),
+        ([], "no engine is selected\nhelp: use one of `limit`, `simulate`"),
     ],
 )
 def test_unknown_choice_lists_the_known_ones(wanted: list[str], message: str) -> None:

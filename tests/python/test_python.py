@@ -89,7 +89,7 @@ def test_limit_is_per_variant_and_at_the_files_own_values(testbed_file: Path) ->
     assert flow.limit is not None
     assert flow.limit.stages[0].rate_bit_per_s > 0
     assert list(lan.limit(["fast"])) == ["fast"]
-    with pytest.raises(engpass.ChoiceError, match="there is no variant `fasst`"):
+    with pytest.raises(engpass.ChoiceError, match="unknown variant `fasst`"):
         lan.limit(["fasst"])
 
 
@@ -164,7 +164,7 @@ def test_worker_of_another_build_rejects_its_points(testbed_file: Path) -> None:
     assert result.outcomes == []
     assert len(result.failures) == result.record.points_total
     error = result.failures[0].error
-    assert f"has build fedcba9876543210 of Engpass, and the campaign {build()}" in error
+    assert f"has build fedcba9876543210 of Engpass, but the campaign has build {build()}" in error
     assert "help: install the same wheel on every worker" in error
 
 

@@ -150,8 +150,8 @@ def test_probe_page_draws_all_its_figures(page: Page, tmp_path: Path, width: int
     assert heads == [
         "Memory over the working set, one thread",
         "Memory over the working set, 4 threads together",
-        "The most that a data path can carry, over memory alone",
-        "Roofline of the protocols, from memory",
+        "Upper limit of each data path, memory alone",
+        "Roofline of the data paths, from memory",
     ]
     # The legend of each line shows the shape of its markers.
     marks = "document.querySelectorAll('#figure-memory .key li').length"

@@ -23,7 +23,7 @@ def test_report_writes_a_page_and_figures(cli: Cli, testbed_file: Path) -> None:
     assert page.startswith("<!DOCTYPE html>")
     assert "<title>Two hosts · Engpass</title>" in page
     assert f"all {POINTS} outcomes" in page
-    assert "the report of run" in told.stderr
+    assert "report of run" in told.stderr
     assert told.stdout == ""
     names = {file.name for file in (cli.directory / "pictures" / "here").iterdir()}
     assert {"goodput.svg", "goodput.png", "testbed.svg", "testbed.png"} <= names
@@ -69,7 +69,7 @@ def test_report_notes_an_incomplete_run(cli: Cli, testbed_file: Path) -> None:
     with sqlite3.connect(cli.directory / "engpass.db") as connection:
         connection.execute("delete from point where position > 3")
     told = cli("report", run.id[:6]).stderr
-    assert f"note: the run has 4 of its {POINTS} points" in told
+    assert f"note: only 4 of {POINTS} points of the run are done" in told
     assert f"Only 4 of {POINTS} points are done." in (cli.directory / "report.html").read_text(
         encoding="utf-8"
     )

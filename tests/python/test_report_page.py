@@ -300,7 +300,7 @@ def test_page_notes_missing_points() -> None:
     assert f"Only 100 of {run.points_total} points are done." in Reader(render(part, outcomes)).text
     nothing = Reader(render(Record(axes=(MESSAGES,), points_total=10), []))
     assert "No point of this run is done yet." in nothing.text
-    assert "There is nothing to draw yet." in nothing.text
+    assert "No point is done yet." in nothing.text
 
 
 def test_page_shows_readable_times_and_sizes() -> None:

@@ -82,8 +82,8 @@ IRREGULAR["conditional_throughput_bit_per_s"] = None
         (
             "rfc2544",
             {"finished": False, "throughput_bit_per_s": None, "lowest_lossy_bit_per_s": None, **LATE},
-            "early, at its time limit",
-            "Every load of `u` that was tried lost something",
+            "early, at the time limit",
+            "All tried loads of `u` have loss",
         ),
         ("frame-loss", {"highest_clean_bit_per_s": 1e7, **LATE}, "section 26.3", "without loss"),
     ],
@@ -96,7 +96,7 @@ def test_every_search_method_has_a_page(method: str, result: dict[str, Any], sai
     for name in ("loss", "received", "steps"):
         assert f'id="figure-{name}"' in page
     # The texts of all four outcomes of a trial.
-    for word in ("something was lost", "nothing was lost", "could not offer it", "too slow"):
+    for word in ("loss", "no loss", "could not send this load", "too slow"):
         assert word in page
     assert "<dt>most</dt><dd>10.00 Mbit/s</dd>" in page
     assert "<dt>trial</dt><dd>2 s</dd>" in page
@@ -158,7 +158,7 @@ def test_report_draws_a_search_by_its_id(cli: Cli) -> None:
     given = ("--engine", "simulate", "--method", "frame-loss", "--trial", "1 s", "--json")
     last = json.loads(cli("search", "narrow.toml", *given).stdout.splitlines()[-1])
     told = cli("report", last["id"][:6], "-o", "page.html", "--figures", "pictures")
-    assert "the report of" in told.stderr
+    assert "report of" in told.stderr
     page = (cli.directory / "page.html").read_text(encoding="utf-8")
     assert "Loss against load" in page
     names = {file.name for file in (cli.directory / "pictures").iterdir()}

@@ -185,7 +185,7 @@ def test_reproduce_of_a_valid_study_succeeds(cli: Cli, study: Path) -> None:
     shown = cli("reproduce", study.name)
     assert "85.76 Mbit/s" in shown.stdout
     assert "3 of 3 claims hold" in shown.stderr
-    assert f"wire: {POINTS} points, kept in `engpass.db`" in shown.stderr
+    assert f"wire: {POINTS} points, stored in `engpass.db`" in shown.stderr
     with Store.open(study.parent / "engpass.db") as store:
         assert [record.points_total for record in store.runs()] == [1, POINTS - 1]
 
@@ -273,9 +273,7 @@ def test_known_difference_that_holds_is_reported(cli: Cli, study: Path) -> None:
     (study / "claims.toml").write_text(CLAIMS + KNOWN.replace("89.84", "85.76"))
     shown = cli("reproduce", study.name)
     assert "yes, not" in shown.stdout
-    assert (
-        "`known` holds, and the claims file does not expect it to\nhelp: take its `expected" in shown.stderr
-    )
+    assert "`known` holds, but the claims file does not expect it\nhelp: take its `expected" in shown.stderr
     told = json.loads(cli("reproduce", study.name, "--json").stdout)
     assert told["claims"][2]["status"] == "holds after all"
 
@@ -296,7 +294,7 @@ def test_reproduce_writes_the_report_to_the_given_path(cli: Cli, study: Path) ->
     shown = cli("reproduce", study.name, "--report", "out/deep/wire.html")
     page = (study.parent / "out/deep/wire.html").read_text()
     assert "3 of 3 claims hold" in page
-    assert "the report is in `out/deep/wire.html`" in shown.stderr
+    assert "report written to `out/deep/wire.html`" in shown.stderr
 
 
 def test_unwritable_report_is_rejected_before_the_work(cli: Cli, study: Path) -> None:
@@ -314,7 +312,7 @@ def test_unwritable_report_is_rejected_before_the_work(cli: Cli, study: Path) ->
         ),
         (('engine = "limit"\nwith', 'engine = "limits"\nwith'), "has no engine `limits`"),
         (('engine = "limit"\nwith', 'link = "wier"\nwith'), "has no link `wier`\nhelp: did you mean `wire`?"),
-        (('variants = ["fast"]', 'variants = ["fats"]'), "there is no variant `fats`"),
+        (('variants = ["fast"]', 'variants = ["fats"]'), "unknown variant `fats`"),
         (('message" = "1 kB"', 'message" = "1000"'), "has no unit"),
         (("[campaign.fast]", "[campaign.fast"), "is not TOML"),
     ],
@@ -375,7 +373,7 @@ def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: py
     finally:
         signal.signal(signal.SIGINT, before)
     assert shown.stdout == ""
-    assert "help: the same command goes on where this one stopped" in shown.stderr
+    assert "help: repeat the command to continue where it stopped" in shown.stderr
     with Store.open(study.parent / "engpass.db") as store:
         kept = sum(record.points_done for record in store.runs())
         assert 3 <= kept < POINTS

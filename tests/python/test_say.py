@@ -12,10 +12,10 @@ from engpass.units import UNITS, unit_for
 
 def test_lateness_without_packets_says_that_none_were_carried() -> None:
     found = {"packets": 0, "p50_ns": 0, "p99_ns": 0, "p999_ns": 0, "max_ns": 0}
-    assert say.lateness(found) == "no packet was carried yet"
-    assert say.lateness({}) == "no packet was carried yet"
+    assert say.lateness(found) == "no packets yet"
+    assert say.lateness({}) == "no packets yet"
     told = say.lateness({**found, "packets": 7, "p50_ns": 12_000, "max_ns": 2_000_000})
-    assert told == "packets are late: half by 12 us, 99 % by 0 s, 99.9 % by 0 s, at most 2 ms"
+    assert told == "lateness of packets: half by 12 us, 99 % by 0 s, 99.9 % by 0 s, at most 2 ms"
 
 
 @pytest.mark.parametrize(

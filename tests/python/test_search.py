@@ -112,7 +112,7 @@ def test_frame_loss_is_the_load_above_capacity(cli: Cli) -> None:
     for trial in trials[:-2]:
         fits = CAPACITY * 5 + 30_000 * 8
         assert trial["loss"] == pytest.approx(1 - fits / (trial["load_bit_per_s"] * 5), abs=0.01)
-    assert last["result"]["departures"] == ["trials last 5 s and not 60 s (RFC 2544 section 24)"]
+    assert last["result"]["departures"] == ["trials last 5 s instead of 60 s (RFC 2544 section 24)"]
     written = sorted(file.name for file in (cli.directory / "pictures").iterdir())
     names = ("loss", "received", "steps")
     assert written == [f"{name}.{kind}" for name in names for kind in ("png", "svg")]
@@ -198,12 +198,12 @@ def test_poisson_shortfall_does_not_count_as_loss(cli: Cli) -> None:
 def test_search_rejects_invalid_options(cli: Cli) -> None:
     (cli.directory / "narrow.toml").write_text(NARROW)
     for args, cause in (
-        (("--traffic", "v"), "there is no traffic `v`"),
-        (("--method", "bisect"), "there is no method `bisect`"),
-        (("--engine", "limit"), "there is no engine for searches `limit`"),
+        (("--traffic", "v"), "unknown traffic `v`"),
+        (("--method", "bisect"), "unknown method `bisect`"),
+        (("--engine", "limit"), "unknown engine for searches `limit`"),
         (("--max", "20 parsec"), "`--max` is `20 parsec`"),
         (("--method", "rfc2544", "--loss", "1 %"), "`rfc2544` has no `--loss`"),
-        (("--max", "1 bit/s"), "leave nothing to search"),
+        (("--max", "1 bit/s"), "are not a valid range"),
         (("--frames", "20"), "`--frames` is `20`"),
     ):
         said = cli("search", "narrow.toml", "--engine", "simulate", *args, code=2)

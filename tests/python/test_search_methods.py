@@ -180,7 +180,7 @@ def test_tolerated_stalls_do_not_lower_the_result() -> None:
 def test_capacity_outside_the_loads_gives_irregular_results() -> None:
     (fast,) = search([Goal(initial=0.1)], Device(2 * MOST), 100_000, MOST)
     assert (fast.lower, fast.upper, fast.regular) == (MOST, None, False)
-    assert fast.why == "the largest load is not too much"
+    assert fast.why == "even the largest load meets the goal"
     (slow,) = search([Goal(initial=0.1)], Device(10), 100_000, MOST)
     assert (slow.lower, slow.upper, slow.regular) == (None, 100_000, False)
     assert throughput(Device(2 * MOST), 100_000, MOST).lossless == MOST
@@ -192,7 +192,7 @@ def test_budget_ends_a_search_with_a_reason() -> None:
     (result,) = search([RFC2544], device, 100_000, MOST, Budget(30))
     spent = sum(trial.duration for trial in device.trials)
     assert not result.regular
-    assert result.why == f"the search was over after {spent:g} s of trials"
+    assert result.why == f"the search ended after {spent:g} s of trials"
     assert 30 <= spent < 30 + 60
     assert not throughput(Device(50e6), 100_000, MOST, budget=Budget(100)).finished
 

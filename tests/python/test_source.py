@@ -87,12 +87,11 @@ def test_file_size_limit_is_16_mib(tmp_path: Path) -> None:
     [
         ("missing.toml", "there is no file `missing.toml`\nhelp: check the path; `-` reads standard input"),
         ("", "there is no file ``\nhelp: check the path; `-` reads standard input"),
-        (".", "`.` is a directory\nhelp: name a testbed file in it"),
+        (".", "`.` is a directory\nhelp: give a testbed file in it"),
         ("nul.toml", ("`nul.toml` is not a text file: byte 6 is NUL\n"
          "help: a testbed is a TOML file in UTF-8; check the path and the encoding")),
-        ("/dev/zero", ("`/dev/zero` is larger than 16 MiB: this is no testbed file\n"
-         "help: a testbed is a TOML file of kilobytes, with thousands of hosts of megabytes; "
-         "check the path")),
+        ("/dev/zero", ("`/dev/zero` is larger than 16 MiB: this is not a testbed file\n"
+         "help: testbed files have some kilobytes, or megabytes for thousands of hosts; check the path")),
         ("x" * 5000, f"`{'x' * 5000}` cannot be read: File name too long\nhelp: check the path and the disk"),
     ],
 )  # fmt: skip

@@ -167,7 +167,7 @@ def test_runs_are_found_by_id_prefix_and_last_use(any_store: Store) -> None:
     assert [r.id for r in any_store.runs()] == [two, one]
     assert any_store.run("ab").id == two
     assert any_store.run(one).id == one
-    with pytest.raises(ChoiceError, match="`a` is the beginning of 2 runs: `ababababab`, `aaaaaaaaaa`"):
+    with pytest.raises(ChoiceError, match="`a` matches 2 runs: `ababababab`, `aaaaaaaaaa`"):
         any_store.run("a")
     with pytest.raises(ChoiceError, match="there is no run `zz`"):
         any_store.run("zz")
@@ -280,7 +280,7 @@ def test_failed_upgrade_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest
         ("CREATE TABLE run (text)", "`x.db` is a database, but not a store of Engpass"),
         (
             "CREATE TABLE engpass_store (version); INSERT INTO engpass_store VALUES (99)",
-            "`x.db` is a store of version 99; this Engpass knows versions up to 2\nhelp: upgrade Engpass",
+            "`x.db` is a store of version 99; this Engpass supports versions up to 2\nhelp: upgrade Engpass",
         ),
         ("CREATE TABLE engpass_store (version)", "`x.db` has no version"),
     ],
@@ -315,7 +315,7 @@ def test_empty_file_becomes_a_store_only_for_writing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "create", "message"),
     [
-        ("none.db", False, "there is no store `none.db`\nhelp: `engpass run FILE` makes one"),
+        ("none.db", False, "there is no store `none.db`\nhelp: `engpass run FILE` creates one"),
         (".", True, "the store `.` is a directory\nhelp: name a file in it"),
         ("none/x.db", True, "there is no directory `none` for the store"),
         ("/proc/x.db", True, "the store `/proc/x.db` cannot be written: unable to open database file"),
@@ -323,9 +323,9 @@ def test_empty_file_becomes_a_store_only_for_writing(tmp_path: Path) -> None:
         (
             "mysql://somewhere/x",
             True,
-            "there is no store on `mysql`\nhelp: a store is a file (SQLite) or `postgresql",
+            "a store cannot be on `mysql`\nhelp: a store is a file (SQLite) or `postgresql",
         ),
-        ("://", True, "`://` is no URL of a database"),
+        ("://", True, "`://` is not a database URL"),
         ("postgresql://me:secret@localhost/x", True, "`postgresql://me:***@localhost/x` needs a driver"),
     ],
 )

@@ -1,6 +1,6 @@
 //! Closed-form limits: the goodput that every flow can get, its bottleneck, and the next one.
 //!
-//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path ([`layers`] for the
+//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path (`Layers` for the
 //! lines). These resources are shared max-min fairly. Each of them alone is a candidate for the bottleneck. `docs/limit.md` has the formulas, their sources
 //! and the omissions.
 

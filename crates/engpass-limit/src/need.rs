@@ -140,7 +140,7 @@ pub(super) struct Demand<'a> {
     pub(super) path: &'a FlowPath,
     /// It is a generator, which sends cells regardless of losses. A class has either only generators or none.
     pub(super) generator: bool,
-    /// Classes are served in ascending order; see [`class`].
+    /// Classes are served in ascending order; see `class`.
     pub(super) class: u8,
     /// Bits of cells or frames in a unit on the first link, without physical framing, divided by the number of connections of the lane.
     pub(super) weight: f64,

@@ -48,7 +48,7 @@ pub(crate) const FAMILIES: &[&str] =
     &["host", "switch", "router", "link", "circuit", "tunnel", "bond", "traffic", "event"];
 
 /// A testbed as far as it could be read. A component that could not be read at all is `None`. A single wrong value in a component is left out or
-/// replaced by an example, and listed in [`ReportedValues`](crate::faulty::ReportedValues).
+/// replaced by an example, and listed in [`ReportedValues`](crate::reported::ReportedValues).
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,

@@ -18,7 +18,7 @@ selects one of several kinds is written as `key = { kind = { … } }`, or as `ke
 /// Keys of one table below the same first key, such as `tcp` and `tcp.mss`.
 type Group<'c> = Vec<&'c Value>;
 
-/// Returns the page, in Markdown. `catalogue` is that of [`catalogue`](crate::catalogue).
+/// Returns the page, in Markdown. `catalogue` is that of [`catalogue`](crate::catalogue()).
 pub fn reference(catalogue: &Value) -> String {
     let mut page = HEAD.to_owned();
     let families = list(&catalogue["families"]);

@@ -10,7 +10,7 @@ from engpass.error import EngpassError
 KINDS = {
     "measured": "the source states it as measured",
     "derived": "follows from the source's formulas or reasoning, or from a standard",
-    "estimate": "values or bounds are fitted to the result or approximate, so a claim that holds proves little",
+    "estimate": "values or bounds are approximate or fitted to the result: a claim that holds proves little",
     "prediction": "predicted by us before the run; there is no published value",
     "open": "the source does not determine it",
 }

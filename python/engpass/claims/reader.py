@@ -200,7 +200,7 @@ class _Reader:
         """The stated value: `published`, `section` and `printed`, or `value`."""
         printed = "printed" in table or "section" in table or "published" in table
         if kind == "measured" and not printed:
-            cure = "name the `section`, and copy the value exactly as printed there to `printed`"
+            cure = "give the `section`, and copy the value exactly as printed there to `printed`"
             raise self.fail(at, "a measured claim needs the value that its source prints", cure)
         if kind == "prediction" and printed:
             cure = "use `value` for the predicted value, or use another kind"

@@ -31,27 +31,27 @@ class Command:
 
 COMMANDS = [
     Command("check", "check", "Check a testbed file"),
-    Command("limit", "limit", "The most each flow can get, and what stops it"),
+    Command("limit", "limit", "Show the limit of each flow, and its bottleneck"),
     Command("run", "run", "Run every variant, swept value and repeat"),
-    Command("search", "search", "Search the load that a path carries without loss"),
-    Command("path", "path", "Measure a path and TCP over it, as RFC 6349 does"),
+    Command("search", "search", "Find the highest load that a path carries without loss"),
+    Command("path", "path", "Measure a path and TCP over it (RFC 6349)"),
     Command("runs", "runs", "List the runs and searches in the store"),
-    Command("show", "show", "Show a run: what was asked, how far it is, what came out"),
-    Command("explain", "explain", "Where a point's bits went, what holds it back, and what to change"),
-    Command("report", "report", "Write a run as an HTML page, and its figures as pictures"),
+    Command("show", "show", "Show a run: its settings, progress and results"),
+    Command("explain", "explain", "Explain a point: use of the line, bottleneck, and helpful changes"),
+    Command("report", "report", "Write a run as an HTML page, and its figures as images"),
     Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),
-    Command("up", "up", "Make a testbed's hosts as namespaces of this machine"),
+    Command("up", "up", "Create the hosts of a testbed as network namespaces"),
     Command("exec", "exec", "Run a program in a host that is up"),
     Command("shell", "shell", "Open a shell in a host that is up"),
     Command("watch", "watch", "Watch an emulated testbed: rates, queues, losses"),
     Command("down", "down", "Remove a testbed that is up"),
     Command("ps", "ps", "List the testbeds that are up"),
-    Command("clean", "clean", "Remove what a crash left behind"),
-    Command("replay", "replay", "Replay the log of an emulated network, and compare"),
-    Command("agent", "agent", "Make traffic on this host for a controller"),
+    Command("clean", "clean", "Remove the remains of a crash"),
+    Command("replay", "replay", "Replay the log of an emulated network, and compare the outputs"),
+    Command("agent", "agent", "Generate traffic on this host for a controller"),
     Command("gallery", "gallery", "List the published studies that come with Engpass"),
     Command("reproduce", "reproduce", "Run a study and check its claims"),
-    Command("probe", "probe", "Measure what this host's memory, buses and sockets give"),
+    Command("probe", "probe", "Measure the memory, buses and sockets of this host"),
     Command("schema", "schema", "Print the JSON Schema of testbed files"),
     Command("catalogue", "catalogue", "Print all component kinds and their settings"),
 ]
@@ -76,7 +76,7 @@ class _Commands(TyperGroup):
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             from engpass.error import nearest
 
-            ctx.fail(f"there is no command `{args[0]}`\nhelp: {nearest(args[0], self.list_commands(ctx))}")
+            ctx.fail(f"unknown command `{args[0]}`\nhelp: {nearest(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 (as above)

@@ -21,9 +21,9 @@ def command(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Check a testbed file: everything that is wrong with it, with line and cure.
+    """Check a testbed file: report every error, with its line and a fix.
 
-    Exit code 0 if it is sound, 2 if not. Engines of the model that have no answer for a variant are named.
+    Exit code 0 if the file is valid, 2 if not. Notes name the model engines that cannot run a variant.
     """
     from engpass.testbed import load
 
@@ -66,12 +66,12 @@ def command(
         variants = dict.fromkeys(variant for _, variant in where)
         them = " and ".join(f"`{variant}`" for variant in variants)
         of = "" if len(variants) == len(testbed.variants) else f" for {them}"
-        console.tell(f"note: {engines} cannot answer{of}: {why}")
+        console.tell(f"note: {engines} cannot run{of}: {why}")
     nodes, flows = drawing["nodes"], drawing["flows"]
     parts = [_count(len(nodes), "node"), _count(len(flows), "flow"), _count(len(testbed.variants), "variant")]
     parts += [f"{_count(len(axis.values), 'value')} of `{axis.path}`" for axis in testbed.axes]
     parts.append(_count(testbed.repeats, "repeat"))
-    console.out(f"{testbed.source} is sound: {', '.join(parts)}; {_count(points, 'point')} to run")
+    console.out(f"{testbed.source} is valid: {', '.join(parts)}; {_count(points, 'point')} to run")
 
 
 def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:

@@ -6,9 +6,9 @@ from engpass.cli import console, options
 
 
 def command(as_json: options.Json = False) -> None:
-    """Remove namespaces and programs of testbeds that a crash left behind; what is up stays.
+    """Remove namespaces and programs of testbeds that a crash left behind.
 
-    What they had captured, and which of their logs broke off, is told before.
+    Testbeds that are up stay. The command also reports their captures, and logs that are incomplete.
     """
     from engpass import netlab
 
@@ -23,4 +23,4 @@ def command(as_json: options.Json = False) -> None:
     for one in removed:
         console.tell(f"removed {one.what}")
     if not removed:
-        console.tell("nothing was left behind")
+        console.tell("there is nothing to remove")

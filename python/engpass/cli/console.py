@@ -80,7 +80,7 @@ def unwritable(error: OSError) -> int:
     """Return the exit code for an error of standard output; print the reason unless its reader closed it."""
     if error.errno == errno.EPIPE:
         return CLOSED
-    tell(f"error: standard output fails: {error.strerror}\nhelp: look for a full disk")
+    tell(f"error: writing to standard output failed: {error.strerror}\nhelp: check whether the disk is full")
     return BAD_INPUT
 
 
@@ -121,7 +121,7 @@ def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
             raise
         tell(f"warning: {error}")
     try:
-        wanted = typer.confirm("run it all the same?", err=True)
+        wanted = typer.confirm("run it anyway?", err=True)
     except typer.Abort:
         # End of input counts as no.
         tell("")
@@ -168,15 +168,15 @@ def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
     for file in captured:
         if "error" in file:
             tell(
-                f"error: the capture `{file['path']}` broke off: {file['error']}\n"
-                "help: what was written until then can be read; `--capture-limit` bounds a capture"
+                f"error: the capture `{file['path']}` ended early: {file['error']}\n"
+                "help: the file is readable up to this point; `--capture-limit` limits its size"
             )
             continue
         told = f"captured {file['packets']:,} to `{file['path']}`"
         if file["limited"]:
-            told += ", and no more: the limit was reached"
+            told += " (limit reached)"
         if file["bad_pdus"]:
-            told += f"; {file['bad_pdus']:,} PDUs lacked cells and were left out"
+            told += f"; {file['bad_pdus']:,} PDUs with missing cells were omitted"
         tell(told)
     return not any("error" in file for file in captured)
 
@@ -187,8 +187,8 @@ def tell_broken(logs: Sequence[Mapping[str, str]]) -> bool:
         # The driver's text already says that the log ends early.
         why = log["error"].removeprefix("the log ends early: ")
         tell(
-            f"error: the log `{log['path']}` broke off: {why}\n"
-            f"help: what was written until then can be replayed; make room on its disk, or name another"
+            f"error: the log `{log['path']}` ended early: {why}\n"
+            f"help: the log can be replayed up to this point; free some space on the disk, or use another one"
         )
     return not logs
 

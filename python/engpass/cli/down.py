@@ -14,10 +14,10 @@ File = Annotated[
 
 
 def command(file: File) -> None:
-    """Remove a testbed that is up: its namespaces, devices, and the programs that run in them.
+    """Remove a testbed that is up: its namespaces and devices, and the programs that run in them.
 
-    Also one whose driver has ended, or that a crash left behind. Exit code 1 if a capture or the log broke
-    off.
+    Also removes a testbed whose driver has ended, or that a crash left behind. Exit code 1 if a capture or
+    the log is incomplete.
     """
     from engpass import netlab
     from engpass.netlab import emulated
@@ -26,7 +26,7 @@ def command(file: File) -> None:
     if (why := emulated.why_ended(lab)) is not None:
         console.tell(f"the driver of `{file}` had ended: {why}")
     elif lab.is_lost():
-        console.tell(f"`{file}` was left behind by a crash")
+        console.tell(f"`{file}` is a remainder of a crash")
     written = netlab.down(lab)
     whole = console.tell_captured(written.captured)
     whole &= console.tell_broken([written.broken_log] if written.broken_log else [])

@@ -18,7 +18,7 @@ Clock = Annotated[
     typer.Option(
         "--clock",
         metavar="NAME",
-        help="How an emulated network waits: sleep, hybrid, spin, or auto, which tries them first.",
+        help="How an emulated network waits: sleep, hybrid, spin, or auto, which tests them first.",
     ),
 ]
 Slow = Annotated[
@@ -26,19 +26,19 @@ Slow = Annotated[
     typer.Option(
         "--slow",
         metavar="N",
-        help="Slow motion of an emulated network: rates divided by N, delays multiplied.",
+        help="Time dilation of an emulated network: rates divided by N, delays multiplied by N.",
     ),
 ]
 WireTrue = Annotated[
     bool,
     typer.Option(
-        "--wire-true", help="Emulate without super-packets: each packet crosses by itself, as on a wire."
+        "--wire-true", help="Emulate without GSO: each packet crosses the network separately, as on a wire."
     ),
 ]
 Tap = Annotated[
     bool,
     typer.Option(
-        "--tap", help="Emulated hosts have Ethernet devices (TAP): hardware addresses, ARP, broadcasts."
+        "--tap", help="Give emulated hosts Ethernet devices (TAP) with hardware addresses, ARP, broadcasts."
     ),
 ]
 Limit = Annotated[
@@ -46,7 +46,7 @@ Limit = Annotated[
     typer.Option(
         "--limit",
         metavar="TIME",
-        help="An emulated point is invalid if 0.1 % of its packets are later; 1 ms if not given.",
+        help="Invalidate an emulated point if 0.1 % of its packets are later than this (default: 1 ms).",
     ),
 ]
 

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 Host = Annotated[
     str,
-    typer.Argument(metavar="HOST", help="Name of the host in the file; after a `--` if it begins with `-`."),
+    typer.Argument(
+        metavar="HOST", help="Name of the host in the file; if it begins with `-`, write `--` before it."
+    ),
 ]
 Words = Annotated[list[str], typer.Argument(metavar="-- COMMAND", help="The program and its arguments.")]
 
 
 def command(file: File, host: Host, words: Words) -> None:
-    """Run a program in a host of a testbed that is up; its exit code is this command's.
+    """Run a program in a host of a testbed that is up, and return its exit code.
 
-    The addresses of the other hosts are in its environment, as `ENGPASS_ADDRESS_NAME`: upper case, with `_`
-    for all that is no letter and no digit. Hosts that would share one have none.
+    The environment variables `ENGPASS_ADDRESS_NAME` hold the addresses of the other hosts. NAME is in upper
+    case, with `_` for characters other than letters and digits. Hosts with the same NAME have no variable.
     """
     from engpass import netlab
 
@@ -73,7 +75,7 @@ def _find(program: str) -> None:
     if shutil.which(program) is not None:
         return
     if "/" in program and Path(program).exists():
-        console.tell(f"error: `{program}` cannot be run: it is no program\nhelp: see its permissions")
+        console.tell(f"error: `{program}` cannot be run: it is not executable\nhelp: check its permissions")
         raise typer.Exit(_NOT_EXECUTABLE)
-    console.tell(f"error: there is no program `{program}`\nhelp: install it, or check the name")
+    console.tell(f"error: program `{program}` not found\nhelp: install it, or check the name")
     raise typer.Exit(_NOT_FOUND)

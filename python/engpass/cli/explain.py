@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from engpass.explain import Chosen, Explanation
 
 Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`; or a testbed file.")
+    str,
+    typer.Argument(metavar="RUN", help="Id of a run (or its first characters), `last`, or a testbed file."),
 ]
 Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="The variant to explain.")]
 Point = Annotated[
@@ -22,16 +23,17 @@ Point = Annotated[
 ]
 Flow = Annotated[str | None, typer.Option("--flow", metavar="NAME", help="The flow to explain.")]
 Timeline = Annotated[
-    bool, typer.Option("--timeline", help="Also windows, flight, queues and events over time.")
+    bool, typer.Option("--timeline", help="Also show windows, data in flight, queues and events over time.")
 ]
 Report = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write it as an HTML page with figures.")
 ]
 Advice = Annotated[
-    bool, typer.Option("--advice/--no-advice", help="Simulate changes and name what gains; it takes a while.")
+    bool, typer.Option("--advice/--no-advice", help="Simulate changes and list those that help (slow).")
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Changes at a time, else the cores.")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, max=1024, help="Parallel jobs (default: number of cores)."),
 ]
 
 
@@ -49,15 +51,15 @@ def command(
     as_json: options.Json = False,
     yes: options.Memory = False,
 ) -> None:
-    """Explain a point: where its bits went, what holds the flow back, and what to change.
+    """Explain a point: how the line was used, what limits the flow, and which changes help.
 
-    Without --point, --variant and --flow it is the point and flow that goodput, loss and delay together serve
-    worst. Every change that is named was simulated with the same seeds.
+    Without --point, --variant and --flow, the command selects the point and flow with the worst goodput, loss
+    and delay together. Every listed change was simulated with the same seeds.
     """
     from engpass.explain import explain
 
     def choose(most: int | None) -> Chosen:
-        with console.waiting("looking at the points"):
+        with console.waiting("reading the points"):
             return _chosen(run, variant, point or [], flow, store, set_, most)
 
     chosen = console.agreed(yes, choose)
@@ -104,7 +106,10 @@ def _chosen(
         testbed = load(run, options.overrides(set_))
         return choose_in(testbed, variant, point, flow, max_memory=max_memory)
     if set_:
-        console.fail("`--set` changes a testbed file, and a run is what it is", "give the file, not the run")
+        console.fail(
+            "`--set` works only with a testbed file, not with a stored run",
+            "give the file instead of the run",
+        )
     from engpass.store import Store
 
     with Store.open(store, create=False) as opened:

@@ -30,13 +30,13 @@ def show(made: Explanation, out: Console) -> None:
     chosen, at = made.chosen, made.at
     title = ", ".join([chosen.title, *([chosen.place] if chosen.place else [])])
     if chosen.selected_as_worst:
-        out.print(f"{title} is served worst", markup=False, soft_wrap=True)
+        out.print(f"{title}: selected as the worst point", markup=False, soft_wrap=True)
         out.print()
     out.print(_service(made))
     if made.waterfall:
         out.print(_waterfall(made, title))
     else:
-        out.print("this engine keeps no ledger; the losses follow", markup=False)
+        out.print("this engine has no ledger; the losses follow", markup=False)
     hops = [hop for hop in (*at.hops, *(at.back if at.tcp else ())) if hop.books is not None]
     columns = [(_heading(hop), hop.books) for hop in hops if hop.books]
     for part in accounts(columns, out.width, len(at.outcomes)):
@@ -50,8 +50,8 @@ def show(made: Explanation, out: Console) -> None:
 
         show_timeline(made.timeline, chosen.flow, out)
     if made.advice is not None:
-        _changes("What helps, simulated", made.advice.changes, out)
-        _changes("What helps at a price, simulated", made.advice.trades, out)
+        _changes("Changes that help (simulated)", made.advice.changes, out)
+        _changes("Changes that help at a price (simulated)", made.advice.trades, out)
     out.print()
     out.print(made.sentence, markup=False, soft_wrap=True, style="bold")
     if made.advice is not None:
@@ -72,7 +72,12 @@ def _waterfall(made: Explanation, title: str) -> Table:
         raise AssertionError("there is a waterfall only of a link")
     line = tight.rate
     shown = grid(
-        "Taken by", "Rate", "of the line", "left", title=f"{title}: link {tight.link}, {tight.place}", left=1
+        "Account",
+        "Rate",
+        "% of line",
+        "Remaining",
+        title=f"{title}: link {tight.link}, {tight.place}",
+        left=1,
     )
     for step in made.waterfall:
         # The first and the last step of a waterfall take no share.
@@ -122,7 +127,7 @@ def _drops(made: Explanation) -> Table:
         place = say.place_name(drop.place, made.at.parallel).replace("->", "→")
         shown.add_row(*plain(place, drop.cause, drop.flow, *numbers))
     if len(made.at.outcomes) > 1:
-        shown.caption = Text("per repeat, on average")
+        shown.caption = Text("mean per repeat")
         shown.caption_justify = "left"
     return shown
 

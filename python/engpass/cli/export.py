@@ -29,13 +29,16 @@ class Format(enum.StrEnum):
 _SUFFIXES = {".csv": Format.CSV, ".parquet": Format.PARQUET, ".arrow": Format.ARROW, ".feather": Format.ARROW}
 
 Output = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write; else standard output.")
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="File to write (default: standard output)."),
 ]
-As = Annotated[Format | None, typer.Option("--format", help="Else what the file's name says, else csv.")]
+As = Annotated[
+    Format | None, typer.Option("--format", help="Default: by the suffix of the file, otherwise csv.")
+]
 Spreadsheet = Annotated[
     bool,
     typer.Option(
-        "--spreadsheet", help="Put a ' before text in a CSV that a spreadsheet takes for a formula."
+        "--spreadsheet", help="Put a ' before text in the CSV that a spreadsheet would run as a formula."
     ),
 ]
 
@@ -50,7 +53,7 @@ def command(
     store: options.StoreAt = options.STORE,
     spreadsheet: Spreadsheet = False,
 ) -> None:
-    """Write the points of a run, one row per point and flow, in the order of the points."""
+    """Write the points of a run as a table with one row per point and flow."""
     from engpass.store import Store
 
     if output == "-":
@@ -58,11 +61,13 @@ def command(
     chosen = format_ or (_SUFFIXES.get(Path(output).suffix.lower()) if output else None) or Format.CSV
     if spreadsheet and chosen is not Format.CSV:
         raise EngpassError(
-            f"`--spreadsheet` is for csv, and this is {chosen}",
-            f"leave it out: the columns of {chosen} have types, and no text there is a formula",
+            f"`--spreadsheet` is for csv, but the format is {chosen}",
+            f"remove it: columns of {chosen} have types, so their text is never run as a formula",
         )
     if output is None and chosen is not Format.CSV and sys.stdout is not None and sys.stdout.isatty():
-        raise EngpassError(f"{chosen} is binary, and this is a terminal", "write to a file with `-o FILE`")
+        raise EngpassError(
+            f"{chosen} is binary and cannot be written to a terminal", "write to a file with `-o FILE`"
+        )
     with Store.open(store, create=False) as opened:
         record = opened.run(run)
         table = opened.table(record.id)
@@ -73,9 +78,11 @@ def command(
             _write(table, chosen, sys.stdout.buffer)
         return
     _write_file(table, chosen, Path(output))
-    console.tell(f"{table.num_rows:,} rows of run {record.id} are in `{output}`")
+    console.tell(f"{table.num_rows:,} rows of run {record.id} written to `{output}`")
     if record.points_done < record.points_total:
-        console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+        console.tell(
+            f"note: only {record.points_done:,} of {record.points_total:,} points of the run are done"
+        )
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:

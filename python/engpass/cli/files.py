@@ -19,7 +19,8 @@ def target(file: str, *, make: bool = True) -> Path:
     path = Path(file)
     if not make and not path.parent.exists():
         raise EngpassError(
-            f"`{path}` cannot be written: there is no directory `{path.parent}`", "make it, or check the path"
+            f"`{path}` cannot be written: there is no directory `{path.parent}`",
+            "create it, or check the path",
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,11 +59,13 @@ def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
     real = [(what, path) for what, path in files if paths.keeps(path)]
     for (one, path), (other, same) in combinations(real, 2):
         if paths.are_same(path, same):
-            raise EngpassError(f"`{path}` cannot be {one} and {other} at once", "give each a file of its own")
+            raise EngpassError(
+                f"`{path}` cannot be {one} and {other} at once", "use a separate file for each"
+            )
     for what, path in real:
         if logs is not None and paths.is_log_of_point(path, logs):
             raise EngpassError(
-                f"`{path}` cannot be {what} and the log of a point at once", "give each a file of its own"
+                f"`{path}` cannot be {what} and the log of a point at once", "use a separate file for each"
             )
 
 

@@ -6,7 +6,7 @@ from engpass.cli import console, options
 
 
 def command(as_json: options.Json = False) -> None:
-    """List the studies: what each is about, how many claims it makes, and where its files are."""
+    """List the studies: title, number of claims, and directory of each."""
     from engpass import gallery
 
     found = [(study, study.claims()) for study in gallery.studies()]
@@ -26,4 +26,4 @@ def command(as_json: options.Json = False) -> None:
     for study, claims in found:
         console.out(f"{study.name:{width}}  {claims.title}, {len(claims.claims)} claims")
         console.out(f"{'':{width}}  {study.directory}")
-    console.tell("`engpass reproduce STUDY` runs one and checks its claims; its README.md tells about it")
+    console.tell("`engpass reproduce STUDY` runs a study and checks its claims; its README.md describes it")

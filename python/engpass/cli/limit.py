@@ -12,9 +12,9 @@ def command(
     variant: options.Variants = None,
     as_json: options.Json = False,
 ) -> None:
-    """The fair share of each flow, from line rate to goodput, with its bottleneck; and its bound.
+    """Show the fair share of each flow, from line rate to goodput, with its bottleneck and its bound.
 
-    Closed forms at the file's own values; the sweep is not expanded.
+    Computed in closed form from the values in the file; swept values are not used.
     """
     from engpass.testbed import load
 
@@ -51,7 +51,7 @@ def command(
             if known.idle_delay_s:
                 what = "a segment" if result.kind == "tcp-stream" else "a message"
                 idle = duration(known.idle_delay_s)
-                out.print(f"idle delay: {what} takes {idle} one way if it meets nothing else")
+                out.print(f"idle delay: {what} takes {idle} one way in an idle network")
             out.print()
         if len(every) > MOST_FLOWS:
-            out.print(f"{MOST_FLOWS} of {len(every):,} flows are shown; `--json` has all", markup=False)
+            out.print(f"{MOST_FLOWS} of {len(every):,} flows are shown; `--json` lists all", markup=False)

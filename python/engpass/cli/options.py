@@ -26,26 +26,24 @@ Set = Annotated[
     ),
 ]
 Variants = Annotated[
-    list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; may be given again.")
+    list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; can be repeated.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines on standard output.")]
 Yes = Annotated[
     bool,
-    typer.Option(
-        "--yes", help=f"Agree to more than {MAX_POINTS:,} points, and to more than 1 GiB of memory."
-    ),
+    typer.Option("--yes", help=f"Allow more than {MAX_POINTS:,} points, and more than 1 GiB of memory."),
 ]
-Memory = Annotated[bool, typer.Option("--yes", help="Agree to more than 1 GiB of memory.")]
+Memory = Annotated[bool, typer.Option("--yes", help="Allow more than 1 GiB of memory.")]
 StoreAt = Annotated[
     str,
-    typer.Option("--store", metavar="PATH|URL", help="Where runs are kept: a file, or a postgresql:// URL."),
+    typer.Option("--store", metavar="PATH|URL", help="Store of runs: a file or a postgresql:// URL."),
 ]
 Capture = Annotated[
     list[str] | None,
     typer.Option(
         "--capture",
         metavar="POINT=FILE",
-        help="Write what passes link.NAME (or link.NAME.NODE: what that node sends) as pcapng; also several.",
+        help="Write packets on link.NAME (or sent by a node, link.NAME.NODE) as pcapng; can be repeated.",
     ),
 ]
 CaptureAs = Annotated[
@@ -53,7 +51,7 @@ CaptureAs = Annotated[
     typer.Option(
         "--capture-as",
         metavar="FORM",
-        help="frames, ip, pdus, cells or raw-cells; else what the link carries.",
+        help="frames, ip, pdus, cells or raw-cells (default: the link's own units).",
     ),
 ]
 CaptureLimit = Annotated[
@@ -61,10 +59,10 @@ CaptureLimit = Annotated[
     typer.Option(
         "--capture-limit",
         metavar="LIMIT",
-        help="As in '1000 packets', '20 MB' or '2 s'; 256 MiB if not given.",
+        help="Limit of a capture, as in '1000 packets', '20 MB' or '2 s' (default: 256 MiB).",
     ),
 ]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, or `last`.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (or its first characters), or `last`.")]
 
 
 STORE = DEFAULT_STORE
@@ -78,7 +76,7 @@ def captures(given: list[str] | None, form: str | None, limit: str | None) -> Ca
     if given:
         return capture.parse(given, form, limit)
     if form or limit:
-        raise EngpassError("there is nothing to capture", "write `--capture link.NAME=FILE`, too")
+        raise EngpassError("`--capture` is missing", "add `--capture link.NAME=FILE`")
     return None
 
 

@@ -16,22 +16,27 @@ if TYPE_CHECKING:
 Traffic = Annotated[
     str | None,
     typer.Option(
-        "--traffic", metavar="NAME", help="The traffic whose path it is; else the first TCP stream."
+        "--traffic", metavar="NAME", help="Traffic whose path is measured (default: first TCP stream)."
     ),
 ]
 Engine = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="measure, or emulate for a network of the model.")
+    str,
+    typer.Option(
+        "--engine", metavar="NAME", help="measure (real network), or emulate (network of the model)."
+    ),
 ]
-Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant, else the first.")]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant (default: first).")]
 Seconds = Annotated[
-    str | None, typer.Option("--transfer", metavar="TIME", help="Length of the transfer at each window.")
+    str | None, typer.Option("--transfer", metavar="TIME", help="Duration of the transfer for each window.")
 ]
 Bandwidth = Annotated[
     str | None,
-    typer.Option("--bandwidth", metavar="RATE", help="Bottleneck bandwidth of IP, if known; else measured."),
+    typer.Option(
+        "--bandwidth", metavar="RATE", help="Bottleneck bandwidth at the IP layer (default: measured)."
+    ),
 ]
 Connections = Annotated[
-    int, typer.Option("--connections", metavar="N", help="Connections that share each window.")
+    int, typer.Option("--connections", metavar="N", help="Number of connections that share each window.")
 ]
 
 
@@ -48,10 +53,10 @@ def command(
     as_json: options.Json = False,
     yes: options.Memory = False,
 ) -> None:
-    """Measure a path as RFC 6349 does: path MTU, round trip, bandwidth, then TCP with several windows.
+    """Measure a path (RFC 6349): path MTU, round-trip time, bandwidth, then TCP with several windows.
 
-    With its three metrics: transfer time ratio, TCP efficiency, buffer delay. It floods the path for some
-    seconds to find its bandwidth, unless `--bandwidth` says it. Exit code 1 if an emulated network was late.
+    Shows transfer time ratio, TCP efficiency and buffer delay. Floods the path for some seconds to measure
+    the bandwidth, unless `--bandwidth` is given. Exit code 1 if packets of an emulated network were too late.
     """
     from dataclasses import replace
 
@@ -62,13 +67,14 @@ def command(
 
     if not 1 <= connections <= CONNECTIONS_AT_MOST:
         raise EngpassError(
-            f"`--connections` is {connections}", f"give 1 to {CONNECTIONS_AT_MOST}, each has a thread"
+            f"`--connections` is {connections}",
+            f"give 1 to {CONNECTIONS_AT_MOST}: each connection uses a thread",
         )
     asked = Asked(bandwidth=amounts.rate("--bandwidth", bandwidth), connections=connections)
     seconds = amounts.seconds("--transfer", transfer)
     if seconds is not None:
         if seconds <= 0:
-            raise EngpassError("`--transfer` is no time", 'write it as "5 s"')
+            raise EngpassError("`--transfer` must be longer than zero", 'write it as "5 s"')
         asked = replace(asked, seconds=seconds)
     testbed = load(file, options.overrides(set_))
     with ended_as_by_ctrl_c(), Store.open(store) as opened:
@@ -102,5 +108,5 @@ def command(
 
     show(record, console.tables())
     at = "" if store == options.STORE else f" --store {store}"
-    console.tell(f"path {record.id} is kept in `{store}`; `engpass show {record.id}{at}` shows it")
+    console.tell(f"path {record.id} is stored in `{store}`; `engpass show {record.id}{at}` shows it")
     raise typer.Exit(console.FAILED if invalid else console.OK)

@@ -20,7 +20,7 @@ def show(record: SearchRecord, out: Console) -> None:
     """Print the path and the TCP transfers over it, with the sections of RFC 6349."""
     result = record.result
     if result is None:
-        out.print(Text("it has not ended"))
+        out.print(Text("the measurement has not ended"))
         return
     ends = f"{record.settings['from']} → {record.settings['to']}"
     table = Table.grid(padding=(0, 2))
@@ -30,13 +30,11 @@ def show(record: SearchRecord, out: Console) -> None:
     out.print(table)
     out.print(_transfers(record))
     if invalid := result.get("invalid_runs"):
-        text = f"invalid: the emulated network was too late in {invalid} of the runs"
-        out.print(Text(f"{text}; what was found is not the path's", style="bold"))
+        text = f"invalid: packets of the emulated network were too late in {invalid} of the runs"
+        out.print(Text(f"{text}, so the results do not describe the path", style="bold"))
     asked, tried = len(record.settings["fractions"]), len(result["transfers"])
     if tried < asked:
-        out.print(
-            Text(f"{asked - tried} smaller windows are not tried: they would be less than two segments")
-        )
+        out.print(Text(f"{asked - tried} smaller windows were skipped: they have less than two segments"))
     for note in result.get("notes", []):
         out.print(Text(f"note: {note}"))
     for departure in result.get("departures", []):
@@ -50,15 +48,15 @@ def _shared(connections: int) -> str:
 
 def _transfers(record: SearchRecord) -> Table:
     table = grid(
-        "Window, of the product",
-        "asked",
-        "granted",
+        "Window (share of BDP)",
+        "Requested",
+        "Granted",
         "Expected",
         "Achieved",
         "Transfer time ratio",
         "TCP efficiency",
         "Buffer delay",
-        title=f"TCP over it (sections 4.1, 4.2, 4.3){_shared((record.result or {}).get('connections', 1))}",
+        title=f"TCP over the path (4.1, 4.2, 4.3){_shared((record.result or {}).get('connections', 1))}",
     )
     for one in (record.result or {})["transfers"]:
         table.add_row(*plain(*say.transfer(one)))

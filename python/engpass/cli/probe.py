@@ -17,21 +17,24 @@ from engpass.error import EngpassError
 if TYPE_CHECKING:
     from engpass.probe import Probed
 
-Quick = Annotated[bool, typer.Option("--quick", help="A look of some seconds instead of most of a minute.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Measure for some seconds instead of almost a minute.")]
 Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write an HTML page.")]
 Figures = Annotated[
-    str | None, typer.Option("--figures", metavar="DIR", help="Also write the figures here, as PNG and SVG.")
+    str | None,
+    typer.Option(
+        "--figures", metavar="DIR", help="Also write the figures to this directory, as PNG and SVG."
+    ),
 ]
 Save = Annotated[
     str | None,
-    typer.Option("--save", metavar="FILE", help="Write the host as a table that a testbed can take over."),
+    typer.Option("--save", metavar="FILE", help="Write the host as a table for a testbed file."),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="What the table is called, else as the host.")
+    str | None, typer.Option("--name", metavar="NAME", help="Name of the table (default: name of the host).")
 ]
 Directory = Annotated[
     str | None,
-    typer.Option("--disk", metavar="DIR", help="Where to try transfers past the page cache."),
+    typer.Option("--disk", metavar="DIR", help="Directory for disk transfers that bypass the page cache."),
 ]
 
 
@@ -46,10 +49,10 @@ def command(
         bool, typer.Option("--json", help="Print one JSON object on standard output.")
     ] = False,
 ) -> None:
-    """Measure this host: memory over working sets, kernel copies, sockets, packets, timers, buses, disk, GPU.
+    """Measure this host: memory by working set, kernel copies, sockets, packets, timers, buses, disk, GPU.
 
-    And what the copy model makes of it: the most that each data path can carry, beside what sockets reach.
-    It needs no privileges and leaves nothing behind. What cannot be measured says why.
+    Also shows the limit of each data path by the copy model, next to the rates that sockets reach. Needs no
+    privileges and leaves no files behind. The output gives the reason for everything that was not measured.
     """
     from engpass.probe import probe
 
@@ -61,7 +64,7 @@ def command(
     pictures = None if figures is None else files.folder(figures)
     # The rule of the testbed check for names of hosts.
     if name is not None and (not name.strip() or any(category(letter) == "Cc" for letter in name)):
-        raise EngpassError(f"`--name {name!r}` names no host", "give one that can be printed")
+        raise EngpassError(f"`--name {name!r}` is not a valid host name", "use printable characters")
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:
@@ -72,17 +75,17 @@ def command(
         show(made, console.tables())
     if targets[0] is not None:
         files.write(targets[0], f"# {made.when}\n{made.table}")
-        console.tell(f"the host is in `{save}`, as `[host.{made.name}]`")
+        console.tell(f"host `[host.{made.name}]` written to `{save}`")
     if targets[1] is not None:
         from engpass.report.page import render_probe
 
         files.write(targets[1], render_probe(made))
-        console.tell(f"the page is in `{report}`")
+        console.tell(f"page written to `{report}`")
     if pictures is not None:
         _pictures(made, pictures)
     if made.doubts:
         doubts = "\n".join(f"warning: {doubt}" for doubt in made.doubts)
-        console.tell(f"{doubts}\nhelp: probe again while nothing else runs")
+        console.tell(f"{doubts}\nhelp: repeat the probe while no other programs run")
 
 
 def _pictures(made: Probed, directory: Path) -> None:
@@ -93,7 +96,7 @@ def _pictures(made: Probed, directory: Path) -> None:
         pictures = export(figures(made), directory)
     except OSError as error:
         raise files.unwritable(directory, error) from None
-    console.tell(f"{len(pictures)} pictures are in `{directory}`")
+    console.tell(f"{len(pictures)} figures written to `{directory}`")
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def _memory(data: Report, out: Console) -> None:
         [size(count), str(threads), *(found.get(kernel, "") for kernel in kernels)]
         for (threads, count), found in lines.items()
     ]
-    title = "Memory, best in GB/s (?: no second visit came within 3 %)"
+    title = "Memory, best rate in GB/s (?: not confirmed within 3 % by a second measurement)"
     _table(out, title, ["Array", "Threads", *kernels], rows, 0)
 
 
@@ -70,8 +70,8 @@ def _paths(data: Report, out: Console) -> None:
             ]
             for ceiling in roofline.ceilings
         ]
-        over = "the memory alone" if roofline.device is None else roofline.device
-        title = f"The most that a data path can carry, over {over}"
+        over = "memory only" if roofline.device is None else roofline.device
+        title = f"Upper limit of each data path, {over}"
         _table(out, title, ["Data path", "from memory", "from the cache"], rows, 1)
 
 
@@ -86,13 +86,13 @@ def _sockets(data: Report, out: Console) -> None:
         ]
         for one in data.sockets.measured or []
     ]
-    head = ["TCP over loopback", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same"]
+    head = ["TCP over loopback", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied anyway"]
     _table(out, "Sockets", head, rows, 1)
     rows = [
         [packets.calls, f"{packets.sent:,.0f}", f"{packets.received:,.0f}", f"{packets.cpu_us:.2f}"]
         for packets in data.packets.measured or []
     ]
-    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
+    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us/packet"]
     _table(out, "Packets", head, rows, 1)
 
 
@@ -100,12 +100,12 @@ def _verdicts(data: Report, out: Console) -> None:
     rows = [
         [one.what, predicted(one), measured(one), one.rule, OUTCOMES[one.outcome]] for one in data.verdicts
     ]
-    head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
-    _table(out, "The copy model against these sockets", head, rows, 1)
+    head = ["Prediction", "Model", "Measured", "Rule", "Verdict"]
+    _table(out, "The copy model compared with these sockets", head, rows, 1)
     if rows:
         out.print(data.leaves_out + "\n", markup=False, soft_wrap=True)
 
 
 def _rest(data: Report, out: Console) -> None:
     rows = [[name, value] for name, value in facts(data)]
-    _table(out, "The rest", ["What", "Found"], rows, 2)
+    _table(out, "Other results", ["Item", "Value"], rows, 2)

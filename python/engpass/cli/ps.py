@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def command(as_json: options.Json = False) -> None:
-    """List the testbeds that are up on this machine: engine, hosts, since when."""
+    """List the testbeds that are up on this machine: engine, hosts, start time."""
     from engpass import netlab
 
     labs = netlab.labs()
@@ -22,7 +22,7 @@ def command(as_json: options.Json = False) -> None:
             console.line(msgspec.to_builtins(listed(lab)))
         return
     if not labs:
-        console.tell("no testbed is up; `engpass up FILE` makes one")
+        console.tell("no testbed is up; `engpass up FILE` creates one")
         return
     from rich.table import Table
 
@@ -34,7 +34,7 @@ def command(as_json: options.Json = False) -> None:
         table.add_row(lab.id, lab.name, engine, state(lab), since, hosts, lab.file)
     console.tables().print(table)
     if any(lab.is_lost() for lab in labs):
-        console.tell("`engpass clean` removes what was left behind")
+        console.tell("`engpass clean` removes what a crash left behind")
 
 
 def state(lab: Lab) -> str:

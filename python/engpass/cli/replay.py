@@ -11,7 +11,7 @@ import typer
 from engpass.cli import console, options
 
 Log = Annotated[
-    str, typer.Argument(metavar="LOG", help="What `--log` of `engpass up` or `engpass run` wrote.")
+    str, typer.Argument(metavar="LOG", help="A log that `--log` of `engpass up` or `engpass run` wrote.")
 ]
 
 
@@ -49,18 +49,18 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def command(log: Log, as_json: options.Json = False) -> None:
-    """Put the logged inputs of an emulated network into the model again, without a clock.
+    """Replay the logged inputs of an emulated network in the model, without a real-time clock.
 
-    The outputs must be the logged ones: the same packets, at the same instants, with the same fate. Exit code
-    0 if they are identical, 1 if not; the first difference is shown. 2 if there is nothing to compare, or the
-    log is damaged.
+    The outputs must equal those of the log: packets, times and delivery status. Exit code 0 if they are
+    identical, 1 if not (the first difference is shown), 2 if there is nothing to compare or the log is
+    damaged.
     """
     import json
 
     from engpass import _engpass
 
     if not Path(log).is_file():
-        console.fail(f"there is no file `{log}`", "name what `--log FILE` of `engpass up` wrote")
+        console.fail(f"there is no file `{log}`", "give the path of a log that `--log` of `engpass up` wrote")
     try:
         with console.waiting(f"replaying `{log}`"):
             text = _engpass.replay(str(Path(log).resolve()))
@@ -84,7 +84,7 @@ def said(found: Replayed) -> str:
     what = f"{found.inputs:,} inputs, {found.outputs:,} outputs"
     # A replay stops at the first difference, so it says nothing about the end of the log.
     off = not found.whole and found.difference is None
-    cut = "; the log breaks off there: it has no record of its end" if off else ""
+    cut = "; the log is incomplete: it has no end record" if off else ""
     return f"{what}: {'' if found.identical else 'not '}identical{cut}"
 
 
@@ -92,7 +92,7 @@ def difference(found: Replayed) -> str:
     """Text with the first differing output, or else with the number of changed payloads."""
     first = found.difference
     if first is None:
-        return f"{found.changed_payloads:,} packets came out with another payload than they had"
+        return f"{found.changed_payloads:,} packets left the network with a changed payload"
     return (
         f"first difference at output {first.output:,}:"
         f"\n  logged:   {_output(first.logged)}\n  replayed: {_output(first.replayed)}"

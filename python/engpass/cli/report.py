@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
 Figures = Annotated[
-    str | None, typer.Option("--figures", metavar="DIR", help="Also write the figures here, as PNG and SVG.")
+    str | None,
+    typer.Option(
+        "--figures", metavar="DIR", help="Also write the figures to this directory, as PNG and SVG."
+    ),
 ]
 Claims = Annotated[
     str | None,
-    typer.Option("--claims", metavar="FILE", help="Claims to show: what `engpass reproduce --json` prints."),
+    typer.Option("--claims", metavar="FILE", help="Claims to show: output of `engpass reproduce --json`."),
 ]
 
 
@@ -33,9 +36,9 @@ def command(
     claims: Claims = None,
     store: options.StoreAt = options.STORE,
 ) -> None:
-    """Write a run as one HTML file that opens offline: curves, testbed, points, bottlenecks, environment.
+    """Write a run as one HTML file for offline use: curves, testbed, points, bottlenecks, environment.
 
-    Of a search or a path, named by its id: what was found, loss against load, and every step.
+    For the id of a search or a path: the result, loss against load, and every step.
     """
     from engpass.store import Store
 
@@ -43,7 +46,7 @@ def command(
     with Store.open(store, create=False) as opened:
         if (search := opened.search(run)) is not None:
             if claims:
-                raise EngpassError("a search makes no claims", "take `--claims` out")
+                raise EngpassError("a search has no claims", "remove `--claims`")
             _search(search, output, figures)
             return
         record = opened.run(run)
@@ -58,11 +61,13 @@ def command(
                 pictures = export_figures(record, outcomes, Path(figures))
             except OSError as error:
                 raise files.unwritable(Path(figures), error) from None
-    console.tell(f"the report of run {record.id} is in `{output}`")
+    console.tell(f"report of run {record.id} written to `{output}`")
     if pictures:
-        console.tell(f"{len(pictures)} pictures are in `{figures}`")
+        console.tell(f"{len(pictures)} figures written to `{figures}`")
     if record.points_done < record.points_total:
-        console.tell(f"note: the run has {record.points_done:,} of its {record.points_total:,} points")
+        console.tell(
+            f"note: only {record.points_done:,} of {record.points_total:,} points of the run are done"
+        )
 
 
 def _search(record: SearchRecord, output: str, figures: str | None) -> None:
@@ -78,11 +83,11 @@ def _search(record: SearchRecord, output: str, figures: str | None) -> None:
                 pictures = export(drawings(record), Path(figures))
             except OSError as error:
                 raise files.unwritable(Path(figures), error) from None
-    console.tell(f"the report of {record.id} is in `{output}`")
+    console.tell(f"report of {record.id} written to `{output}`")
     if pictures:
-        console.tell(f"{len(pictures)} pictures are in `{figures}`")
+        console.tell(f"{len(pictures)} figures written to `{figures}`")
     if record.result is None:
-        console.tell("note: it has not ended")
+        console.tell("note: it has not ended yet")
 
 
 def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
@@ -94,7 +99,7 @@ def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
 
 def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:
     """Read the claims and the notes of a study from the output of `engpass reproduce --json`."""
-    cure = "give what `engpass reproduce STUDY --json` printed"
+    cure = "give the output of `engpass reproduce STUDY --json`"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -21,10 +21,11 @@ Report = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write the HTML report, with the claims.")
 ]
 Repeats = Annotated[
-    int | None, typer.Option("--repeats", min=1, help="Repeats of every point, else the study's.")
+    int | None, typer.Option("--repeats", min=1, help="Repeats of every point (default: of the study).")
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, max=1024, help="Parallel jobs (default: number of cores)."),
 ]
 
 
@@ -38,11 +39,11 @@ def command(
     set_: options.Set = None,
     yes: options.Yes = False,
 ) -> None:
-    """Run a study and check its claims: stated, obtained, and whether it holds, by kind of claim.
+    """Run a study and check its claims: stated value, obtained value and verdict, by kind of claim.
 
-    Points that the store has are not run again. Exit code 1 if a claim does not hold that is expected to, 5
-    if more memory is needed than was agreed to, 130 after Ctrl-C, else 0: known differences and open claims
-    are shown and do not fail the command.
+    Stored points are not run again. Exit code 1 if a claim fails that is expected to hold, 5 if more memory
+    is needed than allowed, 130 after Ctrl-C, otherwise 0: known differences and open claims are shown but do
+    not fail the command.
     """
     from engpass import gallery
     from engpass.claims import counted
@@ -57,8 +58,8 @@ def command(
         if ran.interrupted:
             done = sum(record.points_done for record in ran.records.values())
             console.tell(
-                f"interrupted: {done:,} of {made.total:,} points are kept in `{opened.where}`\n"
-                "help: the same command goes on where this one stopped"
+                f"interrupted: {done:,} of {made.total:,} points are stored in `{opened.where}`\n"
+                "help: repeat the command to continue where it stopped"
             )
             raise typer.Exit(console.INTERRUPTED)
         if ran.failed:
@@ -66,7 +67,7 @@ def command(
 
             for record in ran.failed:
                 tell_failures(opened, record)
-            console.tell("help: without these points the claims cannot be judged")
+            console.tell("help: without these points the claims cannot be checked")
             raise typer.Exit(console.FAILED)
         judged = made.judge(opened, ran)
         if target is not None:
@@ -81,7 +82,7 @@ def command(
         out = console.tables()
         out.print(view(made, judged, out.width))
     if target is not None:
-        console.tell(f"the report is in `{target}`")
+        console.tell(f"report written to `{target}`")
     held = _say(judged)
     raise typer.Exit(console.OK if held else console.FAILED)
 
@@ -89,7 +90,7 @@ def command(
 def _run(made: Reproduction, store: Store, jobs: int | None, max_memory: int | None) -> Ran:
     from engpass.progress import bar
 
-    console.tell(f"{made.study.name}: {made.total:,} points, kept in `{store.where}`")
+    console.tell(f"{made.study.name}: {made.total:,} points, stored in `{store.where}`")
     with bar(sys.stderr) as shown:
         return made.run(store, jobs=jobs, watch=shown, max_memory=max_memory)
 
@@ -102,8 +103,8 @@ def _say(judged: list[Judged]) -> bool:
     for one in judged:
         if one.status == "holds after all":
             console.tell(
-                f"`{one.claim.id}` holds, and the claims file does not expect it to\n"
-                "help: take its `expected = false` and its `reason` out, and give it `breaks`"
+                f"`{one.claim.id}` holds, but the claims file does not expect it\n"
+                "help: remove `expected = false` and `reason`, and add `breaks`"
             )
     broken = [one.claim.id for one in judged if one.status == "fails"]
     if broken:

@@ -24,20 +24,26 @@ Engines = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME,...",
-        help="Engines, of limit, simulate, emulate and measure; the first two if not given.",
+        help="Engines: limit, simulate, emulate, measure (default: limit,simulate).",
     ),
 ]
 Repeats = Annotated[
-    int | None, typer.Option("--repeats", min=1, help="Repeats of every point, else the file's.")
+    int | None,
+    typer.Option("--repeats", min=1, help="Repeats of every point (default: `repeats` of the file)."),
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, max=1024, help="Points at a time, else the cores.")
+    int | None,
+    typer.Option("--jobs", "-j", min=1, max=1024, help="Parallel jobs (default: number of cores)."),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if the store has some of the points.")]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start a new run, even if the store has some of the points.")
+]
 
 Log = Annotated[
     str | None,
-    typer.Option("--log", metavar="DIR", help="Log what emulated points take in and give out, a file each."),
+    typer.Option(
+        "--log", metavar="DIR", help="Log the inputs and outputs of emulated points, one file per point."
+    ),
 ]
 
 
@@ -62,12 +68,12 @@ def command(
     lateness: emulation.Limit = None,
     log: Log = None,
 ) -> None:
-    """Run every variant, swept value and repeat of a testbed, and keep the outcomes in the store.
+    """Run every variant, swept value and repeat of a testbed, and store the outcomes.
 
-    The same command goes on where an earlier one stopped; with `--capture` or `--log` it begins anew. Exit
-    code 0 if all points have an outcome, 1 if some ended with an error or a capture or log broke off, 5 if
-    more memory is needed than was agreed to, 130 after Ctrl-C.
-    `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` are for `emulate`.
+    The command continues an interrupted run; with `--capture` or `--log` it starts a new one. Exit code 0 if
+    all points have an outcome, 1 if some failed or a capture or log is incomplete, 5 if more memory is needed
+    than allowed, 130 after Ctrl-C.
+    `--clock`, `--slow`, `--wire-true`, `--tap`, `--limit` and `--log` apply only to `emulate`.
     """
     from engpass import capture as capturing
     from engpass.store import Store
@@ -129,12 +135,12 @@ def _alone(file: str, how: Options, *, emulates: bool) -> AbstractContextManager
 def _announce(record: RunRecord, store: Store) -> None:
     total, done = record.points_total, record.points_done
     if done == total:
-        console.tell(f"run {record.id}: all {total:,} points are there; `--fresh` runs them again")
+        console.tell(f"run {record.id}: all {total:,} points are already stored; `--fresh` runs them again")
     elif done or record.points_failed:
-        again = f"; {record.points_failed:,} that failed are tried again" if record.points_failed else ""
-        console.tell(f"resuming {record.id}: {done:,} of {total:,} points are there{again}")
+        again = f"; {record.points_failed:,} failed points are retried" if record.points_failed else ""
+        console.tell(f"resuming {record.id}: {done:,} of {total:,} points are already stored{again}")
     else:
-        console.tell(f"run {record.id}: {total:,} points, kept in `{store.where}`")
+        console.tell(f"run {record.id}: {total:,} points, stored in `{store.where}`")
 
 
 def _go(
@@ -189,9 +195,9 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool
     if ended.interrupted:
         without = " without `--capture` and `--log`" if anew else ""
         console.tell(
-            f"interrupted: {record.points_done:,} of {record.points_total:,} points are kept"
+            f"interrupted: {record.points_done:,} of {record.points_total:,} points are stored"
             f" in `{store.where}`\n"
-            f"help: the same command{without} goes on where this one stopped"
+            f"help: the same command{without} continues where it stopped"
         )
         return console.INTERRUPTED
     if record.points_failed:
@@ -199,8 +205,8 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool
         return console.FAILED
     _tell_imprecise(store, record)
     at = "" if store.where == options.STORE else f" --store {store.where}"
-    report = f"`engpass report {record.id}{at} -o report.html` draws it"
-    console.tell(f"run {record.id} is kept in `{store.where}`; {report}")
+    report = f"`engpass report {record.id}{at} -o report.html` creates a report"
+    console.tell(f"run {record.id} is stored in `{store.where}`; {report}")
     return console.OK
 
 
@@ -216,8 +222,8 @@ def _tell_imprecise(store: Store, record: RunRecord) -> None:
     missed = sum(not one.reached for one in asked)
     if missed:
         console.tell(
-            f"warning: {missed:,} of {len(asked):,} points did not reach their precision:"
-            " `run.longest` was over\nhelp: give them more time, or ask for less"
+            f"warning: {missed:,} of {len(asked):,} points did not reach their precision within"
+            " `run.longest`\nhelp: increase `run.longest`, or allow a lower precision"
         )
 
 
@@ -232,5 +238,5 @@ def tell_failures(store: Store, record: RunRecord, most: int = 5) -> None:
         more = f" and {len(points) - 1:,} more" if len(points) > 1 else ""
         console.tell(f"{points[0]}{more}:\n" + "\n".join(f"  {part}" for part in reason.splitlines()))
     if len(reasons) > most:
-        more = f"`engpass show {record.id} --json` has them all"
+        more = f"`engpass show {record.id} --json` lists them all"
         console.tell(f"and {len(reasons) - most:,} more reasons; {more}")

@@ -6,7 +6,7 @@ from engpass.cli import console, options
 
 
 def command(store: options.StoreAt = options.STORE, as_json: options.Json = False) -> None:
-    """List the runs in the store, the one used last at the end, and the searches."""
+    """List the runs in the store, the last used one at the end, and the searches."""
     from engpass.store import Store
 
     with Store.open(store, create=False) as opened:

@@ -22,52 +22,69 @@ if TYPE_CHECKING:
     from engpass.testbed import Testbed
 
 Traffic = Annotated[
-    str | None, typer.Option("--traffic", metavar="NAME", help="The stream of datagrams whose load is set.")
+    str | None, typer.Option("--traffic", metavar="NAME", help="Stream of datagrams whose load is varied.")
 ]
 Method = Annotated[
     str, typer.Option("--method", metavar="NAME", help="mlrsearch, rfc2544 or frame-loss (RFC 2544 26.3).")
 ]
-Engine = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine that makes the trials.")]
-Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant, else the first.")]
-Least = Annotated[str | None, typer.Option("--min", metavar="RATE", help="Smallest load, of payload.")]
+Engine = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine that runs the trials.")]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant (default: first).")]
+Least = Annotated[str | None, typer.Option("--min", metavar="RATE", help="Smallest load (payload rate).")]
 Most = Annotated[
-    str | None, typer.Option("--max", metavar="RATE", help="Largest load, else what fills the first link.")
+    str | None,
+    typer.Option("--max", metavar="RATE", help="Largest load (default: capacity of the first link)."),
 ]
 Loss = Annotated[
     list[str] | None,
-    typer.Option("--loss", metavar="SHARE", help="mlrsearch: a goal's loss ratio; may be given again."),
+    typer.Option("--loss", metavar="SHARE", help="mlrsearch: loss ratio of a goal; can be repeated."),
 ]
-Length = Annotated[str | None, typer.Option("--trial", metavar="TIME", help="Length of a (final) trial.")]
+Length = Annotated[str | None, typer.Option("--trial", metavar="TIME", help="Duration of a (final) trial.")]
 Total = Annotated[
-    str | None, typer.Option("--sum", metavar="TIME", help="mlrsearch: time of trials that decides a load.")
+    str | None,
+    typer.Option("--sum", metavar="TIME", help="mlrsearch: total duration of trials that decides a load."),
 ]
 Exceed = Annotated[
-    str | None, typer.Option("--exceed", metavar="SHARE", help="mlrsearch: share of trials that may be bad.")
+    str | None,
+    typer.Option(
+        "--exceed", metavar="SHARE", help="mlrsearch: share of trials that may exceed the loss ratio."
+    ),
 ]
 Initial = Annotated[
-    str | None, typer.Option("--initial", metavar="TIME", help="mlrsearch: length of the first trials.")
+    str | None, typer.Option("--initial", metavar="TIME", help="mlrsearch: duration of the first trials.")
 ]
 Width = Annotated[
-    str | None, typer.Option("--width", metavar="SHARE", help="How near the bounds get to each other.")
+    str | None,
+    typer.Option(
+        "--width", metavar="SHARE", help="Relative width between the bounds at which the search ends."
+    ),
 ]
 Settle = Annotated[
     str | None, typer.Option("--settle", metavar="TIME", help="Pause between trials on a real network.")
 ]
-Step = Annotated[str | None, typer.Option("--step", metavar="SHARE", help="frame-loss: from load to load.")]
-Whole = Annotated[bool, typer.Option("--whole", help="frame-loss: all loads, not until two are clean.")]
+Step = Annotated[str | None, typer.Option("--step", metavar="SHARE", help="frame-loss: step between loads.")]
+Whole = Annotated[
+    bool, typer.Option("--whole", help="frame-loss: try all loads, do not stop after two without loss.")
+]
 Longest = Annotated[
-    str | None, typer.Option("--longest", metavar="TIME", help="Time of trials after which it ends.")
+    str | None, typer.Option("--longest", metavar="TIME", help="Maximum total duration of the trials.")
 ]
 Frames = Annotated[
     str | None,
     typer.Option(
-        "--frames", metavar="SIZES", help="Ethernet frame sizes such as 64,1518; rfc2544: its seven."
+        "--frames",
+        metavar="SIZES",
+        help="Ethernet frame sizes such as 64,1518, or rfc2544 for its seven sizes.",
     ),
 ]
 Figures = Annotated[
-    str | None, typer.Option("--figures", metavar="DIR", help="Write the curve here, as PNG and SVG.")
+    str | None,
+    typer.Option(
+        "--figures", metavar="DIR", help="Also write the figures to this directory, as PNG and SVG."
+    ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, even if a search like it did not end.")]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start a new search, even if an unfinished one can be continued.")
+]
 
 
 def command(
@@ -96,10 +113,10 @@ def command(
     fresh: Fresh = False,
     yes: options.Memory = False,
 ) -> None:
-    """Search the load that a stream of datagrams can offer without loss, or with no more than a goal allows.
+    """Find the highest load of a stream of datagrams without loss, or within the loss ratio of a goal.
 
-    Every trial is kept in the store, and the same command goes on where an earlier one stopped. The file's
-    own values hold, the sweep is not expanded. Exit code 0 if it found what it looked for, 1 if not.
+    Every trial is stored, and the same command continues an interrupted search. Swept values are not used.
+    Exit code 0 if the search found a result, 1 if not.
     """
     from engpass.search.bench import stream_of
     from engpass.signals import ended_as_by_ctrl_c
@@ -185,7 +202,7 @@ class _Given:
         else:
             for name, value in (("--loss", self.loss), ("--sum", self.total), ("--exceed", self.exceed)):
                 if value is not None:
-                    raise EngpassError(f"`{self.method}` has no `{name}`", "take it out, or use `mlrsearch`")
+                    raise EngpassError(f"`{self.method}` has no `{name}`", "remove it, or use `mlrsearch`")
         names = ("trial", "width", "step", "settle", "least", "most", "longest")
         rest: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
         return replace(base, whole=self.whole, **rest)
@@ -196,7 +213,9 @@ def _check_goals(goals: Sequence[Goal]) -> None:
         if not 0.0 <= goal.loss < 1.0 or not 0.0 <= goal.exceed < 1.0:
             raise EngpassError("a goal's ratios are out of range", "give less than `100 %`")
         if goal.final <= 0 or goal.total <= 0 or not 0 < goal.width < 1:
-            raise EngpassError("a goal's times and width are more than nothing", "give larger ones")
+            raise EngpassError(
+                "a goal's times and width must be above zero, and its width below 100 %", "use other values"
+            )
 
 
 def _sizes(text: str | None) -> list[int] | None:
@@ -239,7 +258,7 @@ def _one(
 
     def began(record: SearchRecord) -> None:
         told = record.settings
-        there = f", {len(record.trials)} trials are there" if record.trials else ""
+        there = f", {len(record.trials)} trials are already stored" if record.trials else ""
         from engpass.say import rate
 
         loads = f"{rate(told['least_bit_per_s'])} to {rate(told['most_bit_per_s'])}"
@@ -305,7 +324,7 @@ def _draw(records: list[SearchRecord], directory: str) -> None:
         raise EngpassError(
             f"`{directory}` cannot be written: {error.strerror}", "check the path and the disk"
         ) from None
-    console.tell(f"{len(files)} pictures are in `{directory}`")
+    console.tell(f"{len(files)} figures written to `{directory}`")
 
 
 def _is_found(record: SearchRecord) -> bool:
@@ -330,5 +349,5 @@ def _close(records: list[SearchRecord], sizes: list[int] | None, store: Store) -
     for record in records:
         at = "" if store.where == options.STORE else f" --store {store.where}"
         console.tell(
-            f"search {record.id} is kept in `{store.where}`; `engpass show {record.id}{at}` shows it"
+            f"search {record.id} is stored in `{store.where}`; `engpass show {record.id}{at}` shows it"
         )

@@ -30,7 +30,7 @@ def show(record: SearchRecord, out: Console) -> None:
     out.print(_trials(record, title))
     result = found(record)
     if result is None:
-        out.print(Text("it has not ended; the same command goes on"))
+        out.print(Text("the search has not ended; repeat the command to continue it"))
         return
     if result.goals is not None:
         out.print(_goals(result, result.goals))
@@ -42,16 +42,18 @@ def show(record: SearchRecord, out: Console) -> None:
         _throughput(result, out)
     else:
         clean = result.highest_clean_bit_per_s
-        out.print(Text(f"highest load without loss: {rate(clean) if clean else 'none was tried'}"))
+        out.print(Text(f"highest load without loss: {rate(clean) if clean else 'not found'}"))
     if invalid := result.invalid_trials:
-        text = f"invalid: the emulated network was too late in {invalid} of {result.trials} trials"
-        out.print(Text(f"{text}; what was found is not the network's", style="bold"))
+        text = (
+            f"invalid: packets of the emulated network were too late in {invalid} of {result.trials} trials"
+        )
+        out.print(Text(f"{text}, so the results do not describe the network", style="bold"))
     for departure in result.departures:
         out.print(Text(f"not conforming: {departure}"))
 
 
 def _trials(record: SearchRecord, title: str) -> Table:
-    table = grid("Trial", "Offered", "for", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
+    table = grid("Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
     pairs = zip(record.trials, tried(record), strict=True)
     for number, (told, trial) in enumerate(pairs, 1):
         table.add_row(*plain(*say.trial(number, told), _remark(trial)))
@@ -66,13 +68,13 @@ def _remark(trial: Tried) -> str:
 
 def _goals(result: Found, goals: Sequence[GoalFound]) -> Table:
     table = grid(
-        "Goal: loss up to",
-        "in trials of",
-        "decided by",
-        "bad up to",
+        "Goal loss ratio",
+        "Final trial",
+        "Duration sum",
+        "Exceed ratio",
         "Lower bound",
         "Upper bound",
-        "apart",
+        "Width",
         "Conditional throughput",
         title=f"MLRsearch, {result.trials} trials, {result.trial_seconds:g} s of traffic",
     )
@@ -98,11 +100,11 @@ def _goals(result: Found, goals: Sequence[GoalFound]) -> Table:
 def _throughput(result: Found, out: Console) -> None:
     most, lossy = result.throughput_bit_per_s, result.lowest_lossy_bit_per_s
     if most is None:
-        out.print(Text("throughput: none; even the smallest load lost something", style="bold"))
+        out.print(Text("throughput: none; even the smallest load has loss", style="bold"))
         return
     frames = most / (8 * result.message_bytes)
-    above = f"; {rate(lossy)} lost something" if lossy is not None else ", the largest load that was tried"
-    state = "" if result.finished else " so far; the search was ended early"
+    above = f"; {rate(lossy)} has loss" if lossy is not None else ", the largest load tried"
+    state = "" if result.finished else " so far; the search ended early"
     out.print(
         Text(f"throughput: {rate(most)} of payload, {frames:,.0f} datagrams/s{above}{state}", style="bold")
     )
@@ -118,7 +120,13 @@ def _best(record: SearchRecord) -> float | None:
 def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
     """Throughput by frame size, beside the largest load of the search (RFC 2544 section 26.1)."""
     table = grid(
-        "Frame", "Largest load", "Throughput", "of it", "Payload", title="Throughput by frame size", left=0
+        "Frame",
+        "Largest load",
+        "Throughput",
+        "% of maximum",
+        "Payload",
+        title="Throughput by frame size",
+        left=0,
     )
     for record, size in zip(records, sizes, strict=True):
         bits = 8 * (found(record) or Found()).message_bytes
@@ -137,7 +145,7 @@ def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
 
 def searches(records: Sequence[SearchRecord]) -> Table:
     """Table of the searches in a store."""
-    table = grid("Search", "Testbed", "Method", "Engine", "Traffic", "Ended", "Begun", left=6)
+    table = grid("Search", "Testbed", "Method", "Engine", "Traffic", "Ended", "Started", left=6)
     for r in records:
         ended = "yes" if r.result is not None else "no"
         table.add_row(*plain(r.id, r.name, r.method, r.engine, r.traffic, ended, moment(r.created)))

@@ -15,5 +15,5 @@ def command(file: File, host: Host) -> None:
 
     lab = netlab.find(file)
     member = netlab.member(lab, host)
-    console.tell(f"in host `{host}` ({', '.join(member.addresses)}); `exit` leaves it")
+    console.tell(f"in host `{host}` ({', '.join(member.addresses)}); `exit` closes the shell")
     enter(lab, host, [os.environ.get("SHELL", "/bin/sh")])

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 Ledger = Annotated[
     bool,
-    typer.Option("--ledger", help="Show the ledgers of its lines instead, all points of a variant together."),
+    typer.Option("--ledger", help="Show the ledgers of all lines, summed over the points of a variant."),
 ]
 
 Delays = Annotated[
     bool,
-    typer.Option("--delays", help="Show how long datagrams took instead, and the round trips of TCP."),
+    typer.Option("--delays", help="Show percentiles of the one-way delay and of the round-trip time of TCP."),
 ]
 
 
@@ -32,7 +32,7 @@ def command(
     ledger: Ledger = False,
     delays: Delays = False,
 ) -> None:
-    """Show a run: what was asked, where it ran, how far it is, what came out and what failed."""
+    """Show a run: settings, host, progress, results and failed points."""
     from engpass.campaign import swept_values
     from engpass.store import Store
 
@@ -85,7 +85,7 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
         for engine, shelf in kept.items():
             used = [side for side in shelf.directions if not side.books.nobody_sends]
             what = say.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
-            out.print(f"{variant}: {what}, the mean", markup=False)
+            out.print(f"{variant}: mean of {what}", markup=False)
             columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
             for part in accounts(columns, out.width, shelf.outcomes):
                 out.print(part)

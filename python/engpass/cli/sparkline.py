@@ -27,7 +27,7 @@ def show(timeline: Timeline, flow: str, out: Console) -> None:
         _flow(shown, one, end, width)
     for place, queue in timeline.queues.items():
         if any(queue.length) or queue.drops:
-            most = f"to {max(queue.length, default=0):,}"
+            most = f"max {max(queue.length, default=0):,}"
             if queue.capacity is not None:
                 most += f" of {queue.capacity:,}"
             row = line(queue.time_s, queue.length, end, width)
@@ -48,13 +48,13 @@ def _flow(shown: Table, one: FlowLine, end: float, width: int) -> None:
             ("in flight", tcp.flight_bytes),
         ):
             if any(values):
-                _row(shown, name, line(one.time_s, values, end, width), f"to {max(values):,} B")
+                _row(shown, name, line(one.time_s, values, end, width), f"max {max(values):,} B")
     if len(one.delivered_bytes) > 1:
         sizes = [8 * (after - before) for before, after in pairwise(one.delivered_bytes)]
         spans = [after - before for before, after in pairwise(one.time_s)]
         rates = [bits / span if span else 0.0 for bits, span in zip(sizes, spans, strict=True)]
         row = line(one.time_s[1:], rates, end, width)
-        _row(shown, "delivered", row, f"to {max(rates) / 1e6:,.2f} Mbit/s")
+        _row(shown, "delivered", row, f"max {max(rates) / 1e6:,.2f} Mbit/s")
     if tcp is not None:
         _events(shown, "retransmissions", tcp.retransmissions, end, width)
         _events(shown, "timeouts", tcp.timeouts, end, width)

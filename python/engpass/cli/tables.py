@@ -59,7 +59,7 @@ def plain(*texts: str) -> list[Text]:
 
 def waterfall(title: str, stages: Sequence[Stage]) -> Table:
     """From line rate to goodput, stage by stage."""
-    table = grid("Stage", "Rate", "of the first", "taken", title=title)
+    table = grid("Stage", "Rate", "% of line rate", "Taken", title=title)
     first = stages[0].rate_bit_per_s if stages else 0
     before = None
     for stage in stages:
@@ -205,9 +205,11 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     notes = _thinned(record, shown, len(flows))
     notes += _columns_explained(record, cells, left_out)
     if any(cell.invalid for cell in cells.values()):
-        notes.append("invalid: packets of the emulated network were later than its limit; `--slow` helps")
+        notes.append("invalid: packets of the emulated network were later than the limit; `--slow` helps")
     if len(engines) > 1 and "simulate" in engines:
-        notes.append(f"apart: goodput against that of `simulate`; more than {percent(FAR)} has a `!`")
+        notes.append(
+            f"vs simulate: difference in goodput from `simulate`; `!` marks more than {percent(FAR)}"
+        )
     got = _got(cells, kinds)
     notes += above.notes(got)
     notes += remarks.lines()
@@ -225,14 +227,14 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
             "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
         )
     if any(cell.gaps for cell in cells.values()):
-        notes.append("longest gap: the longest time in which nothing was received, of all repeats")
+        notes.append("longest gap: the longest time without a received packet, over all repeats")
     if _has_two_limits(cells.values()):
         notes.append(
-            "fair share: max-min fair among the flows; bound: the most for the flow itself, in the whole run"
+            "fair share: max-min fair among the flows; bound: the most that the flow can get in the whole run"
         )
     repeated = any(len(cell.goodput) > 1 for cell in cells.values())
     if repeated and "Spread" not in left_out:
-        notes.append("spread: half of the greatest less the least, of the mean")
+        notes.append("spread: ±(max - min)/2, in per cent of the mean")
     return notes
 
 
@@ -301,18 +303,14 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
             for name, _, flow in receivers.rows(outcome):
                 _add_times(found, (*wanted[position], name), flow)
     if not any(found.values()):
-        out.print(
-            "no point has delays: only `simulate` tells them, of flows that send datagrams", markup=False
-        )
+        out.print("no point has delays: only `simulate` reports them", markup=False)
         return
     flows = list(dict.fromkeys(name for rows in found.values() for _, _, name in rows))
     for time, rows in found.items():
         if rows:
             out.print(_times_table(record, f"{record.name}: {time}", rows, flows[:MOST_FLOWS]))
     notes = _thinned(record, shown, len(flows))
-    notes.append(
-        "of all datagrams or TCP segments, that share takes at most that long: the mean of the repeats"
-    )
+    notes.append("percentiles over all datagrams or TCP segments, mean of the repeats")
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
 
@@ -369,7 +367,7 @@ def _summary_table(
     compared = told and "simulate" in engines
     columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
     delays = [column for column in _DELAYS if any(column in cell.delays for cell in cells.values())]
-    other = ["Apart"] if compared else []
+    other = ["vs simulate"] if compared else []
     spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
     limits = ["Fair share", "Bound"] if _has_two_limits(cells.values()) else ["Limit"]
     gap = [GAP] if any(cell.gaps for cell in cells.values()) else []
@@ -382,7 +380,7 @@ def _summary_table(
     for key in chosen:
         values = [value.text for value in plan.values(key[1])]
         names = [key[0], *values, *([key[2]] if named else []), *([key[3]] if told else [])]
-        texts = cells[key].texts() | ({"Apart": _apart(cells, key)} if compared else {})
+        texts = cells[key].texts() | ({"vs simulate": _apart(cells, key)} if compared else {})
         rows.append([*names, *(texts.get(column, "") for column in figures)])
     heads = [*columns, *figures]
     left_out = _too_wide(heads, rows, width)

@@ -19,15 +19,13 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="What carries the links: measure (the kernel) or emulate (the model); else the first that can.",
+        help="measure (the kernel carries the links) or emulate (the model); default: the first that can.",
     ),
 ]
-Variant = Annotated[
-    str | None, typer.Option("--variant", metavar="NAME", help="The variant; the first if not given.")
-]
+Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant (default: first).")]
 Log = Annotated[
     str | None,
-    typer.Option("--log", metavar="FILE", help="Log what an emulated network takes in and gives out."),
+    typer.Option("--log", metavar="FILE", help="Log the inputs and outputs of an emulated network."),
 ]
 
 
@@ -47,12 +45,12 @@ def command(
     capture_limit: options.CaptureLimit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make the hosts of a testbed as network namespaces, joined as the file says.
+    """Create the hosts of a testbed as network namespaces, connected as in the file.
 
-    With `measure` the kernel carries the links: Ethernet switches become bridges, routers namespaces that
-    forward. With `emulate` the model does, in real time: ATM, delays, loss and all that `simulate` knows.
-    `engpass exec` and `engpass shell` run programs in the hosts, `engpass watch` shows what goes on between
-    them, `engpass down` removes all of it.
+    With `measure` the kernel carries the links: Ethernet switches become bridges, and routers become
+    forwarding namespaces. With `emulate` the model carries them in real time, with all features of
+    `simulate`. `engpass exec` and `engpass shell` run programs in the hosts, `engpass watch` shows the
+    traffic between them, and `engpass down` removes everything.
     """
     from pathlib import Path
 
@@ -63,7 +61,7 @@ def command(
     from engpass.testbed import load
 
     if file == "-":
-        console.fail("a testbed that stays up needs a file", "write it to a file, and name that")
+        console.fail("`engpass up` cannot read standard input", "write the testbed to a file")
     captures = options.captures(capture, capture_as, capture_limit)
     logs = [("the log", log)] if log is not None else []
     files.apart([("the testbed", file), *logs, *options.named(captures)])
@@ -80,8 +78,8 @@ def command(
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
     if given and chosen != "emulate":
         console.fail(
-            f"`--engine {chosen}` has no clock of its own",
-            "take `--clock`, `--slow`, `--limit`, `--log`, `--wire-true`, `--tap` and `--capture` out,"
+            f"`--engine {chosen}` has no emulated network",
+            "remove `--clock`, `--slow`, `--limit`, `--log`, `--wire-true`, `--tap` and `--capture`,"
             " or use `--engine emulate`",
         )
     network = netlab.Network(
@@ -109,6 +107,6 @@ def _tell_clashes(lab: Lab) -> None:
     for name, hosts in names.clashes(lab.hosts()).items():
         told = ", ".join(f"`{host}`" for host in hosts)
         console.tell(
-            f"warning: {told} would share the variable `{name}`: no host is given it\n"
-            "help: rename all but one of them; `engpass ps` has their addresses, and `exec` takes their names"
+            f"warning: {told} would share the variable `{name}`: it is not set\n"
+            "help: rename all but one of them; `engpass ps` has the addresses, and `exec` accepts the names"
         )

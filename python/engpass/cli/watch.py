@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from engpass.netlab import Lab
     from engpass.netlab.control import Control
 
-Once = Annotated[bool, typer.Option("--once", help="Look once, over one interval, and end.")]
+Once = Annotated[bool, typer.Option("--once", help="Show one interval, then exit.")]
 Interval = Annotated[
-    float, typer.Option("--interval", min=0.05, max=60.0, metavar="SECONDS", help="Time between two looks.")
+    float, typer.Option("--interval", min=0.05, max=60.0, metavar="SECONDS", help="Update interval.")
 ]
 
 
@@ -99,9 +99,9 @@ class Rates(msgspec.Struct, frozen=True):
 
 
 def command(file: File, once: Once = False, interval: Interval = 0.5, as_json: options.Json = False) -> None:
-    """Watch the links of an emulated testbed that is up: rates, queues, losses, and how late packets are.
+    """Watch the links of an emulated testbed that is up: rates, queues, losses, lateness of packets.
 
-    Ctrl-C ends it; the testbed goes on. With `--json` one line for each look.
+    Ctrl-C ends the command; the testbed stays up. With `--json`, prints one line per interval.
     """
     from engpass import netlab
     from engpass.netlab.control import Control
@@ -109,7 +109,7 @@ def command(file: File, once: Once = False, interval: Interval = 0.5, as_json: o
     lab = netlab.find(file)
     if lab.driver is None:
         console.fail(
-            f"`{file}` is up with `--engine {lab.engine}`: the kernel carries it, and nothing here counts",
+            f"`{file}` is up with `--engine {lab.engine}`: `watch` needs `emulate`",
             "`engpass exec FILE HOST -- ip -s link` shows its counters",
         )
     with Control(lab.socket) as control:
@@ -188,7 +188,7 @@ def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
     from engpass.cli.tables import grid, plain
     from engpass.say import lateness, percent, rate
 
-    table = grid("Link", "Direction", "Rate", "of the line", "", "Queue", "Lost", "now", left=2)
+    table = grid("Link", "Direction", "Rate", "% of line", "", "Queue", "Lost", "now", left=2)
     for link, now in zip(status.links, found, strict=True):
         used = now.utilisation
         full = round(min(used or 0.0, 1.0) * _BAR)
@@ -204,9 +204,9 @@ def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
                 f"{now.lost_now:,}" if now.lost_now else "",
             )
         )
-    head = f"{lab.name} ({lab.id}), {status.at_ps / 1e12:,.1f} s of its own time"
+    head = f"{lab.name} ({lab.id}), {status.at_ps / 1e12:,.1f} s of virtual time"
     if lab.slow > 1:
-        head += f", {lab.slow} times slower than the clock on the wall; rates are its own"
+        head += f", {lab.slow} times slower than real time; rates are in virtual time"
     told = [lateness(msgspec.to_builtins(status.lateness) or {}), *_ways(status), *_hosts(status)]
     if status.log is not None and status.log.error:
         told.append(status.log.error)
@@ -219,11 +219,9 @@ _MOST_WAYS = 8
 def _ways(status: Status) -> list[str]:
     """A line for each pair of hosts with losses, which include drops by routers: no link counts those."""
     lost = sorted(status.lost, key=lambda way: -way.packets)
-    found = [
-        f"lost from {way.way}, anywhere on the way: {way.packets:,} packets" for way in lost[:_MOST_WAYS]
-    ]
+    found = [f"lost on the path {way.way}: {way.packets:,} packets" for way in lost[:_MOST_WAYS]]
     if rest := lost[_MOST_WAYS:]:
-        found.append(f"and {sum(way.packets for way in rest):,} packets on {len(rest):,} other ways")
+        found.append(f"and {sum(way.packets for way in rest):,} packets on {len(rest):,} other paths")
     return found
 
 
@@ -233,11 +231,13 @@ def _hosts(status: Status) -> list[str]:
     for host in status.hosts:
         reasons = {word: count for word, count in host.discarded.items() if count}
         if host.dropped_by_kernel:
-            reasons["no room in its device"] = host.dropped_by_kernel
+            reasons["device queue full"] = host.dropped_by_kernel
         if reasons:
             told = ", ".join(f"{count:,} ({word})" for word, count in reasons.items())
-            found.append(f"not carried of host `{host.name}`: {told}")
+            found.append(f"packets of host `{host.name}` not carried: {told}")
         if host.failures:
-            last = f", the last one: {host.last_failure}" if host.last_failure else ""
-            found.append(f"the kernel refused {host.failures:,} reads and writes of host `{host.name}`{last}")
+            last = f", last error: {host.last_failure}" if host.last_failure else ""
+            found.append(
+                f"{host.failures:,} reads and writes of the device of host `{host.name}` failed{last}"
+            )
     return found

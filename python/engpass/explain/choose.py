@@ -208,12 +208,14 @@ def _flows(topology: Drawing, flow: str | None) -> list[_Who]:
             raise ChoiceError(f"unknown flow `{flow}`", nearest(flow, kinds))
         if flow not in names:
             raise ChoiceError(
-                f"`{flow}` is a generator, whose cells no bottleneck delays: there is nothing to explain",
+                f"`{flow}` is a generator of background traffic: there is nothing to explain",
                 nearest(flow, names),
             )
         return [(flow, "")]
     if not names:
-        raise EngpassError("the only traffic of this testbed is from generators", "add a `udp-stream` or `tcp-stream`")
+        raise EngpassError(
+            "the only traffic of this testbed is from generators", "add a `udp-stream` or `tcp-stream`"
+        )
     return [(name, "") for name in names]
 
 

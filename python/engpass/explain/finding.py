@@ -48,7 +48,8 @@ class Finding:
     @property
     def predicate(self) -> str:
         """The verb in the number of the bottleneck."""
-        return self.verb.removesuffix("s") if self.plural else self.verb
+        verb = "limits" if self.verb == "holds" else self.verb
+        return verb.removesuffix("s") if self.plural else verb
 
 
 # By idle reason: the bottleneck, and its state while the line is idle.
@@ -59,7 +60,10 @@ _IDLE = {
     "send buffer": ("the send buffer of host `{start}`", "the send buffer is full of unacknowledged data"),
     "receive window": ("the receive window of host `{end}`", "the receive window is full"),
     "congestion window": ("the congestion window of `{flow}`", "the congestion window is full"),
-    "retransmission timer": ("the retransmission timer of `{flow}`", "the sender waits for the retransmission timer"),
+    "retransmission timer": (
+        "the retransmission timer of `{flow}`",
+        "the sender waits for the retransmission timer",
+    ),
     "Nagle": ("Nagle's algorithm on host `{start}`", "a small segment waits for an acknowledgment"),
     "handshake": ("the handshake of `{flow}`", "the connection is not open yet"),
     "pacing": ("the pacing of `{flow}`", "the next segment is not due yet"),
@@ -160,7 +164,7 @@ def _late(at: Situation) -> str | None:
     if not at.needs.waits(at.served):
         return None
     what = "segments" if at.tcp else "datagrams"
-    idle = f"where an idle path takes {say.duration(at.needs.idle)}"
+    idle = f"but an idle path takes {say.duration(at.needs.idle)}"
     return f"1 % of its {what} take {say.duration(at.served.delay)} or longer, {idle}"
 
 

@@ -318,7 +318,7 @@ class Crew:
                 raise MeasureError(
                     f"the agent of host `{agent.host}` speaks protocol {agent.hello.protocol},"
                     f" but this engpass speaks protocol {PROTOCOL}",
-                    f"install the same version on both: engpass {agent.hello.version} here, or this version there",
+                    f"install one version: engpass {agent.hello.version} here, or this version there",
                 )
 
     def answer(

@@ -343,7 +343,7 @@ def _closed(link: LinkPlan, pair: Sequence[Side], window: int, notes: list[str])
             over = 100 * (carried / capacity - 1)
             notes.append(
                 f"link `{link.name}` carried {over:.1f} % more than its rate from `{side.hop[1]}` on:"
-                " its ledger has the larger capacity that this needs"
+                " its ledger counts the carried bits as capacity"
             )
         whole = max(capacity, carried)
         accounts = {name: bits for name, bits in side.accounts.items() if bits}

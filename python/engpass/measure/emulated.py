@@ -130,7 +130,7 @@ class EmulatedSession(Session):
 
     def _unruled(self, point: Point) -> list[str]:
         run = point_plan(self._campaign, point.variant, point.sweep).run
-        return ["`run.precision` is ignored: the model's ledger is for exactly `duration`"] if run.precision else []
+        return ["`run.precision` is ignored: the model runs for exactly `duration`"] if run.precision else []
 
     def _same_network(self, numbers: PointPlan) -> object:
         """A key for namespaces: only the hosts, because the model holds the network between them."""

@@ -105,7 +105,7 @@ def own_congestion(
         granted = streams[0].granted.congestion if streams else None
         if granted is not None and granted != side.model_congestion:
             found.append(
-                f"TCP of `{flow.name}` uses the kernel's default congestion control, `{granted}`, but the model uses"
+                f"TCP of `{flow.name}` uses the kernel's congestion control, `{granted}`, but the model uses"
                 f' `{side.model_congestion}`: `tcp = {{ congestion = "{granted}" }}` sets both'
             )
     return found

@@ -245,7 +245,7 @@ def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str,
             evidence = f"it overflowed {count:,} times, and {lost:,} of {sent:,} datagrams are lost"
             found.append(_finding(kind, title, min(1.0, ENOUGH + count / sent), evidence))
     if broken:
-        evidence = f"reassembly of fragments failed {broken:,} times, and {lost:,} of {sent:,} datagrams are lost"
+        evidence = f"reassembly failed {broken:,} times, and {lost:,} of {sent:,} datagrams are lost"
         weight = min(1.0, ENOUGH + lost / sent)
         found.append(_finding("loss-of-fragments", "loss of fragments", weight, evidence))
     if not found:

@@ -47,7 +47,7 @@ class Closed:
             lateness = msgspec.convert(told, Lateness)
             return cls(msgspec.convert(answer["outcome"], Results), lateness, told)
         except (msgspec.ValidationError, KeyError) as error:
-            raise LabError(f"{_STRANGER}: {error}", "install only one version of engpass on this machine") from None
+            raise LabError(f"{_STRANGER}: {error}", "install only one version of engpass") from None
 
 
 class _Host(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +125,7 @@ class Settled:
         try:
             status = msgspec.convert(answer, _Status)
         except msgspec.ValidationError as error:
-            raise LabError(f"{_STRANGER}: {error}", "install only one version of engpass on this machine") from None
+            raise LabError(f"{_STRANGER}: {error}", "install only one version of engpass") from None
         before, self._sent = self._sent, sum(host.sent_packets for host in status.hosts)
         waits = status.inside + sum(host.backlog for host in status.hosts)
         return not waits and before == self._sent

@@ -257,7 +257,7 @@ def find(file: str, *, lost: bool = False) -> Lab:
             f"`engpass down {quote(file)}` removes its remains, then `engpass up` creates it again",
         )
     raise ChoiceError(
-        f"`{file}` is not up", f"`engpass up {quote(file)}` creates it; `engpass ps` lists the testbeds that are up"
+        f"`{file}` is not up", f"`engpass up {quote(file)}` creates it; `engpass ps` lists all that are up"
     )
 
 

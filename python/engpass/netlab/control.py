@@ -50,7 +50,9 @@ class Control:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise LabError(f"the driver at `{self._path}` sent an unknown answer", "install only one version of engpass")
+            raise LabError(
+                f"the driver at `{self._path}` sent an unknown answer", "install only one version of engpass"
+            )
         wrong = answer.get("error")
         if wrong is not None:
             told = wrong if isinstance(wrong, dict) else {"cause": wrong}

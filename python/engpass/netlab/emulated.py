@@ -150,7 +150,7 @@ def notes(options: Options) -> list[str]:
     found = []
     if options.slow > 1:
         found.append(
-            f"time dilation: rates are divided by {options.slow} and delays multiplied by it, but the timers of"
+            f"time dilation: rates are divided by {options.slow} and delays multiplied, but the timers of"
             " the hosts' network stacks are unchanged"
         )
     return found
@@ -391,7 +391,8 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
     if child.NOT_FOUND in cause:
         cure = child.NOT_FOUND_CURE
     raise LabError(
-        f"the network cannot be emulated: {cause or 'its driver ended without an error message'}", cure or None
+        f"the network cannot be emulated: {cause or 'its driver ended without an error message'}",
+        cure or None,
     )
 
 

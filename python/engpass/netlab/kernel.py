@@ -109,7 +109,7 @@ def _failed_line(said: str) -> int | None:
 
 def _cure(said: str) -> str | None:
     if "qdisc kind is unknown" in said:
-        return "this kernel does not support that queue discipline: load or build `sch_tbf`, or use `--engine emulate`"
+        return "this kernel does not support the queue discipline: load `sch_tbf`, or use `--engine emulate`"
     if "Operation not permitted" in said:
         return "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN: run as root"
     if "Unknown device type" in said or "Operation not supported" in said:

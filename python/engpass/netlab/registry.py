@@ -170,7 +170,9 @@ def put(path: Path, data: Mapping[str, object]) -> None:
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise LabError(f"`{path}` cannot be written: {error.strerror}", "check whether the disk is full") from None
+        raise LabError(
+            f"`{path}` cannot be written: {error.strerror}", "check whether the disk is full"
+        ) from None
 
 
 def latest(lab: Lab) -> Lab:

@@ -89,8 +89,8 @@ class Asked:
         """A sentence for each departure from the RFC."""
         if self.seconds > CONFORMING_SECONDS:
             return []
-        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the way (RFC 6349 section 5)"
-        return [f"transfers take {self.seconds:g} s and not more than {least}"]
+        least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the path (RFC 6349 section 5)"
+        return [f"transfers take {self.seconds:g} s instead of more than {least}"]
 
 
 Watch = Callable[[str, dict[str, Any]], None]
@@ -153,12 +153,14 @@ def run_path(
 def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
     flows = {flow.name: flow for flow in numbers.flows if not flow.cells}
     if not flows:
-        raise SearchError("the testbed has no traffic between hosts", "add one: its ends are the path's")
+        raise SearchError(
+            "the testbed has no traffic between hosts", "add one: its end hosts define the path"
+        )
     if traffic is None:
         streams = [flow for flow in flows.values() if flow.kind == "tcp-stream"]
         return (streams or list(flows.values()))[0]
     if traffic not in flows:
-        raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
+        raise SearchError(f"unknown traffic `{traffic}`", nearest(traffic, flows))
     return flows[traffic]
 
 
@@ -306,7 +308,7 @@ class _Path:
         if found is None:
             raise SearchError(
                 f"no datagram of `{self._sender}` reaches `{self._receiver}`",
-                "look at the links between them, and at firewalls",
+                "check the links between them, and firewalls",
             )
         return found
 
@@ -358,7 +360,7 @@ class _Path:
         asker, _ = self._run(self._asked.rtt_seconds, send, both)
         latency = asker.latency
         if not latency.count:
-            raise SearchError("no request was answered", "look at the way back")
+            raise SearchError("no request was answered", "check the return path")
         last = latency.max_ns if latency.p99_ns is None else latency.p99_ns
         return _RoundTrip(
             (latency.min_ns or 0) / _NS, (latency.p50_ns or 0) / _NS, (last or 0) / _NS, latency.count
@@ -377,7 +379,7 @@ class _Path:
         received = 0 if receiver.sequence is None else receiver.sequence.received
         elapsed = receiver.elapsed_ns
         if received < 2 or not elapsed:
-            raise SearchError("no datagram arrived", "look at the path")
+            raise SearchError("no datagram arrived", "check the path")
         # The time from the first to the last arrival has one gap fewer than there are datagrams.
         rate = (received - 1) * mtu * 8 * _NS / elapsed
         found = {
@@ -405,7 +407,7 @@ class _Path:
         seconds = receiver.elapsed_ns / _NS
         carried = receiver.bytes
         if not seconds or not carried:
-            raise SearchError("no byte of a transfer arrived", "look at the path")
+            raise SearchError("no byte of a transfer arrived", "check the path")
         infos = [stream.tcp or TcpEdges() for stream in sender.streams]
         last = [info.end or info.close or TcpInfo() for info in infos]
         windows = [info.close.snd_wnd for info in infos if info.close and info.close.snd_wnd is not None]
@@ -459,10 +461,10 @@ def faster_than_ideal(ratios: Sequence[float], *, known: bool) -> list[str]:
         return []
     more = f"a transfer time ratio of {least:.2f}: TCP got {1 / least - 1:.1%} more than its ideal throughput"
     if known:
-        return [f"{more}, so the path carries more than `--bandwidth` says"]
+        return [f"{more}, so the path carries more than the given `--bandwidth`"]
     why = (
-        "time runs from the first bytes that arrive, and a token bucket lets a burst of them pass at once;"
-        " or other traffic had a part of the path while its bandwidth was measured"
+        "the time starts with the first arriving bytes, and a token bucket passes a burst of them at once;"
+        " or other traffic used a part of the path while its bandwidth was measured"
     )
     return [f"{more}: {why}"]
 

@@ -188,7 +188,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         second = axes[1]
         if len(variants) == 1 and len(second.texts) <= MAX_PANELS:
             series, series_title = second.texts, second.label
-            notes.append(f"Colours and shapes tell the values of the {second.label} apart.")
+            notes.append(f"Colours and shapes show the value of the {second.label}.")
         else:
             kept = _evenly(len(second.texts), MAX_PANELS)
             panels = tuple(second.texts[index] for index in kept)
@@ -196,7 +196,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
         for axis in axes[2:]:
             choice = Choice(axis, tuple(_evenly(len(axis.texts), MAX_CHOICES)))
             choices.append(choice)
-            notes.append(f"The {axis.label} is chosen above the figures{_of(choice.kept, axis)}.")
+            notes.append(f"Select the {axis.label} above the figures{_of(choice.kept, axis)}.")
     if len(series) > MAX_SERIES:
         notes.append(
             f"The figures show {MAX_SERIES} of {len(series)} {series_title}s; the table has them all."
@@ -221,7 +221,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
     if axes and len(axes[0].texts) > bins:
         thin = (
             f"{len(axes[0].texts)} values of the {axes[0].label} are drawn as {bins} groups of neighbours: "
-            "mean, least and greatest of each."
+            "mean, minimum and maximum of each."
         )
         table = replace(table, notes=(*table.notes, thin))
     return table

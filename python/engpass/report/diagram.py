@@ -302,22 +302,22 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
         for i, flow in enumerate(graph.flows[:MOST_FLOWS])
     ]
     if len(graph.flows) > MOST_FLOWS:
-        entries.append((None, f"and {len(graph.flows) - MOST_FLOWS} flows more"))
+        entries.append((None, f"and {len(graph.flows) - MOST_FLOWS} more flows"))
     entries += [
         (None, f"circuit {circuit.name}: {circuit.ends[0]} → {circuit.ends[1]}")
         for circuit in graph.circuits[:MOST_FLOWS]
     ]
     if len(graph.circuits) > MOST_FLOWS:
-        entries.append((None, f"and {len(graph.circuits) - MOST_FLOWS} circuits more"))
+        entries.append((None, f"and {len(graph.circuits) - MOST_FLOWS} more circuits"))
     entries += [
         (None, f"tunnel {tunnel.name}: {tunnel.kind}, {tunnel.ends[0]} ↔ {tunnel.ends[1]}")
         for tunnel in graph.tunnels[:MOST_FLOWS]
     ]
     if len(graph.tunnels) > MOST_FLOWS:
-        entries.append((None, f"and {len(graph.tunnels) - MOST_FLOWS} tunnels more"))
+        entries.append((None, f"and {len(graph.tunnels) - MOST_FLOWS} more tunnels"))
     entries += [(None, bond) for bond in graph.bonds[:MOST_FLOWS]]
     if len(graph.bonds) > MOST_FLOWS:
-        entries.append((None, f"and {len(graph.bonds) - MOST_FLOWS} bonds more"))
+        entries.append((None, f"and {len(graph.bonds) - MOST_FLOWS} more bonds"))
     if graph.hidden:
         entries.append((None, graph.hidden))
     room = 44 if sheet.narrow else 90

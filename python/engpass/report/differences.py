@@ -38,7 +38,7 @@ def differences_section(table: Table) -> str:
     head = ["Variant", *(esc(axis.label) for axis in table.axes), "Flow"]
     first = len(head)
     for engine in table.engines:
-        head += [esc(engine)] if engine == _base(table) else [esc(engine), "apart"]
+        head += [esc(engine)] if engine == _base(table) else [esc(engine), f"vs {esc(_base(table))}"]
     cells = [row for _, row in rows[:_MOST]]
     grid = html_table(_caption(table, len(rows)), head, cells, numeric=range(first, len(head)), kind="tall")
     said = f"{marked} of {len(rows)} rows are marked." if marked else "No row is marked."
@@ -68,13 +68,13 @@ def _base(table: Table) -> str:
 
 def _caption(table: Table, rows: int) -> str:
     caption = (
-        f"Goodput in {esc(table.rate.name)}, and how far it is from that of <code>{esc(_base(table))}</code>;"
-        f" ✗ where it is more than {say.percent(FAR)}"
+        f"Goodput in {esc(table.rate.name)}, and its difference from <code>{esc(_base(table))}</code>;"
+        f" ✗ marks more than {say.percent(FAR)}"
     )
     if "limit" in table.engines:
-        caption += ". <code>limit</code> is a bound: it is marked only where it is exceeded"
+        caption += ". <code>limit</code> is a bound: a mark means that the goodput exceeds it"
     if rows > _MOST:
-        caption += f"; {_MOST} of {rows} rows, those with a mark first"
+        caption += f"; {_MOST} of {rows} rows, marked ones first"
     return caption
 
 
@@ -93,6 +93,6 @@ def invalid_points(table: Table) -> str:
     first = f", the first one of variant <code>{esc(bad[0].variant)}</code>" if len(points) > 1 else ""
     return (
         f'<p><span class="badge bad">invalid</span> {len(points)} emulated {what} invalid{first}:'
-        f" {esc(bad[0].invalid)}. They stand in the figures and tables, and prove nothing;"
+        f" {esc(bad[0].invalid)}. The figures and tables include them, but they prove nothing;"
         " <code>--slow</code> gives the machine more time.</p>"
     )

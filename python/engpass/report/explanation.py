@@ -27,7 +27,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
     found: dict[str, Drawing] = {}
     tight, flow, place = made.at.tight, made.chosen.title, made.chosen.place
     if tight is not None and tight.books is not None:
-        title = f"From line rate to what is delivered, {flow}"
+        title = f"From line rate to delivered payload, {flow}"
         under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
         found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
     if made.timeline is not None:
@@ -46,9 +46,9 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
     """Key, title and body of the sections; the page omits sections with an empty body."""
     chosen = made.chosen
     return [
-        ("service", "What the flow gets", _service(made)),
-        ("changes", "What helps", _changes(made)),
-        ("waterfall", "Where the line went", _waterfall(made)),
+        ("service", "Results of the flow", _service(made)),
+        ("changes", "Changes that help", _changes(made)),
+        ("waterfall", "Use of the line", _waterfall(made)),
         ("timeline", "Timeline", _timeline(made)),
         ("ledger", "Ledger", _ledgers(made)),
         ("losses", "Losses", _losses(made)),
@@ -74,7 +74,7 @@ def _waterfall(made: "Explanation") -> str:
     if tight is None or tight.books is None:
         return ""
     line = f"link {tight.link}, {_arrow(tight)}"
-    says = f"What takes the bits of {line}: of the lines on the way it has the least idle time."
+    says = f"Use of {line}, the line on the path with the least idle time."
     return _box(_WATERFALL, says, ledger_waterfall.key_of(tight.books))
 
 
@@ -124,10 +124,12 @@ def _losses(made: "Explanation") -> str:
             for d in at.drops
         ]
         head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
-        parts.append(html_table("What was lost where, per repeat", head, rows, numeric=[3, 4]))
+        parts.append(html_table("Losses by place, mean of the repeats", head, rows, numeric=[3, 4]))
     if at.counts:
         rows = [[esc(say.named(key)), esc(say.counted(key, value))] for key, value in at.counts.items()]
-        parts.append(html_table("What TCP counted, per repeat", ["What", "Count"], rows, numeric=[1]))
+        parts.append(
+            html_table("Counters of TCP, mean of the repeats", ["Counter", "Value"], rows, numeric=[1])
+        )
     return "\n".join(parts)
 
 
@@ -154,15 +156,15 @@ def _changes(made: "Explanation") -> str:
     tried = f"{say.count(len(made.advice.tried), 'change')} simulated, with the seeds of the run."
     if not made.advice.changes and not made.advice.trades:
         said = "; ".join(made.advice.tried)
-        return f"<p>None of the changes tried helps. {esc(tried)}</p><p>{prose(said)}</p>"
+        return f"<p>None of the simulated changes helps. {esc(tried)}</p><p>{prose(said)}</p>"
     parts = [f"<p>{esc(tried)}</p>"]
     for caption, changes in (
-        ("These help and harm no flow", made.advice.changes),
-        ("These help at a price", made.advice.trades),
+        ("Changes that help and harm no flow", made.advice.changes),
+        ("Changes that help at a price", made.advice.trades),
     ):
         if changes:
             rows = [_change(change) for change in changes]
-            head = ["Change", "As <code>--set</code>", "Flow", "Goodput", "Delay p99", "Loss"]
+            head = ["Change", "Setting", "Flow", "Goodput", "Delay p99", "Loss"]
             parts.append(html_table(caption, head, rows, numeric=[3, 4, 5], kind="cards"))
     return "\n".join(parts)
 

@@ -150,7 +150,7 @@ def render_probe(made: "Probed") -> str:
 
     host = made.data.host
     return _page(
-        f"What {made.name} gives",
+        f"Probe of {made.name}",
         probe.sections(made),
         about="",
         summary=made.sentence,
@@ -197,7 +197,7 @@ def _meta(run: Run) -> str:
 
 def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequence[Outcome]) -> str:
     if not charts:
-        return "<p>There is nothing to draw yet.</p>"
+        return "<p>No point is done yet.</p>"
     notes = list(table.notes)
     if len(table.flows) > MAX_FLOWS:
         notes.append(f"{MAX_FLOWS} of {len(table.flows)} flows are drawn.")

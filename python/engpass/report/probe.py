@@ -39,12 +39,12 @@ _NAMES: dict[Kernel, str] = dict(KERNELS) | {
     "copy-words": "copy: 64 bits at a time",
 }
 
-_PATHS_TITLE = "The most that a data path can carry"
-_ROOFLINE_TITLE = "Roofline of the protocols, from memory"
+_PATHS_TITLE = "Upper limit of each data path"
+_ROOFLINE_TITLE = "Roofline of the data paths, from memory"
 
-_UNSURE = "what the copy model makes of figures that are not steady, so no upper bounds"
+_UNSURE = "predictions of the copy model from unsteady figures, so not upper bounds"
 
-_FROM = (("from memory", "s1"), ("from the last cache", "s2"))
+_FROM = (("from memory", "s1"), ("from the last-level cache", "s2"))
 
 
 def figures(made: "Probed") -> dict[str, Drawing]:
@@ -82,7 +82,7 @@ def sections(made: "Probed") -> list[tuple[str, str, str]]:
         ("memory", "Memory", _memory_section(data)),
         ("paths", "Data paths", _paths_section(data)),
         ("model", "Model and sockets", _model_section(data)),
-        ("rest", "The rest", _rest_section(data)),
+        ("rest", "Other results", _rest_section(data)),
         ("host", "Host", _host_section(data)),
         ("table", "Table for a testbed", f"<pre tabindex=0><code>{esc(made.table)}</code></pre>"),
     ]
@@ -134,11 +134,11 @@ def _memory(data: Report, threads: int) -> Drawing:
     )
     x = (
         alt.X("kib:Q")
-        .title("array of a thread; a copy works on two")
+        .title("array size per thread (a copy uses two arrays)")
         .scale(type="log", base=2, nice=False)
         .axis(values=ticks, labelExpr=label, labelAngle=-40)
     )
-    y = alt.Y("rate:Q").title("GB/s, every byte counted once").scale(type="log", base=2).axis(format="~g")
+    y = alt.Y("rate:Q").title("GB/s (each byte counted once)").scale(type="log", base=2).axis(format="~g")
     colour = (
         alt.Color("kernel:N")
         .scale(domain=shown, range=[theme.LIGHT[theme.colour(i)] for i in range(len(shown))])
@@ -185,7 +185,7 @@ def _shown(points: list[Point]) -> list[str]:
 
 
 def _repeats(point: Point) -> str:
-    return f"confirmed in {point.visits} visits" if point.confirmed else "not confirmed"
+    return f"confirmed in {point.visits} measurements" if point.confirmed else "not confirmed"
 
 
 def _paths(data: Report) -> Drawing:
@@ -204,14 +204,14 @@ def _paths(data: Report) -> Drawing:
     ]
     order = list(dict.fromkeys(path for path, _, _ in bars))
     y = alt.Y("path:N").title(None).sort(order).axis(labelLimit=170)
-    x = alt.X("rate:Q").title("GB/s of payload at most").scale(zero=True).axis(tickCount=8)
+    x = alt.X("rate:Q").title("limit in GB/s of payload").scale(zero=True).axis(tickCount=8)
     colour = (
         alt.Color("from:N")
         .scale(domain=names, range=[theme.LIGHT[colour] for _, colour in _FROM])
         .legend(alt.Legend(title=None))
     )
     tips = [alt.Tooltip(f"{field}:N", title=field) for field in ("path", "from")]
-    tips.append(alt.Tooltip("label:N", title="at most"))
+    tips.append(alt.Tooltip("label:N", title="limit"))
     layers: list[alt.Chart] = [
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
@@ -227,7 +227,7 @@ def _paths(data: Report) -> Drawing:
             marks.encode(
                 y=y,
                 x=alt.X("rate:Q"),
-                tooltip=[alt.Tooltip("path:N"), alt.Tooltip("label:N", title="sockets here")],
+                tooltip=[alt.Tooltip("path:N"), alt.Tooltip("label:N", title="measured with sockets")],
             )
         )
     heading = alt.TitleParams(_PATHS_TITLE, subtitle=[_over(roofline)])
@@ -237,7 +237,7 @@ def _paths(data: Report) -> Drawing:
 
 def _over(roofline: Roofline) -> str:
     """Text with the bus that the data paths use."""
-    return "over memory alone" if roofline.device is None else f"over the bus of {roofline.device}"
+    return "memory only" if roofline.device is None else f"over the bus of {roofline.device}"
 
 
 def _roofline(data: Report) -> Drawing:
@@ -264,11 +264,11 @@ def _roofline(data: Report) -> Drawing:
     slow, fast = (end(bus / 1e9 for _, bus, _ in points) for end in (min, max))
     x = (
         alt.X("bus:Q")
-        .title("GB/s that the I/O bus carries")
+        .title("I/O bus in GB/s")
         .scale(type="log", base=2, nice=False, domain=[slow, fast])
         .axis(values=[0.25 * 2**step for step in range(10)], format="~g")
     )
-    y = alt.Y("rate:Q").title("GB/s of payload at most").scale(type="log", base=2).axis(format="~g")
+    y = alt.Y("rate:Q").title("limit in GB/s of payload").scale(type="log", base=2).axis(format="~g")
     colour = (
         alt.Color("path:N")
         .scale(domain=shown, range=[theme.LIGHT[theme.colour(i)] for i in range(len(shown))])
@@ -282,7 +282,7 @@ def _roofline(data: Report) -> Drawing:
     values = alt.InlineData(values=own)
     line = alt.Chart(values).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     marks = alt.Chart(values).mark_point(filled=True, size=46, opacity=1)
-    tips = [alt.Tooltip("path:N", title="path"), alt.Tooltip("label:N", title="at most")]
+    tips = [alt.Tooltip("path:N", title="path"), alt.Tooltip("label:N", title="limit")]
     marks = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips)
     least = min(rate / 1e9 for _, _, rate in points)
     buses = [{"bus": bus, "name": name, "foot": least} for bus, name in _buses(data) if slow <= bus <= fast]
@@ -331,14 +331,14 @@ def _memory_section(data: Report) -> str:
         return line_key(_shown([point for point in points if point.threads == threads]))
 
     says = (
-        "One thread, the best of all samples during which nothing else took its CPU; upright lines are the "
-        "caches. What is larger than all of them comes from memory. A mark is pale where no second visit "
-        "came within 3 % of the best: the real one may be higher. Both axes are logarithmic."
+        "One thread, the best of all samples without interruptions of its CPU; vertical lines are the "
+        "caches. Larger arrays are in memory. A mark is pale if no second measurement "
+        "was within 3 % of the best: the real rate may be higher. Both axes are logarithmic."
     )
     drawn = _box(_MEMORY, _memory_title(1), says, key(1))
     if _sweeps(points, most := _most_threads(points)):
-        says = f"{most} threads together, each on a CPU and arrays of its own; the best of all samples. "
-        says += "A cache that they share stands at the part of each."
+        says = f"{most} threads together, each with its own CPU and arrays; the best of all samples. "
+        says += "The line of a shared cache is at the part of one thread."
         drawn += _box(_TOGETHER, _memory_title(most), says, key(most))
     rows = [
         [
@@ -351,7 +351,16 @@ def _memory_section(data: Report) -> str:
         ]
         for point in points
     ]
-    head = ["What", "Array", "Threads", "Best, GB/s", "Median, GB/s", "Least, GB/s", "Visits", "Confirmed"]
+    head = [
+        "Operation",
+        "Array",
+        "Threads",
+        "Max, GB/s",
+        "Median, GB/s",
+        "Min, GB/s",
+        "Measurements",
+        "Confirmed",
+    ]
     grid = html_table("All points", head, rows, numeric=range(1, 7), kind="tall")
     taken = [
         [
@@ -366,8 +375,8 @@ def _memory_section(data: Report) -> str:
         ]
         for one in data.basis
     ]
-    head = ["Figure", "Rate", "Taken from", "Array", "Threads", "Second visit within 3 %"]
-    model = html_table("What the model takes", head, taken, numeric=(1, 3, 4), kind="cards") if taken else ""
+    head = ["Figure", "Rate", "Taken from", "Array", "Threads", "Second measurement within 3 %"]
+    model = html_table("Figures for the model", head, taken, numeric=(1, 3, 4), kind="cards") if taken else ""
     return drawn + model + grid
 
 
@@ -377,18 +386,18 @@ def _paths_section(data: Report) -> str:
     key = block_key([Block(colour, name) for name, colour in _FROM])
     says = (
         f"Bars are {'upper bounds of the copy model' if data.steady else _UNSURE}; "
-        "diamonds are what TCP over loopback reached whose receiver copies, where there is no bus; with "
-        "sendfile a copy is at one end, else at both. How fast this host encrypts is not measured."
+        "diamonds are rates of TCP over loopback (without a bus) whose receiver copies; with "
+        "sendfile one end copies, otherwise both. The encryption rate of this host is not measured."
     )
     drawn = _box(_PATHS, f"{_PATHS_TITLE}, {_over(data.rooflines[:2][-1])}", says, key)
     paths = [ceiling.path for ceiling in data.over_buses[0].ceilings]
     key = line_key(paths)
     says = (
-        "Up to its knee a path follows its bus; then memory or the CPU's copies bound it. One copy in turns "
-        "with DMA never reaches either."
+        "Up to its knee, the bus limits a path; then memory or the CPU's copies limit it. One copy without "
+        "overlap with DMA never reaches either limit."
     )
     if _buses(data):
-        says += " Upright lines are the buses of devices that tell theirs."
+        says += " Vertical lines are the buses of devices that report them."
     return drawn + _box(_ROOFLINE, _ROOFLINE_TITLE, says, key)
 
 
@@ -409,8 +418,8 @@ def _model_section(data: Report) -> str:
     if not rows:
         why = data.sockets.not_measured or "the memory was not measured"
         return f"<p>Not measured: {esc(why)}.</p>"
-    head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
-    verdicts = html_table("The model against these sockets", head, rows, numeric=(1, 2), kind="cards")
+    head = ["Prediction", "Model", "Measured", "Rule", "Verdict"]
+    verdicts = html_table("The model compared with these sockets", head, rows, numeric=(1, 2), kind="cards")
     rows = [
         [
             esc(sockets(stream)),
@@ -423,18 +432,20 @@ def _model_section(data: Report) -> str:
         for stream in data.sockets.measured or []
     ]
     head = [
-        "Way",
+        "Calls",
         "Median rate",
         "Sender, s/GB",
         "Receiver, s/GB",
-        "Copied all the same",
+        "Copied anyway",
         "Congestion control",
     ]
-    streams = html_table("TCP over loopback, 128 KiB a call", head, rows, numeric=(1, 2, 3, 4), kind="cards")
+    streams = html_table(
+        "TCP over loopback, 128 KiB per call", head, rows, numeric=(1, 2, 3, 4), kind="cards"
+    )
     spread = (
-        "Rates here are those of the best round, in the table below of the median one. "
-        "A difference is the median of those between neighbours in time, and in brackets where that median "
-        "lies with 95 % confidence; where this reaches beyond the rule the two are not told apart."
+        "Rates in this table are of the best round, in the next table of the median round. "
+        "A difference is the median over neighbouring rounds, with its 95 % confidence interval in "
+        "parentheses; if the interval crosses the limit of the rule, the verdict is undecided."
     )
     return f"{verdicts}<p>{spread} {esc(data.leaves_out)}</p>{streams}"
 
@@ -445,9 +456,9 @@ def _rest_section(data: Report) -> str:
         [esc(one.calls), f"{one.sent:,.0f}", f"{one.received:,.0f}", f"{one.cpu_us:.2f}"]
         for one in data.packets.measured or []
     ]
-    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
+    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us/packet"]
     grid = html_table("Packets over loopback", head, packets, numeric=(1, 2, 3)) if packets else ""
-    return html_table("Clock, kernel, devices", ["What", "Found"], rows, kind="cards") + grid
+    return html_table("Clock, kernel, devices", ["Item", "Value"], rows, kind="cards") + grid
 
 
 def _host_section(data: Report) -> str:
@@ -456,13 +467,13 @@ def _host_section(data: Report) -> str:
     entries = [
         ("processor", host.cpu),
         ("CPUs", host.cpus),
-        ("vectors", data.width),
-        ("caches of data", caches),
+        ("vector width", data.width),
+        ("data caches", caches),
         ("memory", size(host.memory_bytes)),
         ("kernel", host.kernel),
         ("clock", host.clock_source),
         ("virtual machine", "yes" if host.virtual_machine else "no"),
-        ("load when it began", host.load),
+        ("load at the start", host.load),
     ]
     items = "".join(f"<dt>{esc(key)}</dt><dd>{esc(value)}</dd>" for key, value in entries)
     return f"<dl>{items}</dl>"

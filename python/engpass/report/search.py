@@ -93,7 +93,7 @@ def _tooltip() -> list[alt.Tooltip]:
 def _loss(records: Sequence[SearchRecord]) -> Drawing:
     rows = _rows(records)
     x = alt.X("offered:Q").title("offered load in Mbit/s of payload").scale(zero=True)
-    y = alt.Y("loss:Q").title("lost in %").scale(zero=True)
+    y = alt.Y("loss:Q").title("loss in %").scale(zero=True)
     folded = alt.Chart(alt.InlineData(values=_together(records)), width=WIDTH, height=HEIGHT)
     line = folded.mark_line(strokeWidth=1).encode(x=x, y=y, color=_colour(rows))
     base = alt.Chart(alt.InlineData(values=rows), width=WIDTH, height=HEIGHT)
@@ -104,9 +104,9 @@ def _loss(records: Sequence[SearchRecord]) -> Drawing:
 
 
 OUTCOMES = {
-    "clean": ("nothing was lost", 0),
-    "lossy": ("something was lost", 1),
-    "short": ("the sender could not offer it", 4),
+    "clean": ("no loss", 0),
+    "lossy": ("loss", 1),
+    "short": ("the sender could not send this load", 4),
     "late": ("invalid: this machine was too slow", 5),
 }
 """Outcomes of a trial: the text, and the index of its colour and shape."""
@@ -171,7 +171,7 @@ def _steps(record: SearchRecord) -> Drawing:
     bound = [{"offered": load / _MBIT, "name": name} for name, load in bounds(record)]
     rule = alt.Chart(alt.InlineData(values=bound)).mark_rule(style="reference")
     layers = [rule.encode(y="offered:Q", tooltip=[alt.Tooltip("name:N"), _tooltip()[0]]), line, marks]
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title="Loads as they were tried")
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title="Loads in the order of the trials")
 
 
 def path_figures(record: SearchRecord) -> dict[str, Drawing]:
@@ -209,7 +209,7 @@ def path_figures(record: SearchRecord) -> dict[str, Drawing]:
 
 
 PATH_SERIES = (
-    ("expected_bit_per_s", "expected: a window in a round trip", 0),
+    ("expected_bit_per_s", "expected: one window per round trip", 0),
     ("achieved_bit_per_s", "achieved", 1),
 )
 """Key in a transfer, label, and index of the colour."""

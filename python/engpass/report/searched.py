@@ -16,11 +16,11 @@ from engpass.store import SearchRecord
 _PATH = "rfc6349"
 
 _SAYS = {
-    "loss": "Every mark is a trial; the line goes through the loss of all trials of a load together.",
-    "received": "On the broken line all comes in that is offered.",
-    "steps": "Each load was chosen by what had become of those before it. Broken lines are what was found.",
-    "windows": "A window can fill the path when it holds the bandwidth-delay product. The broken line is the "
-    "ideal TCP throughput: the bottleneck bandwidth less the headers of TCP and IP.",
+    "loss": "Each mark is a trial; the line shows the loss over all trials of a load.",
+    "received": "On the dashed line, the received rate equals the offered rate.",
+    "steps": "Earlier trials decide the next load. Dashed lines are the results of the search.",
+    "windows": "A window can fill the path if it is at least the bandwidth-delay product. The dashed line "
+    "is the ideal TCP throughput: the bottleneck bandwidth without the headers of TCP and IP.",
 }
 
 
@@ -52,7 +52,7 @@ def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     ]
     return [
         *first,
-        ("asked", "What was asked", entry_list(told)),
+        ("asked", "Settings", entry_list(told)),
         ("environment", "Environment", entry_list(record.environment.items())),
         ("file", "Testbed file", file_section(record)),
     ]
@@ -62,26 +62,27 @@ def sentence(record: SearchRecord) -> str:
     """The result in a sentence or two."""
     result = record.result
     if result is None:
-        return f"This search has not ended; {len(record.trials)} trials are there."
+        return f"This search has not ended; {len(record.trials)} trials are done."
     if record.method == _PATH:
         return (
             f"From `{record.settings['from']}` to `{record.settings['to']}` packets of "
             f"{result['mtu_bytes']:,} B pass, a round trip takes {duration(result['rtt_s'])}, "
             "and the bottleneck carries "
-            f"{rate(result['bandwidth_bit_per_s'])} of IP: a product of {result['bdp_bytes']:,.0f} B, and "
-            f"{rate(result['ideal_bit_per_s'])} of TCP at most."
+            f"{rate(result['bandwidth_bit_per_s'])} of IP. The bandwidth-delay product is "
+            f"{result['bdp_bytes']:,.0f} B; TCP can reach at most "
+            f"{rate(result['ideal_bit_per_s'])} of payload."
         )
     what = found(record) or Found()
     if what.goals is not None:
         return " ".join(
             f"{_up_to(one.goal.loss_ratio)} `{record.traffic}` carries "
-            f"{rate(one.conditional_throughput_bit_per_s) or 'nothing that was tried'} of payload"
+            f"{rate(one.conditional_throughput_bit_per_s) or 'none of the tried loads'} of payload"
             f"{'' if one.regular else f' (irregular: {one.why})'}."
             for one in what.goals
         )
     clean = what.highest_clean_bit_per_s if what.finished is None else what.throughput_bit_per_s
     if clean is None:
-        return f"Every load of `{record.traffic}` that was tried lost something."
+        return f"All tried loads of `{record.traffic}` have loss."
     return f"`{record.traffic}` carries {rate(clean)} of payload without loss."
 
 
@@ -117,7 +118,7 @@ def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     )
     curves = _box("loss", "") + _box("received", "") if record.trials else ""
     return [
-        ("found", "What was found", _found(record) + _warnings(record)),
+        ("found", "Results", _found(record) + _warnings(record)),
         ("loss-against-load", "Loss against load", curves),
         ("steps", "Steps", (_box("steps", key) if record.trials else "") + _trials(record)),
     ]
@@ -128,8 +129,8 @@ def _warnings(record: SearchRecord) -> str:
     warnings = []
     if invalid := result.get("invalid_trials", result.get("invalid_runs")):
         warnings.append(
-            '<span class="badge bad">invalid</span> The emulated network was too late in '
-            f"{invalid} of the trials: what was found is not the network's."
+            '<span class="badge bad">invalid</span> Packets of the emulated network were too late in '
+            f"{invalid} of the trials, so the results do not describe the network."
         )
     warnings += [
         f'<span class="badge mark">not conforming</span> {esc(one)}' for one in result.get("departures", [])
@@ -141,7 +142,7 @@ def _warnings(record: SearchRecord) -> str:
 def _found(record: SearchRecord) -> str:
     result = found(record)
     if result is None:
-        return "<p>The search has not ended; the same command goes on.</p>"
+        return "<p>The search has not ended; repeat the command to continue it.</p>"
     if result.goals is not None:
         rows = [
             [
@@ -156,19 +157,26 @@ def _found(record: SearchRecord) -> str:
             ]
             for one in result.goals
         ]
-        head = ["Loss up to", "Final trial", "Decided by", "Bad up to", "Lower bound", "Upper bound"]
+        head = [
+            "Goal loss ratio",
+            "Final trial",
+            "Duration sum",
+            "Exceed ratio",
+            "Lower bound",
+            "Upper bound",
+        ]
         head += ["Conditional throughput", "Result"]
         caption = f"MLRsearch (RFC 9971): {result.trials} trials, {result.trial_seconds:g} s of traffic"
         return html_table(caption, head, rows, numeric=range(7), kind="cards")
     if result.finished is not None:
         lossy = result.lowest_lossy_bit_per_s
-        rows = [["throughput", rate(result.throughput_bit_per_s) or "none: every load lost something"]]
+        rows = [["throughput", rate(result.throughput_bit_per_s) or "none: all loads have loss"]]
         rows.append(["lowest load with loss", rate(lossy) or "none was tried"])
-        rows.append(["ended", "yes" if result.finished else "early, at its time limit"])
-        return html_table("Throughput (RFC 2544 section 26.1)", ["What", "Found"], rows, kind="cards")
+        rows.append(["ended", "yes" if result.finished else "early, at the time limit"])
+        return html_table("Throughput (RFC 2544 section 26.1)", ["Result", "Value"], rows, kind="cards")
     clean = rate(result.highest_clean_bit_per_s) or "none was tried"
     rows = [["highest load without loss", clean]]
-    return html_table("Frame loss (RFC 2544 section 26.3)", ["What", "Found"], rows, kind="cards")
+    return html_table("Frame loss (RFC 2544 section 26.3)", ["Result", "Value"], rows, kind="cards")
 
 
 def _trials(record: SearchRecord) -> str:
@@ -176,19 +184,19 @@ def _trials(record: SearchRecord) -> str:
         [esc(cell) for cell in (*say.trial(number, told), OUTCOMES[outcome(trial)][0])]
         for number, (told, trial) in enumerate(zip(record.trials, tried(record), strict=True), 1)
     ]
-    head = ["Trial", "Offered", "For", "Sent", "Lost", "Loss", "Received", "What became of it"]
+    head = ["Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "Outcome"]
     return html_table("All trials", head, rows, numeric=range(7), kind="tall") if rows else ""
 
 
 def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     result = record.result
     if result is None:
-        return [("found", "The path", "<p>The sequence has not ended.</p>")]
+        return [("found", "The path", "<p>The measurement has not ended.</p>")]
     rows = say.path(result)
-    path = html_table("The path (RFC 6349)", ["What", "Found", "Source"], rows, numeric=(1,), kind="cards")
+    path = html_table("The path (RFC 6349)", ["Result", "Value", "Source"], rows, numeric=(1,), kind="cards")
     key = block_key(Block(theme.colour(place), name) for _, name, place in PATH_SERIES)
     transfers = [[esc(cell) for cell in say.transfer(one)] for one in result["transfers"]]
-    head = ["Window, of the product", "Asked", "Granted", "Expected", "Achieved"]
+    head = ["Window (share of BDP)", "Requested", "Granted", "Expected", "Achieved"]
     head += ["Transfer time ratio (4.1)", "TCP efficiency (4.2)", "Buffer delay (4.3)"]
     shared = result.get("connections", 1)
     caption = (
@@ -197,5 +205,5 @@ def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     table = html_table(caption, head, transfers, numeric=range(8), kind="cards")
     return [
         ("found", "The path", path + _warnings(record)),
-        ("tcp", "TCP over it", _box("windows", key) + table),
+        ("tcp", "TCP over the path", _box("windows", key) + table),
     ]

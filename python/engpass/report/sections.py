@@ -139,15 +139,15 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     step = max(1, -(-len(keys) // MAX_TABLE))
     kept = set(places[::step])
     shown = [key for key in keys if key[3] in kept][: 2 * MAX_TABLE]
-    caption = "Mean of the repeats, with the least and the greatest"
+    caption = "Mean of the repeats, with minimum and maximum"
     if len(shown) < len(keys):
         thinned = len(kept) < len(places)
-        which = f"every {_ordinal(step)} of the sweep" if thinned else "those of the first flows"
+        which = f"every {_ordinal(step)} swept value" if thinned else "only the first flows"
         caption += f"; {len(shown)} of {len(keys)} points, {which}"
     engine = ["Engine"] if len(table.measured) > 1 else []
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
-    rates = [f"{name} {unit}" for name in ("Goodput", "Least", "Greatest", "Offered")]
+    rates = [f"{name} {unit}" for name in ("Goodput", "Min", "Max", "Offered")]
     times = [
         f'{name} <span class="unit">{esc(unit.name)}</span>'
         for name, unit in (("Delay p50", table.delay), ("Delay p99", table.delay), ("Longest gap", table.gap))
@@ -159,7 +159,7 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
     grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right, kind="tall")
     what = (
-        "mean, least and greatest of every point; the store has the raw points"
+        "mean, minimum and maximum of every point; the store has all outcomes"
         if folded
         else f"all {raw} outcomes, in base units"
     )
@@ -233,7 +233,7 @@ def bottleneck_section(table: Table, charts: Charts) -> str:
                     said = names if engine == "limit" else [*names, DONE_BY.get(engine, esc(engine))]
                     parts.append(f"<h3>{', '.join(said)}</h3>{_stretches(stretches)}")
     if len(table.flows) > MAX_LIMITED:
-        parts.append(f"<p>{MAX_LIMITED} of {len(table.flows):,} flows are named here.</p>")
+        parts.append(f"<p>{MAX_LIMITED} of {len(table.flows):,} flows are listed here.</p>")
     return "\n".join(parts)
 
 
@@ -247,7 +247,7 @@ def _stretches(stretches: Sequence[Stretch]) -> str:
     """The stretches as a list; a long list is folded under a summary of how often each bottleneck occurs."""
     items = "".join(f"<li>{_stretch(stretch)}</li>" for stretch in stretches[:MAX_STRETCHES])
     if len(stretches) > MAX_STRETCHES:
-        items += f"<li>and {len(stretches) - MAX_STRETCHES} stretches more</li>"
+        items += f"<li>and {len(stretches) - MAX_STRETCHES} more ranges</li>"
     shown = f'<ul class="stretches">{items}</ul>'
     if len(stretches) <= 4:
         return shown
@@ -303,7 +303,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
         ]
         for key, sums in found[:most]
     ]
-    caption = "What was lost where, all points and repeats of a variant together"
+    caption = "Losses by place, summed over all points and repeats of a variant"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
     counted = ["Cells, frames", "Datagrams"] if in_cells else ["Datagrams"]
@@ -342,7 +342,7 @@ def file_section(run: File) -> str:
     sets = ""
     if run.overrides:
         items = "".join(f"<li><code>{esc(path)} = {esc(value)}</code></li>" for path, value in run.overrides)
-        sets = f"<p>Set over the file:</p><ul>{items}</ul>"
+        sets = f"<p>Values that override the file:</p><ul>{items}</ul>"
     name = esc(run.source)
     text = f'<pre tabindex="0" aria-label="Text of {name}"><code>{esc(run.text)}</code></pre>'
     return f"<p><code>{name}</code></p>{sets}{text}"

@@ -33,7 +33,7 @@ def summary(run: Run, table: Table) -> str:
     results = list(islice(filter(None, all_results), _MOST_SENTENCES + 1))
     parts.extend(results[:_MOST_SENTENCES])
     if len(results) > _MOST_SENTENCES:
-        parts.append("The table below has the rest.")
+        parts.append("The table below has all results.")
     return " ".join(parts)
 
 
@@ -83,11 +83,11 @@ def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
     worst = max(lossy, key=lambda p: p.loss.mean if p.loss else 0.0)
     loss = worst.loss.mean if worst.loss else 0.0
     if loss == 0:
-        return "nothing is lost"
+        return "no loss"
     if worst is best:
         return f"{say.percent(loss)} of the {_unit(best)} are lost"
-    low = say.rate(worst.goodput.mean) if worst.goodput.mean else "nothing"
-    return f"the greatest loss is {say.percent(loss)}{_at(table, worst)}, with {low} left"
+    low = say.rate(worst.goodput.mean) if worst.goodput.mean else "zero"
+    return f"the highest loss is {say.percent(loss)}{_at(table, worst)}, with a goodput of {low}"
 
 
 def _delay(table: Table, points: Sequence[Point]) -> str:
@@ -96,7 +96,7 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
     if not known:
         return ""
     seconds, slowest = max(known, key=lambda one: one[0])
-    return f"the delay of 99 % is at most {say.duration(seconds)}{_at(table, slowest)}"
+    return f"the highest p99 delay is {say.duration(seconds)}{_at(table, slowest)}"
 
 
 def _gap(table: Table, points: Sequence[Point]) -> str:

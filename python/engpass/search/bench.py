@@ -34,12 +34,12 @@ class Bench:
         self._stopped = stopped
         flows = {flow.name: flow for flow in point_plan(testbed.campaign, variant, []).flows}
         if traffic not in flows:
-            raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
+            raise SearchError(f"unknown traffic `{traffic}`", nearest(traffic, flows))
         self._flow = flows[traffic]
         if self._flow.kind not in STREAMS:
             raise SearchError(
-                f"traffic `{traffic}` is `{self._flow.kind}`, and has no load that could be searched",
-                "name a stream of datagrams: " + ", ".join(f"`{kind}`" for kind in sorted(STREAMS)),
+                f"traffic `{traffic}` is `{self._flow.kind}`, which has no adjustable load",
+                "use a stream of datagrams: " + ", ".join(f"`{kind}`" for kind in sorted(STREAMS)),
             )
         self.message = self._flow.message_bytes or 0
         self.interrupt = _engpass.Interrupt()
@@ -77,7 +77,7 @@ class Bench:
         outcome = outcomes.read(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
         flow = outcome.flows.get(self.traffic)
         if flow is None or flow.limit is None:
-            raise SearchError(f"traffic `{self.traffic}` has no limit", "give the largest load with `--max`")
+            raise SearchError(f"traffic `{self.traffic}` has no limit", "set the largest load with `--max`")
         first = next(one for one in flow.limit.candidates if one.bottleneck.kind == "link")
         return int(first.goodput_bit_per_s)
 
@@ -136,7 +136,7 @@ class Bench:
         if counts is None:
             raise EngpassError(
                 f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
-                "search with another engine",
+                "use another engine",
             )
         asked = int(load * duration / (8 * self.message))
         kept = None if flow.real is None else flow.real.schedule_kept
@@ -172,12 +172,10 @@ def stream_of(testbed: Testbed, variant: str) -> str:
             return candidates[0].name
     names = [flow.name for flow in streams]
     if not names:
-        raise SearchError(
-            "the testbed has no stream of datagrams", 'add a traffic of kind "udp-stream" to it'
-        )
+        raise SearchError("the testbed has no stream of datagrams", 'add traffic of kind "udp-stream" to it')
     raise SearchError(
         "the testbed has several streams of datagrams",
-        "name one with `--traffic`: " + ", ".join(f"`{name}`" for name in names),
+        "select one with `--traffic`: " + ", ".join(f"`{name}`" for name in names),
     )
 
 

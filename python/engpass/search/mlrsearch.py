@@ -76,7 +76,7 @@ def search(
             if all(_result(state, goal, None).regular or _at_edge(state, goal) for goal in order):
                 break
     except _OverError:
-        why = f"the search was over after {state.budget.spent:g} s of trials"
+        why = f"the search ended after {state.budget.spent:g} s of trials"
     return [_result(state, goal, why) for goal in goals]
 
 
@@ -141,9 +141,9 @@ def _result(state: _State, goal: Goal, why: str | None) -> GoalResult:
     if lower is not None and upper is not None and _is_near(goal, lower, upper):
         return GoalResult(goal, lower, upper, conditional, regular=True)
     if upper is None and lower == state.most:
-        why = "the largest load is not too much"
+        why = "even the largest load meets the goal"
     elif lower is None and upper == state.least:
-        why = "the smallest load is too much"
+        why = "even the smallest load misses the goal"
     return GoalResult(
         goal, lower, upper, conditional, regular=False, why=why or "the bounds are too far apart"
     )

@@ -81,10 +81,12 @@ class Settings:
             return []
         found = []
         if self.trial < TRIAL_SECONDS:
-            found.append(f"trials last {self.trial:g} s and not {TRIAL_SECONDS:g} s (RFC 2544 section 24)")
+            found.append(f"trials last {self.trial:g} s instead of {TRIAL_SECONDS:g} s (RFC 2544 section 24)")
         if engine not in MODEL and self.pause(engine) < RESIDUE_SECONDS + SETTLE_SECONDS:
-            rest = f"{RESIDUE_SECONDS:g} s for what is left and {SETTLE_SECONDS:g} s to rest"
-            found.append(f"between trials there are {self.pause(engine):g} s and not {rest} (section 23)")
+            rest = f"{RESIDUE_SECONDS:g} s for remaining packets and {SETTLE_SECONDS:g} s to settle"
+            found.append(
+                f"the pause between trials is {self.pause(engine):g} s instead of {rest} (section 23)"
+            )
         if self.method == "frame-loss" and self.step > 0.1:
             found.append("steps are larger than a tenth of the largest load (section 26.3)")
         return found
@@ -121,7 +123,7 @@ def run_search(
         most = settings.most if settings.most is not None else bench.most()
         if not 0 < least < most:
             raise SearchError(
-                f"loads from {least} bit/s to {most} bit/s leave nothing to search",
+                f"loads from {least} bit/s to {most} bit/s are not a valid range",
                 "give a smaller `--min` or a larger `--max`",
             )
         record = store.searches.begin(
@@ -160,7 +162,7 @@ class _Trials:
             trial = self._there[position]
             if (trial.load, trial.duration) != (load, duration):
                 raise SearchError(
-                    "the stored trials are those of another search", "begin anew with `--fresh`"
+                    "the stored trials belong to another search", "start a new search with `--fresh`"
                 )
             self._bench.skip(load, duration)
         else:

@@ -76,7 +76,7 @@ def open_database(where: str, create: bool) -> Database:
     try:
         url = make_url(where)
     except ArgumentError:
-        raise StoreError(f"`{where}` is no URL of a database", _URL_HELP) from None
+        raise StoreError(f"`{where}` is not a database URL", _URL_HELP) from None
     backend = url.get_backend_name()
     if backend == "sqlite":
         if url.database in (None, "", ":memory:"):
@@ -84,7 +84,7 @@ def open_database(where: str, create: bool) -> Database:
         return _sqlite(Path(str(url.database)), create)
     if backend == "postgresql":
         return _postgresql(url)
-    raise StoreError(f"there is no store on `{backend}`", _URL_HELP)
+    raise StoreError(f"a store cannot be on `{backend}`", _URL_HELP)
 
 
 _URL_HELP = "a store is a file (SQLite) or `postgresql://user@host/database`"
@@ -103,7 +103,7 @@ def _opened(engine: Engine, where: str, create: bool) -> Database:
             with database.read() as connection:
                 found = migrations.current(connection, where)
             if found is None:
-                raise StoreError(f"`{where}` holds no runs", "`engpass run FILE` makes one")  # noqa: TRY301
+                raise StoreError(f"`{where}` has no runs", "`engpass run FILE` creates one")  # noqa: TRY301
             if found < schema.VERSION:
                 database.write(lambda connection: migrations.upgrade(connection, where))
             migrations.check_not_newer(found, where)
@@ -129,16 +129,16 @@ def _sqlite(path: Path, create: bool) -> Database:
         raise StoreError(f"the store `{where}` cannot be opened: {error}", "check the path") from None
     if directory:
         raise StoreError(
-            f"the store `{where}` is a directory", f"name a file in it, `{where}/engpass.db` say"
+            f"the store `{where}` is a directory", f"give a file in it, such as `{where}/engpass.db`"
         )
     if not create and not exists:
         raise StoreError(
             f"there is no store `{where}`",
-            "`engpass run FILE` makes one; `--store` names one at another place",
+            "`engpass run FILE` creates one; `--store` gives another path",
         )
     if not parent_exists:
         raise StoreError(
-            f"there is no directory `{path.parent}` for the store", "make it, or check `--store`"
+            f"there is no directory `{path.parent}` for the store", "create it, or check `--store`"
         )
     query = ""
     if not create and not _writable(path):
@@ -237,18 +237,18 @@ def explained(error: DBAPIError, where: str) -> StoreError:
     """The `StoreError` for an error of the database, with its cause and a cure."""
     code = _code(error)
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
-    keeps = "; points stored before are kept"
+    keeps = "; stored points are kept"
     match None if code is None else code & 0xFF:
         case sqlite3.SQLITE_NOTADB:
-            return StoreError(f"`{where}` is not a database", "name another file with `--store`")
+            return StoreError(f"`{where}` is not a database", "give another file with `--store`")
         case sqlite3.SQLITE_FULL:
             return StoreError(
-                f"there is no room left for the store `{where}`{keeps}", "free some, then run again"
+                f"no space left for the store `{where}`{keeps}", "free some space, then run again"
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             return StoreError(
                 f"the store `{where}` cannot be written: {reason}",
-                "it needs a writable directory, for its log too; `--store` names another place",
+                "it needs a writable directory, also for its log; `--store` gives another path",
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreError(
@@ -256,11 +256,11 @@ def explained(error: DBAPIError, where: str) -> StoreError:
                 "end that program, then run again",
             )
         case sqlite3.SQLITE_CORRUPT:
-            return StoreError(f"the store `{where}` is damaged: {reason}", "take a copy from a backup")
+            return StoreError(f"the store `{where}` is damaged: {reason}", "restore it from a backup")
         case sqlite3.SQLITE_IOERR:
             return StoreError(
                 f"the store `{where}` cannot be read or written: {reason}{keeps}",
-                "look for a full or failing disk, then run again",
+                "check whether the disk is full or failing, then run again",
             )
         case _:
-            return StoreError(f"the store `{where}` fails: {reason}", "check that the database is reachable")
+            return StoreError(f"the store `{where}` failed: {reason}", "check that the database is reachable")

@@ -47,12 +47,12 @@ def current(connection: Connection, where: str) -> int | None:
         # A PostgreSQL database may have tables of other programs, but not with the names of ours.
         if tables & set(schema.metadata.tables) or (tables and connection.dialect.name == "sqlite"):
             raise StoreError(
-                f"`{where}` is a database, but not a store of Engpass", "name another file with `--store`"
+                f"`{where}` is a database, but not a store of Engpass", "give another file with `--store`"
             )
         return None
     found = connection.execute(select(schema.version.c.version)).scalar()
     if found is None:
-        raise StoreError(f"`{where}` has no version", "the store is damaged; take a copy from a backup")
+        raise StoreError(f"`{where}` has no version", "the store is damaged; restore it from a backup")
     return int(found)
 
 
@@ -74,6 +74,6 @@ def check_not_newer(found: int, where: str) -> None:
     """Raise `StoreError` for a store of a later version, which this version could misread."""
     if found > schema.VERSION:
         raise StoreError(
-            f"`{where}` is a store of version {found}; this Engpass knows versions up to {schema.VERSION}",
-            "upgrade Engpass, or name another store with `--store`",
+            f"`{where}` is a store of version {found}; this Engpass supports versions up to {schema.VERSION}",
+            "upgrade Engpass, or give another store with `--store`",
         )

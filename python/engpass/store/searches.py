@@ -141,7 +141,7 @@ class Searches:
         if not found:
             raise ChoiceError(f"there is no search `{which}`", nearest(which, [one.id for one in known]))
         if len(found) > 1:
-            raise ChoiceError(f"`{which}` is the beginning of {len(found)} searches", "add a letter")
+            raise ChoiceError(f"`{which}` matches {len(found)} searches", "add more characters of the id")
         t = schema.trial.c
         with self._database.read() as connection:
             query = select(t.trial).where(t.search_id == found[0].id).order_by(t.position)

@@ -84,7 +84,7 @@ class Store:
         with self._database.read() as connection:
             ids = [row.id for row in connection.execute(_by_use())]
             if not ids:
-                raise ChoiceError(f"there are no runs in `{self.where}`", "`engpass run FILE` makes one")
+                raise ChoiceError(f"there are no runs in `{self.where}`", "`engpass run FILE` creates one")
             matching = (
                 ids[-1:]
                 if which == "last"
@@ -97,7 +97,7 @@ class Store:
             if len(matching) > 1:
                 some = ", ".join(f"`{i}`" for i in matching[:8])
                 raise ChoiceError(
-                    f"`{which}` is the beginning of {len(matching)} runs: {some}", "add a letter"
+                    f"`{which}` matches {len(matching)} runs: {some}", "add more characters of the id"
                 )
             return self._records(connection, matching[0])[0]
 
@@ -391,5 +391,5 @@ def _decoded(text: str, kind: type[T]) -> T:
     except msgspec.MsgspecError as error:
         raise StoreError(
             f"the record of a run cannot be read: {error}",
-            "it was damaged, or a later version wrote it: upgrade Engpass, or name another store",
+            "it is damaged, or a later version wrote it: upgrade Engpass, or use another store",
         ) from None

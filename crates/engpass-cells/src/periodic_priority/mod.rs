@@ -39,7 +39,7 @@ pub(super) struct LeftoverService {
     pub(super) channel: usize,
     /// Least time between two departures of class 1 while cells of it wait, in picoseconds.
     share: u64,
-    /// See [`slots::drift`].
+    /// See [`slot_counting::drift`].
     drift: u64,
     /// 2^64 divided by an upper bound of the generator's spacing less a slot, in picoseconds.
     inverse_drift: u64,

@@ -2,7 +2,7 @@
 //!
 //! Each host of the testbed has a device in a network namespace. The [`driver`] reads the packets that hosts send and injects them into the [`network`] at
 //! once. It keeps advancing the network to now, and writes packets that have arrived at the instants that the network computed. It reports its lateness
-//! ([`late`]).
+//! ([`lateness`]).
 //!
 //! ```text
 //! device ─ read ─ packet pool ─ network ─ write batch ─ write ─ device
@@ -221,10 +221,10 @@ pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, Emul
     replay_log(path, file, interrupted)
 }
 
-/// Like [`replay`], for a log that is already open; `path` is for messages.
+/// Like [`replay()`], for a log that is already open; `path` is for messages.
 ///
 /// # Errors
-/// Like [`replay`].
+/// Like [`replay()`].
 pub fn replay_log(
     path: &Path,
     log: impl Read + Seek,

@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// Returns the capacity of a line in bit/s, counted as in [`LineStats::bits`](engpass_network::simulate::outside::LineStats::bits): 424 bits
+/// Returns the capacity of a line in bit/s, counted as in [`LineStats::bits`](engpass_network::simulate::injection::LineStats::bits): 424 bits
 /// per cell, without the line's framing.
 fn most(line: &Line) -> u64 {
     match line.framing {

@@ -271,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// The part of [`remove_run`](Self::take_run) that RACK needs.
+    /// The part of [`remove_run`](Self::remove_run) that RACK needs.
     #[inline(never)]
     fn detect_losses_after_run(&mut self, now: Time, run: AckedRun) {
         let limited = self.recovery.limited_transmitted();

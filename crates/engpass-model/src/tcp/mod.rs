@@ -16,8 +16,8 @@
 //!
 //! A [`CompactConnection`] is an endpoint that shrinks to its receiving half while it only reads.
 //!
-//! Each file holds one part: [`segment`], `handshake`, `send`, `flight` (segment bursts), `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts),
-//! `persist`, `path_mtu`, `scoreboard` (segments in the network), `progress` (the effect of an acknowledgment), `sacked` (fast path while losses are
+//! Each file holds one part: [`segment`], `handshake`, `send`, `burst` (segment bursts), `receive`, `delayed_ack`, `ack_output`, `rtt` (timeouts),
+//! `persist_timer`, `path_mtu`, `scoreboard` (segments in the network), `ack_sample` (the effect of an acknowledgment), `sack_fast_path` (fast path while losses are
 //! repaired with SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
 
 mod ack_output;

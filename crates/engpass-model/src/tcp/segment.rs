@@ -47,13 +47,13 @@ impl Flags {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
 
-    /// Like [`is_ack_only`](Self::is_plain), but also allows a SACK option.
+    /// Like [`is_ack_only`](Self::is_ack_only), but also allows a SACK option.
     #[inline]
     pub(super) const fn is_ack_or_sack(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::SACK.0) == Self::ACK.0
     }
 
-    /// Like [`is_ack_only`](Self::is_plain), but also allows CWR, as in data segments of an open connection.
+    /// Like [`is_ack_only`](Self::is_ack_only), but also allows CWR, as in data segments of an open connection.
     #[inline]
     pub(super) const fn is_data_or_ack(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::CWR.0) == Self::ACK.0

@@ -1,7 +1,7 @@
 //! The `simulate` engine: every cell exact, in virtual time. `docs/model.md` is its contract.
 //!
-//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Only hosts and arrivals of frames have events ([`event`]).
-//! Cells move in trains, and only when a result depends on them ([`fabric`], [`advance`]).
+//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Only hosts and arrivals of frames have events ([`event_queue`]).
+//! Cells move in trains, and only when a result depends on them ([`shared_state`], [`cell_ports`]).
 
 mod adaptive_shaper;
 mod booking;

@@ -30,7 +30,7 @@ pub(super) struct Datagram {
     pub(super) trail: Trail,
     /// The ledger tracks it per hop.
     pub(super) written: bool,
-    /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::fabric::SharedState::losses).
+    /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::shared_state::SharedState::losses).
     pub(super) lost: bool,
     /// It carries data of the sender, so it counts in the results of its flow.
     pub(super) counted: bool,

@@ -2,7 +2,7 @@
 //!
 //! [`Graph`] holds the links, for circuits and for error messages about missing paths. [`RoutingGraph`] holds what packets may take: links that carry frames,
 //! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`ShortestPaths`]),
-//! and the path over a given circuit ([`RoutingGraph::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
+//! and the path over a given circuit ([`RoutingGraph::path_over`]). [`lanes()`] finds the paths of each connection among those that policies choose from.
 
 mod choice;
 mod fan;

@@ -19,7 +19,7 @@ struct PartialPath {
 
 impl RoutingGraph {
     /// Returns the shortest path that takes this circuit, in either direction, and visits no node twice. Among equals it chooses like
-    /// [`ShortestPaths::path`](super::Reach::path). Returns `None` if there is no such path, or if the search finds none within `TRIES` steps.
+    /// [`ShortestPaths::path`](super::ShortestPaths::path). Returns `None` if there is no such path, or if the search finds none within `TRIES` steps.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<PathSegment>> {
         const TRIES: usize = 20_000;
         let takes =

@@ -39,8 +39,8 @@ class Dips(Check):
         """Range and level of the dips, and the required extremes."""
         said = f"of the sizes {say_reach(self.from_, self.to)}".strip() + f" below {self.below}"
         if self.deepest:
-            said += f", least below {self.deepest}"
-        return said + (f", greatest at least {self.highest}" if self.highest else "")
+            said += f", minimum below {self.deepest}"
+        return said + (f", maximum at least {self.highest}" if self.highest else "")
 
 
 def count(curve: Curve, level: float) -> int:

@@ -48,7 +48,7 @@ class Oscillation(Check):
 
     def criterion(self) -> str:
         """Number of periods, and depth of the falls."""
-        return f"{self.periods.value:.0f} periods or more, equal within one step of the sweep, falls of {self.by} or more"
+        return f"{self.periods.value:.0f} periods or more, equal within one step, falls of {self.by} or more"
 
 
 def maxima(samples: Sequence[Sample], by: float) -> list[Sample]:

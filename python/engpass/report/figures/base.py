@@ -124,8 +124,8 @@ def tooltip(table: Table) -> list[alt.Tooltip]:
     return [
         *first,
         alt.Tooltip("goodput:Q", title=f"goodput, {rate}", format=".4~r"),
-        alt.Tooltip("low:Q", title="least repeat", format=".4~r"),
-        alt.Tooltip("high:Q", title="greatest repeat", format=".4~r"),
+        alt.Tooltip("low:Q", title="minimum", format=".4~r"),
+        alt.Tooltip("high:Q", title="maximum", format=".4~r"),
         alt.Tooltip("offered:Q", title=f"offered, {rate}", format=".4~r"),
         alt.Tooltip("loss:Q", title="loss, %", format=".3~r"),
     ]

@@ -37,13 +37,13 @@ def says(table: Table, flow: str) -> str:
         limit = "line"
     parts = []
     if table.measured:
-        parts.append(f"{what} are the mean of the repeats, {spread} goes from the least to the greatest.")
+        parts.append(f"{what} show the mean of the repeats, {spread} the range from minimum to maximum.")
     if "limit" in table.engines:
         parts.append(
-            f"The {limit} is the limit: what layers and hosts let through when other traffic keeps its share."
+            f"The {limit} is the limit of the layers and hosts, if other traffic gets its fair share."
         )
     if base.ranges_differ(table, flow):
-        parts.append("Every panel has a scale of its own.")
+        parts.append("Every panel has its own scale.")
     return " ".join(parts)
 
 

@@ -49,7 +49,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
         tooltip=[alt.Tooltip("account:N", title="account"), alt.Tooltip("family:N", title="family")],
     )
     stacked = alt.layer(marks, data=alt.InlineData(values=rows))
-    heading = alt.TitleParams(f"Where the line went, {flow}", subtitle=[line.name])
+    heading = alt.TitleParams(f"Use of the line, {flow}", subtitle=[line.name])
     if len(panels) == 1:
         return stacked.properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
     # A column for each engine, so that their ledgers stand side by side.
@@ -66,8 +66,8 @@ def says(table: Table, flow: str) -> str:
     fixed = _fixed(table, line)
     at = f", at {fixed}" if fixed else ""
     return (
-        f"All bits of {line.name} by what they were used for{at}: headers at the bottom, then what was "
-        "delivered, what was wasted, other traffic, and on top the idle time by its reason."
+        f"Use of all bits of {line.name}{at}: headers at the bottom, then delivered payload, "
+        "wasted bits, other traffic, and on top the idle time by reason."
     )
 
 

@@ -45,7 +45,7 @@ def chart(
     colours = [theme.LIGHT[_colour(key)] for key in present]
     y = alt.Y("step:N").title(None).sort(order).axis(labelLimit=190)
     scale = alt.Scale(domain=[0, unit.of(whole)], nice=False)
-    x = alt.X("low:Q").title(f"of the line, in {unit.name}").scale(scale).axis(tickCount=8)
+    x = alt.X("low:Q").title(f"share of the line in {unit.name}").scale(scale).axis(tickCount=8)
     colour = alt.Color("family:N").scale(domain=domain, range=colours)
     bars = (
         alt.Chart()
@@ -58,7 +58,7 @@ def chart(
             tooltip=[
                 alt.Tooltip("step:N", title="account"),
                 alt.Tooltip("family:N", title="family"),
-                alt.Tooltip("label:N", title="takes"),
+                alt.Tooltip("label:N", title="use"),
             ],
         )
     )
@@ -117,7 +117,7 @@ def applies(table: Table, flow: str) -> bool:
 def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
     line, places = table.lines[flow], _places(table, flow)
-    title = f"From line rate to what is delivered, {flow}"
+    title = f"From line rate to delivered payload, {flow}"
     where = f"{line.name}; {_where(table, places[0])}"
     if len(places) == 1:
         return chart(line.books[places[0]], None, title, where)
@@ -131,9 +131,9 @@ def draw(table: Table, flow: str) -> base.Drawing:
 def says(table: Table, flow: str) -> str:
     """The caption: the meaning of the bars."""
     line, places = table.lines[flow], _places(table, flow)
-    why = "the point that misses most of its limit" if _missing(table, flow) else "the first point"
-    by = f", as {' and '.join(place[1] for place in places)} have booked it" if len(places) > 1 else ""
-    return f"What takes the line, {line.name}, at {_where(table, places[0])}: {why}{by}."
+    why = "the point furthest below its limit" if _missing(table, flow) else "the first point"
+    by = f", by the ledgers of {' and '.join(place[1] for place in places)}" if len(places) > 1 else ""
+    return f"Use of the line, {line.name}, at {_where(table, places[0])}: {why}{by}."
 
 
 def blocks(table: Table, flow: str) -> Sequence[Block]:
@@ -172,12 +172,12 @@ def _where(table: Table, place: Place) -> str:
     variant, _, at = place
     parts = [f"variant {variant}"] if len(table.variants) > 1 else []
     parts += [f"{axis.label} {axis.texts[index]}" for axis, index in zip(table.axes, at, strict=True)]
-    return ", ".join(parts) or "the one point"
+    return ", ".join(parts) or "the only point"
 
 
 FIGURE = base.Figure(
     "ledger-waterfall",
-    "From line rate to what is delivered",
+    "From line rate to delivered payload",
     applies,
     draw,
     says,

@@ -30,7 +30,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
 def says(_table: Table, _flow: str) -> str:
     """The caption: which losses count."""
     places = "buffers, policers, reassembly, sockets, lines that are down"
-    return f"Datagrams lost as a share of those sent, whatever lost them: {places}."
+    return f"Lost datagrams as a share of the sent ones, with all causes: {places}."
 
 
 def key(table: Table) -> base.Key:

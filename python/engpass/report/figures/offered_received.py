@@ -37,7 +37,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
             marks.encode(x=x, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table))
         )
     chart = base.stack(layers)
-    return base.finish(table, flow, chart, f"Offered and received, {flow}")
+    return base.finish(table, flow, chart, f"Received against offered, {flow}")
 
 
 def says(table: Table, _flow: str) -> str:
@@ -47,7 +47,7 @@ def says(table: Table, _flow: str) -> str:
         if table.x and table.x.numbers
         else ""
     )
-    return f"On the dashed diagonal all that was offered arrived.{along}{_marks(table)}"
+    return f"On the dashed diagonal, the received rate equals the offered rate.{along}{_marks(table)}"
 
 
 def _marks(table: Table) -> str:
@@ -58,4 +58,4 @@ def _marks(table: Table) -> str:
     return f" Filled marks are of {filled}, {ascending.format(*open_)}."
 
 
-FIGURE = base.Figure("offered-received", "Offered against received", applies, draw, says, lambda _: "marks")
+FIGURE = base.Figure("offered-received", "Received against offered", applies, draw, says, lambda _: "marks")

@@ -53,7 +53,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     most = max((row["share"] for row in rows), default=100.0)
     y = alt.Y("flow:N").title(None).sort(list(table.flows))
     # Leave room for the label of the longest bar.
-    x = alt.X("share:Q").title("% of an even split").scale(domain=[0, 1.4 * max(most, 100.0)], nice=False)
+    x = alt.X("share:Q").title("% of an equal share").scale(domain=[0, 1.4 * max(most, 100.0)], nice=False)
     bars = (
         alt.Chart()
         .mark_bar()
@@ -66,7 +66,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
                 alt.Tooltip("series:N", title=table.series_title),
                 alt.Tooltip("flow:N", title="flow"),
                 alt.Tooltip("label:N", title="goodput"),
-                alt.Tooltip("share:Q", title="% of an even split", format=".4~r"),
+                alt.Tooltip("share:Q", title="% of an equal share", format=".4~r"),
             ],
         )
     )
@@ -81,14 +81,14 @@ def draw(table: Table, flow: str) -> base.Drawing:
     facet = alt.Facet("series:N").title(None).sort(panels)
     drawn = layered.facet(facet, columns=2, data=alt.InlineData(values=rows))
     return base.own_axes(drawn, len(panels)).properties(
-        title=alt.TitleParams("What every flow gets", subtitle=[f"flow {flow} stands out"])
+        title=alt.TitleParams("Goodput of all flows", subtitle=[f"flow {flow} is highlighted"])
     )
 
 
 def says(table: Table, _flow: str) -> str:
     """The caption: the meaning of the bars."""
-    of = f" as {table.measured[0]} found it" if len(table.measured) > 1 else ""
-    return f"Goodput of all flows{of}, the mean of the repeats: 100 % is what each had if all had the same."
+    of = f" as {table.measured[0]} measured it" if len(table.measured) > 1 else ""
+    return f"Goodput of all flows{of}, the mean of the repeats: 100 % is an equal share for every flow."
 
 
 def _points(table: Table) -> list[Point]:
@@ -101,4 +101,4 @@ def _points(table: Table) -> list[Point]:
     ]
 
 
-FIGURE = base.Figure("sharing", "What every flow gets", applies, draw, says, lambda _: "none")
+FIGURE = base.Figure("sharing", "Goodput of all flows", applies, draw, says, lambda _: "none")

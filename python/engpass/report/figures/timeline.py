@@ -69,15 +69,15 @@ def says(timeline: Timeline, flow: str) -> str:
     """The caption: the meaning of the panels."""
     one = timeline.flows.get(flow, _NO_FLOW)
     cut = one.truncated or any(queue.truncated for queue in timeline.queues.values())
-    more = " Of many events only the first are kept." if cut else ""
+    more = " Only the first of many events are shown." if cut else ""
     levels = _levels(one)
-    windows = "What may be and what is under way, then " if levels else ""
+    windows = "Windows and data in flight, then " if levels else ""
     if levels and len(levels) < len(_all_levels(one)):
-        more += " The receive window is never near and is left out."
-    first = "what arrives" if windows else "What arrives"
+        more += " The receive window is not shown, because it is never the limit."
+    first = "the received rate" if windows else "The received rate"
     down = "links were down, and when " if timeline.outages else ""
-    below = f"below when {down}something was lost or sent again"
-    return f"{windows}{first}, the queues on the way, and {below}.{more}"
+    below = f"below the times when {down}packets were lost or retransmitted"
+    return f"{windows}{first}, the queues on the path, and {below}.{more}"
 
 
 def _panels(timeline: Timeline, flow: str, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:

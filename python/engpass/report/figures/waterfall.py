@@ -37,7 +37,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
             rows.append({"series": point.variant, "stage": name, "rate": value, "label": rate.say(bit_per_s)})
     domain = [point.variant for point in chosen]
     y = alt.Y("stage:N").title(None).sort(order).axis(labelLimit=170)
-    x = alt.X("rate:Q").title(f"left of the line rate, in {rate.name}").scale(zero=True).axis(tickCount=8)
+    x = alt.X("rate:Q").title(f"remaining rate in {rate.name}").scale(zero=True).axis(tickCount=8)
     colour = (
         alt.Color("series:N")
         .scale(domain=domain)
@@ -53,7 +53,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
             tooltip=[
                 alt.Tooltip("series:N", title="variant"),
                 alt.Tooltip("stage:N", title="after"),
-                alt.Tooltip("label:N", title="left"),
+                alt.Tooltip("label:N", title="remaining"),
             ],
         )
     )
@@ -69,10 +69,10 @@ def draw(table: Table, flow: str) -> base.Drawing:
 def says(table: Table, flow: str) -> str:
     """The caption: the meaning of the bars."""
     chosen, every = _points(table, flow), len(_together(table, flow))
-    at = f" The bars stand for {_where(table, chosen[0])}." if table.axes else ""
+    at = f" The bars are for {_where(table, chosen[0])}." if table.axes else ""
     if len(chosen) < every:
         at += f" The first {len(chosen)} of {every} variants; the table of points has them all."
-    return f"What is left of the line rate after each layer, other traffic, the shaper and the hosts.{at}"
+    return f"Rate that remains after each layer, other traffic, the shaper and the hosts.{at}"
 
 
 def blocks(table: Table, flow: str) -> list[base.Block]:
