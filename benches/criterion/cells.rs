@@ -51,7 +51,8 @@ pub(crate) fn discard(criterion: &mut Criterion<ProcessorTime>) {
     group.throughput(Throughput::Elements(CELLS as u64));
     for kind in Discard::KINDS {
         let mut config = serde_json::Deserializer::from_str("{}");
-        let discard = Discard::read(kind, &mut config).expect("the kind is known").expect("all has defaults");
+        let discard =
+            Discard::read(kind, &mut config).expect("the kind is known").expect("all settings have defaults");
         group.bench_function(BenchmarkId::from_parameter(kind), |bencher| {
             bencher.iter(|| {
                 let mut policy = discard.config().policy(CAPACITY, Stream::new(1, "bench"));

@@ -142,8 +142,9 @@ impl Queue for Radix {
 /// Returns the log of a network's event queue.
 fn log(text: &str, duration: &str) -> Vec<u128> {
     let point = point(text, "base", &[("run.duration", duration)]);
-    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
-    network.run(&|| false).expect("nobody interrupts it");
+    let mut network =
+        Network::new(&point.testbed, &point.topology, 1).expect("the model supports the workload");
+    network.run(&|| false).expect("no interrupt is requested");
     network.event_log().to_vec()
 }
 
@@ -152,7 +153,7 @@ fn replay<Q: Queue>(log: &[u128], mut taken: impl FnMut(Q::Taken)) {
     let mut queue = Q::default();
     for key in log {
         if *key == TAKEN {
-            taken(queue.take().expect("no more is taken than was entered"));
+            taken(queue.take().expect("the queue holds an event for every take"));
         } else {
             queue.enter(*key);
         }
@@ -170,7 +171,7 @@ fn order<Q: Queue>(log: &[u128], seen: u128) -> Vec<u128> {
 fn check<Q: Queue>(log: &[u128]) {
     assert!(
         order::<Q>(log, Q::SEEN) == order::<BinaryHeap<_>>(log, Q::SEEN),
-        "the {} keeps another order",
+        "the {} returns events in another order",
         Q::NAME
     );
 }
@@ -205,8 +206,8 @@ fn hold<Q: Queue>(group: &mut BenchmarkGroup<'_, ProcessorTime>, pending: usize)
     group.bench_function(Q::NAME, |bencher| {
         bencher.iter(|| {
             for wait in &waits {
-                let taken = Q::key(queue.take().expect("as many as before"));
-                assert!(taken >= last, "the {} keeps another order", Q::NAME);
+                let taken = Q::key(queue.take().expect("the queue holds a constant number of events"));
+                assert!(taken >= last, "the {} returns events in another order", Q::NAME);
                 last = taken;
                 queue.enter(taken + (u128::from(*wait) << 64));
             }

@@ -58,7 +58,7 @@ impl Pair {
             let next = arrivals[end].min(wakes[0]).min(wakes[1]);
             self.now = next;
             if arrivals[end] == next {
-                let (_, segment) = self.ways[1 - end].pop_front().expect("it was looked at");
+                let (_, segment) = self.ways[1 - end].pop_front().expect("the path has a segment in flight");
                 self.ends[end].on_segment(next, &segment, &mut self.out);
             } else {
                 let woken = usize::from(wakes[1] <= next);
@@ -85,7 +85,7 @@ pub(crate) fn endpoints(c: &mut Criterion<ProcessorTime>) {
     let linux = Profile::Linux6.parameters(1500);
     let plain = TcpParameters {
         recovery: RecoveryKind::NewReno,
-        congestion: serde_json::from_str("\"reno\"").expect("a kind of the family"),
+        congestion: serde_json::from_str("\"reno\"").expect("the family has this kind"),
         send_buffer: 1 << 17,
         ..linux.clone()
     };

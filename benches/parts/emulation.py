@@ -128,6 +128,6 @@ def _released(clock: str, program: Path, beside: Path | None, turns: int) -> Ite
     yield Figure(GROUP, what, "s", ours, Target(wanted), note)
     if alone:
         note = f"within {quantity(wanted, 's')} in {within[1]} of {turns} seconds"
-        yield Figure(GROUP, f"the same of a thread that only waits, {name}", "s", alone, None, note)
+        yield Figure(GROUP, f"lateness of a thread that only waits, {name}, p99", "s", alone, None, note)
         share = statistics.median(ours) / statistics.median(alone)
         yield Figure(GROUP, f"share of that thread's: {what}", "", [share], Target(wanted / best))

@@ -71,7 +71,7 @@ message = "64 KiB"
 start = "{start} ns"
 "#
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
     text
 }
@@ -108,7 +108,7 @@ message = "8 KiB"
 stop = "{stop}"
 "#
         )
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
     text
 }

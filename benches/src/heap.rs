@@ -45,7 +45,7 @@ fn count(asked: u64, bytes: i64) {
 }
 
 fn bytes(size: usize) -> i64 {
-    i64::try_from(size).expect("no block is as large as that")
+    i64::try_from(size).expect("a block size fits in 63 bits")
 }
 
 #[allow(unsafe_code, reason = "a global allocator cannot be had otherwise; it only counts and hands on")]

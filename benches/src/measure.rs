@@ -108,12 +108,12 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let fast = |build: fn(&Testbed, &Topology, u64) -> Result<Network, SimError>, books: bool| {
         let (outcome, took) = timed(|| {
-            let mut network = build(testbed, topology, seed).expect("a workload is carried");
+            let mut network = build(testbed, topology, seed).expect("the model supports the workload");
             if !books {
                 network.disable_ledger();
             }
-            network.run(&|| false).expect("nobody interrupts it");
-            network.outcome(testbed, topology).expect("the books balance")
+            network.run(&|| false).expect("no interrupt is requested");
+            network.outcome(testbed, topology).expect("the ledger balances")
         });
         let goodput = outcome.flows.iter().map(|(_, flow)| flow.goodput_bit_per_s).collect();
         Measured { seen: Seen::from(&outcome), events: Some(outcome.events), goodput, ..took }
@@ -141,7 +141,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Measured) {
     let (wall, cpu) = (Instant::now(), ThreadTime::now());
     let result = run();
     let (wall, cpu) = (wall.elapsed(), cpu.elapsed());
-    let heap = u64::try_from(heap::most() - before).expect("the most is at least what it began with");
+    let heap = u64::try_from(heap::most() - before).expect("the heap peak is at least its initial size");
     (result, Measured { wall, cpu, heap, ..Measured::default() })
 }
 

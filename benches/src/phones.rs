@@ -39,7 +39,7 @@ message = "160 B"
 rate = "64 kbit/s"
 "#
         )
-        .expect("a string can be written to");
+        .expect("writing to a string cannot fail");
     }
     text
 }

@@ -23,7 +23,7 @@ pub fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
     let campaign = load(&source, &overrides, None).unwrap_or_else(|wrong| panic!("{}", wrong.render(false)));
-    assert!(campaign.axes().is_empty(), "a workload is one point: override what is swept");
+    assert!(campaign.axes().is_empty(), "a workload has no sweep axis: override the swept keys");
     campaign.point(variant, &[]).unwrap_or_else(|wrong| panic!("{}", wrong.render(false)))
 }
 

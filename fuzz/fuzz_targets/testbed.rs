@@ -19,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
             Err(found) => found,
             Ok(campaign) => {
                 for variant in campaign.variants() {
-                    campaign.point(variant, &[]).expect("the first point of a checked file is in order");
+                    campaign.point(variant, &[]).expect("the first point of a checked file is valid");
                 }
                 campaign.warnings().render(false);
                 return;

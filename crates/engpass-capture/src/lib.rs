@@ -103,7 +103,7 @@ impl<W: Write> File<W> {
         }
         if let Err(error) = self.writer.flush() {
             self.end_with_error(&error);
-            return Err(self.error.expect("it has just broken off"));
+            return Err(self.error.expect("a write error has ended the capture"));
         }
         let Self { packets, limited, .. } = self;
         Ok(Captured { packets, limited, bytes: self.writer.bytes, bad_pdus: self.link.bad_pdus })

@@ -237,7 +237,7 @@ impl LinkBytes {
             let ends = |port: usize| (topology.links[port / 2].ends[1 - port % 2], port ^ 1);
             let (mut node, mut at) = ends(port);
             while let NodeKind::Switch(_) = topology.kind(node) {
-                let hop = next_hop(topology, packet, node).expect("a switch on the way hands frames on");
+                let hop = next_hop(topology, packet, node).expect("a switch on the path has a next hop");
                 (node, at) = ends(topology.port_of(&hop));
             }
             Macs {

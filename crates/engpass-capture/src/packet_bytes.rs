@@ -91,7 +91,8 @@ impl SyntheticPackets {
         let mut dropped = Vec::new();
         self.write(about, &mut dropped);
         let own = IpAddr::V4(address(self.count + router));
-        icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu }).expect("a segment is no error")
+        icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu })
+            .expect("a TCP segment is not an ICMP error")
     }
 
     /// Writes the payload of a generator's cell: a UDP datagram in an IP packet of `bytes` bytes.
@@ -149,10 +150,10 @@ impl Packets for SyntheticPackets {
                     let datagram = udp(&ends, &payload(packet.source, index, bytes));
                     self.datagram = Some((packet.source, index, datagram));
                 }
-                &self.datagram.as_ref().expect("it was just made").2
+                &self.datagram.as_ref().expect("the datagram was just created").2
             }
-            Content::TooBig { .. } => unreachable!("messages of routers are written above"),
-            Content::Outside { .. } => unreachable!("packets from outside have bytes of their own"),
+            Content::TooBig { .. } => unreachable!("ICMP messages are handled above"),
+            Content::Outside { .. } => unreachable!("injected packets bring their own bytes"),
             Content::Segment { segment, scale, tick } => {
                 let data = payload(packet.source, segment.seq, segment.payload());
                 &tcp(&ends, &segment, scale, tick, &data)

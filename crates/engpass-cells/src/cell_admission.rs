@@ -188,7 +188,7 @@ impl PerVcCount {
 
     fn leave(&mut self, mut count: u64) {
         while count > 0 {
-            let (vc, run) = self.runs.front_mut().expect("what leaves has joined");
+            let (vc, run) = self.runs.front_mut().expect("a departing cell is in the census");
             let leaving = count.min(*run);
             let cells = &mut self.cells[*vc as usize];
             *cells -= leaving;
@@ -243,7 +243,11 @@ mod tests {
         };
         assert_eq!((marked(4), marked(5)), (Ok(false), Ok(true)));
         assert_eq!(gate.admit_train(&cell(0, false), (3, 4)), Some(false));
-        assert_eq!(gate.admit_train(&cell(0, false), (4, 5)), None, "some are and some are not");
+        assert_eq!(
+            gate.admit_train(&cell(0, false), (4, 5)),
+            None,
+            "only part of the train exceeds the EFCI threshold"
+        );
         assert_eq!(gate.admit_train(&cell(0, false), (5, 6)), Some(true));
     }
 
@@ -263,7 +267,7 @@ mod tests {
                 && !may(CellThresholds { capacity: 1, ..plain }, epd(1))
         );
         let low = CellThresholds { clp: Some(0), ..plain };
-        assert!(may(low, epd(1)), "its cells have CLP = 0");
+        assert!(may(low, epd(1)), "the CLP threshold does not apply to cells with CLP = 0");
         assert!(!CellAdmission::new(low, epd(1)).can_skip_admission(&CellTrain { clp: true, ..generated }));
     }
 
@@ -275,7 +279,9 @@ mod tests {
         gate.joined(3, 2);
         gate.joined(0, 1);
         gate.joined(3, 1);
-        let seen = |gate: &CellAdmission, vc| gate.census.as_ref().expect("`fba` counts").seen_by(vc);
+        let seen = |gate: &CellAdmission, vc| {
+            gate.census.as_ref().expect("`fba` keeps a census per circuit").seen_by(vc)
+        };
         assert_eq!((seen(&gate, 3), seen(&gate, 0), seen(&gate, 9)), ((3, 2), (1, 2), (0, 2)));
         gate.left(3);
         assert_eq!((seen(&gate, 3), seen(&gate, 0)), ((1, 1), (0, 1)));

@@ -176,7 +176,7 @@ impl Channel {
     /// If the channel is empty.
     #[inline]
     pub fn front(&self) -> CellTrain {
-        assert!(self.current.count > 0, "a channel with a head has a record");
+        assert!(self.current.count > 0, "the channel is not empty");
         CellTrain { last: self.current_last(), ..self.current }
     }
 
@@ -230,7 +230,7 @@ impl Channel {
     #[inline]
     pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
         let CellTrain { base, count, .. } = self.current;
-        assert!(count > 0, "a channel with a head has a record");
+        assert!(count > 0, "the channel is not empty");
         let mut taken = 0;
         let mut head = self.head;
         let more = loop {
@@ -337,7 +337,7 @@ impl Channel {
         (self.current.n, self.current.count) = if self.pattern.any() {
             self.pattern.take_run()
         } else {
-            let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+            let piece = self.pieces.pop_front().expect("a train with cells left has a piece");
             let (n, count, pattern) = piece.opened();
             self.pattern = pattern;
             (n, count)
@@ -504,7 +504,7 @@ mod tests {
                 seen.push((at, front.frame, cell));
                 cell += 1;
             });
-            assert_eq!(front.last, seen.last().expect("a record has a cell").0);
+            assert_eq!(front.last, seen.last().expect("a run has a cell").0);
         }
         let ats: Vec<_> = seen.iter().map(|seen| seen.0).collect();
         assert_eq!(ats, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1090, 1110]);

@@ -63,7 +63,7 @@ impl DedicatedLine {
     pub(super) fn behind_into(&mut self, cells: &mut CellTrain) -> bool {
         let any = self.behind.is_some();
         if any {
-            *cells = self.behind.take().expect("it is there");
+            *cells = self.behind.take().expect("the burst has a rest");
         }
         any
     }

@@ -67,8 +67,8 @@ impl<'a> Inputs<'a> {
         }
         let second_wins = second.1 < first.1;
         let [first, second] =
-            self.0.get_disjoint_mut([first.1, second.1]).expect("channels of different places are different");
-        // Stops before a third channel, whoever wins the tie.
+            self.0.get_disjoint_mut([first.1, second.1]).expect("the two channel indices differ");
+        // Stops before the next cell of a third channel, even if a cell of these two would win the tie.
         Some(Two { first, second, until: third.saturating_sub(1), second_wins })
     }
 }

@@ -48,7 +48,8 @@ const GENERATORS: PduId = PduId::MAX - (1 << 24);
 /// # Panics
 /// When there are more than 2^24 flows.
 pub fn generated_by(flow: usize) -> PduId {
-    let flow = u32::try_from(flow).ok().filter(|flow| *flow < 1 << 24).expect("fewer than 2^24 flows");
+    let flow =
+        u32::try_from(flow).ok().filter(|flow| *flow < 1 << 24).expect("there are fewer than 2^24 flows");
     GENERATORS + flow
 }
 

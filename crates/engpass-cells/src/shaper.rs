@@ -39,7 +39,7 @@ impl Shaper {
 
     /// Changes the pace from `now` on, which is not before the earliest next emission.
     pub fn restart(&mut self, now: u64, pace: Pace) {
-        debug_assert!(now >= self.next(), "the pace changes between emissions");
+        debug_assert!(now >= self.next(), "the pace changes no earlier than the next emission");
         (self.pace, self.base, self.n) = (pace, now, 0);
     }
 

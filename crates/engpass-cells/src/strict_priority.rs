@@ -212,11 +212,8 @@ impl StrictPriority {
 
     #[inline]
     fn send_one(&mut self, out: &mut impl CellSink) {
-        let serving = self
-            .classes
-            .iter()
-            .position(|class| class.waiting() > 0)
-            .expect("somebody waits when anything waits");
+        let serving =
+            self.classes.iter().position(|class| class.waiting() > 0).expect("a class has a waiting cell");
         self.begin(out);
         self.settle();
         self.unsettled = self.counts;
@@ -226,7 +223,7 @@ impl StrictPriority {
         self.decide_at = self.last_end;
         self.serving = serving;
         let class = &mut self.classes[serving];
-        let front = class.queue.front().expect("a class in which cells wait has a record");
+        let front = class.queue.front().expect("a class with waiting cells has a record");
         let cell = front.cell(class.taken);
         class.taken += 1;
         if class.taken == front.until() {

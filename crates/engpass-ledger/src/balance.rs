@@ -245,7 +245,8 @@ fn divide(whole: u128, weights: &Reasons) -> [u128; REASONS] {
     }
     for _ in 0..rest {
         let places = (0..REASONS).rev();
-        let largest = places.max_by_key(|place| remainders[*place]).expect("there are reasons");
+        let largest =
+            places.max_by_key(|place| remainders[*place]).expect("the list of idle reasons is not empty");
         parts[largest] += 1;
         remainders[largest] = 0;
     }

@@ -120,7 +120,7 @@ impl Ledger {
         for lane in lanes {
             ledger.first.push(ledger.books.len() as u32);
             for line in lane.iter().flat_map(|lane| &lane.lines) {
-                let lane = lane.as_ref().expect("the line is its own");
+                let lane = lane.as_ref().expect("the line belongs to an existing lane");
                 if lane.rare {
                     rare.insert(ledger.books.len() as u32);
                 }
@@ -234,7 +234,7 @@ impl Ledger {
         let (mut last, mut doubled) = (takes && !parts, false);
         for (place, book) in own.iter().copied().enumerate().rev() {
             let Some(sender) = self.books[book].sender() else { continue };
-            let states = self.place_of(sender).expect("who sends data has states");
+            let states = self.place_of(sender).expect("a data sender has sender states");
             self.senders[states].stamped = true;
             let line = self.books[book].line;
             if self.lines[line as usize].user == LineSenders::Shared {

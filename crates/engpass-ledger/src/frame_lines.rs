@@ -103,7 +103,7 @@ impl Ledger {
         let book = &self.books[self.first[self.lane(flow, to)] as usize];
         match self.entries[book.entry as usize].changes[0] {
             Change::Cut(mtu) => Fragments::of(bytes, mtu),
-            Change::Wrap(_) => unreachable!("first the sender cuts"),
+            Change::Wrap(_) => unreachable!("the sender's first change is fragmentation"),
         }
     }
 

@@ -75,8 +75,8 @@ impl Ledger {
             LineSenders::Application => reasons[APPLICATION] += idle,
             LineSenders::Sole(book) => {
                 let book = &self.books[book as usize];
-                let sender = book.sender().expect("the sole user of a line is a sender");
-                let place = self.place_of(sender).expect("who sends data has states");
+                let sender = book.sender().expect("the sole user of a line is a sender of data");
+                let place = self.place_of(sender).expect("a data sender has sender states");
                 let before = self.before.get(place).copied().unwrap_or_default();
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
@@ -88,8 +88,8 @@ impl Ledger {
                 let place = place.expect("a shared line has a sender") as usize;
                 let first = self.first_on_line.get(place).map_or(place, |first| *first as usize);
                 let (book, cells) = (&self.books[place], self.cells_since.get(first).copied());
-                let sender = book.sender().expect("who has used a line is a sender");
-                let place = self.place_of(sender).expect("who sends data has states");
+                let sender = book.sender().expect("the last user of a shared line is a sender of data");
+                let place = self.place_of(sender).expect("a data sender has sender states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
                 apportion(
                     &mut reasons,
@@ -362,7 +362,7 @@ mod tests {
                 let [mut one, mut other] = [Reasons::default(); 2];
                 apportion(&mut one, idle, (sums, &ALL), 0, held_back);
                 apportion_two_states(&mut other, idle, application, sending, held_back);
-                assert_eq!(one, other, "{idle} ps among {application} and {sending}");
+                assert_eq!(one, other, "{idle} ps divided among {application} and {sending}");
             }
         }
     }

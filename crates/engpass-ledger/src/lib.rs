@@ -533,7 +533,7 @@ impl Run {
     /// Returns an empty run of datagrams with this load.
     fn of(load: Load) -> Self {
         let Load { cargo, header, bytes } = load;
-        let header = u16::try_from(header).expect("what has a longer header makes no run");
+        let header = u16::try_from(header).expect("the header of a datagram run fits in 16 bits");
         Self { header, bytes, count: 0, cargo, written: false }
     }
 
@@ -636,7 +636,7 @@ fn post_identical(
             None => entry.units(load),
         };
         let all = || booked(&entry.layers(load.header.into(), load.bytes.into()));
-        debug_assert!(written.is_some() || units * unit == all(), "units are what layers come to");
+        debug_assert!(written.is_some() || units * unit == all(), "the units equal the sum of the layers");
         if units > 0 {
             book.post_datagram((units, count), (unit, entry), fate, load, refused.into());
         }

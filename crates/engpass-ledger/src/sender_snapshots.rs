@@ -42,7 +42,7 @@ impl SenderSnapshots {
 
     /// Returns the snapshot of a packet.
     pub(super) fn of_packet(&self, packet: u32) -> StateTimes {
-        self.known(packet).expect("the packet was stamped when it was emitted")
+        self.known(packet).expect("the packet has a sender snapshot since its emission")
     }
 
     /// Returns the snapshots of a packet and of a usage record, if no sender has been in a rare state.

@@ -54,7 +54,7 @@ pub(super) fn sums_of(usual: &CommonTimes, others: Option<&ColdTimes>) -> StateT
 
 /// Splits the times into those of common states and, if any of these is not zero, of rare states.
 pub(super) fn parts_of(sums: &StateTimes) -> (&CommonTimes, Option<&ColdTimes>) {
-    let (usual, others) = sums.split_first_chunk().expect("the usual are some of all");
+    let (usual, others) = sums.split_first_chunk().expect("the common states are a prefix of all states");
     (usual, others.first_chunk().filter(|others| **others != [0; SenderState::COUNT - USUAL]))
 }
 
@@ -252,7 +252,7 @@ impl SenderStates {
     /// As [`emit`](Self::emit), for a process whose application then has nothing more to send.
     #[inline(always)]
     pub(super) fn emit_then_idle(&mut self, now: u64, until: u64) {
-        debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
+        debug_assert_eq!(self.grown_count, UNASKED, "a process has no retransmission timer");
         self.pass_without_growth(now);
         self.send_without_growth(until);
         self.state = SenderState::Application;

@@ -31,23 +31,29 @@ impl Ledger {
     pub fn inject_fault(&mut self, fault: Fault) {
         match fault {
             Fault::Dead => self.first_data_usage().dead += 1,
-            Fault::Whole => self.first_data_usage().stream.as_mut().expect("it is a stream's").whole += 1,
+            Fault::Whole => {
+                self.first_data_usage()
+                    .stream
+                    .as_mut()
+                    .expect("the first data usage belongs to a stream")
+                    .whole += 1
+            }
             Fault::Plain => self.books.iter_mut().for_each(|book| book.plain += 1),
             Fault::Idle { at_end } => self.lines[0].edges[usize::from(at_end)].idle += 1,
             Fault::Rounding => self.lines[0].edges[1].rounding += 1,
             Fault::Reason => {
                 let shared = self.lines.iter_mut().find(|line| line.user == LineSenders::Shared);
-                let line = shared.expect("several flows share a line");
+                let line = shared.expect("the testbed has a shared line");
                 line.reasons.get_or_insert_default()[0] += 1;
             }
             Fault::Cut => {
                 let cut = self.lines.iter_mut().find(|line| line.cut.is_some());
-                cut.expect("some line was busy when the window began").cut = None;
+                cut.expect("a line was busy when the window began").cut = None;
             }
         }
     }
 
     fn first_data_usage(&mut self) -> &mut DataUsage {
-        self.books[0].freight.as_mut().expect("something is carried over it")
+        self.books[0].freight.as_mut().expect("the line carries data")
     }
 }

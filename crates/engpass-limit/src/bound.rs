@@ -174,7 +174,8 @@ mod tests {
             warm: true,
             counted: 1,
         };
-        let event = |json: serde_json::Value| -> Event { serde_json::from_value(json).expect("it is right") };
+        let event =
+            |json: serde_json::Value| -> Event { serde_json::from_value(json).expect("the event is valid") };
         let once = event(serde_json::json!({ "target": "l", "at": "5 s", "change": "down" }));
         assert_eq!(
             [span(0, 9), span(5, 9), span(6, 9), span(0, 4)].map(|span| falls(&once, &span)),

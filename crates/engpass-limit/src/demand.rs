@@ -73,7 +73,8 @@ pub(super) struct Builder<'a> {
 impl<'a> Builder<'a> {
     /// Returns a lane without needs.
     fn new_demand(&self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
-        let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
+        let (name, traffic) =
+            self.testbed.traffic.get_index(flow).expect("every flow belongs to a traffic entry");
         let path = &self.topology.flows[flow];
         let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
         Demand {
@@ -116,14 +117,14 @@ impl<'a> Builder<'a> {
                 self.generator(demand, |pace| config.mean(pace), cells)
             }
             _ if traffic.datagrams().is_some() => self.datagrams(demand),
-            _ => panic!("`unmodelled` refuses traffic that the model does not carry"),
+            _ => panic!("`unmodelled` rejects unsupported traffic"),
         }
     }
 
     fn datagrams(&mut self, demand: &mut Demand<'a>) {
         let path = demand.path;
         // For the fair share every datagram of random length has the mean length.
-        let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
+        let (message, rate) = demand.traffic.datagrams().expect("the flow sends datagrams");
         let drawn =
             matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
         let unit = if drawn { Unit::Drawn } else { Unit::Datagram };

@@ -93,7 +93,11 @@ impl<'a> Travel<'a> {
         loop {
             match self.onward(stop)[..] {
                 [] => {
-                    let last = packets.iter().map(|packet| packet.at).max().expect("a unit has a packet");
+                    let last = packets
+                        .iter()
+                        .map(|packet| packet.at)
+                        .max()
+                        .expect("a message or segment has a packet");
                     return Arrived { last, packets: packets.len() as u64 };
                 }
                 [only] => {
@@ -136,7 +140,7 @@ impl<'a> Travel<'a> {
                 packets: known.packets.min(one.packets),
             }));
         }
-        let picked = picked.expect("there are several ways");
+        let picked = picked.expect("the stop has several paths");
         self.known.insert(key, picked);
         picked
     }
@@ -169,7 +173,7 @@ fn cut(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packe
 
 /// Lets packets enter a tunnel: fragments them for it and adds its headers.
 fn enter(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
-    let PathSegment::Tunnel { tunnel, .. } = leg else { unreachable!("packets enter tunnels") };
+    let PathSegment::Tunnel { tunnel, .. } = leg else { unreachable!("only a tunnel segment is entered") };
     let added = topology.tunnels[tunnel].added;
     let mut packets = cut(topology, leg, packets);
     for (number, packet) in packets.iter_mut().enumerate() {
@@ -189,7 +193,7 @@ fn leave(packets: Vec<Packet>) -> Vec<Packet> {
         }
     }
     for packet in &mut whole {
-        (_, packet.payload) = packet.entered.pop().expect("packets are in a tunnel");
+        (_, packet.payload) = packet.entered.pop().expect("the packet is in a tunnel");
     }
     // They go on in the order in which they are complete.
     whole.sort_by_key(|packet| packet.at);
@@ -205,7 +209,7 @@ fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: Vec<
             let CircuitPath { encapsulation, shaping, .. } = topology.circuits[circuit];
             cells(topology, &topology.hops(leg), encapsulation, shaping.filter(|_| forward), &mut packets);
         }
-        PathSegment::Tunnel { .. } => unreachable!("packets enter tunnels, and cross what is in them"),
+        PathSegment::Tunnel { .. } => unreachable!("packets enter tunnels and cross the segments inside"),
     }
     forward(testbed, topology, topology.last_hop(leg).to, &mut packets);
     packets
@@ -235,7 +239,7 @@ fn cells(
         .iter()
         .map(|hop| match topology.links[hop.link].line_from(hop.from).framing {
             Framing::Cells { slot } => slot,
-            Framing::Ethernet | Framing::Packets => unreachable!("a circuit is made of ATM links"),
+            Framing::Ethernet | Framing::Packets => unreachable!("a circuit crosses only ATM links"),
         })
         .collect();
     let mut shaper = Server::new(shaping.unwrap_or(slots[0]));

@@ -171,7 +171,7 @@ pub(super) fn pieces(
             let mut entered = here.entered.clone();
             let Some(leg) = onward.by.leg() else {
                 // The end of a tunnel reassembles packets that were fragmented in it.
-                let parts = entered.pop().expect("packets are in a tunnel");
+                let parts = entered.pop().expect("the packet is in a tunnel");
                 let (level, mtu) = (here.level, here.mtu);
                 arriving[onward.to].add(level, surely, mtu, parts);
                 arriving[onward.to].entered = entered;

@@ -44,7 +44,11 @@ impl SeparateReceivers {
             let leaves = path.leaf_by_receiver();
             for host in &config.to {
                 let only = Multicast { to: vec![host.clone()], ..config.clone() };
-                let node = topology.nodes.iter().position(|node| node == host).expect("a receiver is a node");
+                let node = topology
+                    .nodes
+                    .iter()
+                    .position(|node| node == host)
+                    .expect("a receiver is a node of the testbed");
                 let (way, crossed) = to_one(topology, path, leaves[&node]);
                 let name = multicast::receiver_name(name, host);
                 flows.push(FlowPath { name: name.clone(), ..way });
@@ -70,9 +74,9 @@ impl SeparateReceivers {
             each.entry(*of).or_default().push(limit);
         }
         let flows = testbed.traffic.iter().enumerate().map(|(index, (name, traffic))| {
-            let all = each.remove(&index).expect("every traffic has an answer");
+            let all = each.remove(&index).expect("every traffic entry has a limit");
             let Traffic::Multicast(config) = traffic else {
-                return (name.clone(), all.into_iter().next().expect("a traffic has an answer"));
+                return (name.clone(), all.into_iter().next().expect("a traffic entry has a limit"));
             };
             let least = |key: fn(&FlowLimit) -> f64| {
                 let least = all.iter().min_by(|one, other| key(one).total_cmp(&key(other)));
@@ -104,8 +108,10 @@ impl SeparateReceivers {
     fn shares(&self, shares: Vec<Share>, testbed: &Testbed) -> Vec<Share> {
         let mut all: Vec<Share> = Vec::new();
         for share in shares {
-            let place = self.testbed.traffic.get_index_of(&share.flow).expect("a share is a traffic's");
-            let (name, _) = testbed.traffic.get_index(self.of[place]).expect("it is in the file");
+            let place =
+                self.testbed.traffic.get_index_of(&share.flow).expect("a share belongs to a traffic entry");
+            let (name, _) =
+                testbed.traffic.get_index(self.of[place]).expect("the testbed has this traffic entry");
             match all.last_mut().filter(|last| last.flow == *name) {
                 Some(last) => last.share += share.share,
                 None => all.push(Share { flow: name.clone(), ..share }),
@@ -127,7 +133,7 @@ fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<u
     let way = FlowPath {
         to: path.branches[leaf].to,
         route: legs.iter().flat_map(|leg| topology.hops(*leg)).collect(),
-        path_mtu: legs.iter().map(|leg| topology.mtu(*leg)).min().expect("a way has a leg"),
+        path_mtu: legs.iter().map(|leg| topology.mtu(*leg)).min().expect("a path has a segment"),
         legs,
         branches: Box::default(),
         ..path.clone()

@@ -40,7 +40,7 @@ pub(super) fn sentence(
     let reason = reason(named, flow, bottleneck, &shared);
     let reason = match limiter.kind() {
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
-            let connection = demand.connection.expect("only TCP has acknowledgements");
+            let connection = demand.connection.expect("only a TCP connection has acknowledgements");
             match connection.segments_per_ack.round() as u64 {
                 0 | 1 => "one ACK for every segment fills the line".to_owned(),
                 2 => "one ACK for every second segment fills the line".to_owned(),
@@ -156,13 +156,13 @@ fn reason(
     let first = limiter.resources[0];
     match limiter.kind() {
         BottleneckKind::Link if bottleneck.others.count == 0 => {
-            let layers = limiter.line.expect("a link has layers");
+            let layers = limiter.line.expect("a link limiter has a line");
             let overhead = layers.line() - layers.parts(Layer::Payload);
             format!("framing and headers take {} of the line", per_cent(overhead / layers.line()))
         }
         BottleneckKind::Link => format!("{} of the line", takers(topology, &bottleneck.others)),
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
-            let connection = demand.connection.expect("only TCP has acknowledgements");
+            let connection = demand.connection.expect("only a TCP connection has acknowledgements");
             let ahead = "; a window that is acknowledged after the end also counts";
             if connection.certain {
                 // Acknowledgements that certainly arrive.
@@ -180,7 +180,7 @@ fn reason(
         BottleneckKind::Acknowledgements => format!("{} of the line", takers(topology, &bottleneck.others)),
         BottleneckKind::Shaper | BottleneckKind::Policer => {
             let cells = resources.capacities[first];
-            let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
+            let circuit = &topology.circuits[limiter.circuit.expect("a shaper or policer has a circuit")];
             let first = circuit.route[0];
             let link = &topology.links[first.link];
             let share = match link.line_from(first.from).framing {
@@ -240,7 +240,7 @@ fn reason(
 /// Returns the reason for a window limit: "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of
 /// link `wan` is 112.51 MB, and socket buffers of 105.92 MB would fill it".
 fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
-    let (demand, connection) = super::farthest(flow).expect("only TCP has a window");
+    let (demand, connection) = super::farthest(flow).expect("only a TCP flow has a window");
     let host = |node: usize| &topology.nodes[node];
     let held = match connection.window.set_by {
         SetBy::ReceiveBuffer => format!("the receive buffer of `{}` lets", host(demand.path.to)),
@@ -266,7 +266,7 @@ fn unit(demand: &Demand<'_>) -> String {
 }
 
 fn data(bottleneck: &CandidateDetail<'_>) -> (DataPath, Transfer) {
-    bottleneck.limiter.data.expect("memory and I/O bus have a way of data")
+    bottleneck.limiter.data.expect("memory and I/O bus limiters have a data path")
 }
 
 /// Names other flows and their share: "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
@@ -330,7 +330,7 @@ fn byte_rate(bytes_per_s: f64) -> String {
 fn duration(ps: f64) -> String {
     const UNITS: [(f64, &str); 5] =
         [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];
-    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a number was written");
+    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a formatted number is parseable");
     // The rounded time decides: 999.9 us is 1 ms.
     let rounded = digits(ps);
     let (factor, unit) = UNITS.into_iter().find(|(factor, _)| rounded >= *factor).unwrap_or((1.0, "ps"));

@@ -25,7 +25,7 @@ pub(super) fn stages(
         .filter(|answer| answer.limiter.kind() == BottleneckKind::Link)
         .min_by(|one, other| one.goodput.total_cmp(&other.goodput))
         .expect("every flow crosses a link");
-    let layers = link.limiter.line.expect("a link has layers");
+    let layers = link.limiter.line.expect("a link limiter has a line");
     let lines = beside(named, flow, layers.level, link.goodput);
     let line_rate: f64 = lines.iter().map(|line| line.rate).sum();
 
@@ -121,7 +121,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
         for limiter in
             lane.limiters.iter().filter(|limiter| limiter.line.is_some_and(|one| one.level == level))
         {
-            let layers = limiter.line.expect("it is a line");
+            let layers = limiter.line.expect("the limiter is a line");
             let share = if fair > 0.0 { goodput / fair } else { 0.0 };
             let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
             // Segments of connections may differ in length if the MTUs of their paths do.
@@ -189,7 +189,7 @@ struct Waterfall(Vec<Stage>);
 
 impl Waterfall {
     fn last(&self) -> f64 {
-        self.0.last().expect("it begins with the line rate").rate_bit_per_s
+        self.0.last().expect("the stages begin with the line rate").rate_bit_per_s
     }
 
     /// Adds a step, never above the last one, not even by rounding.

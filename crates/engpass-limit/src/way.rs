@@ -120,7 +120,7 @@ pub(super) struct There {
 impl There {
     /// Returns the packets of a unit at the receiver, and the MTU of the widest path to it.
     pub(super) fn received(&self) -> (f64, u64) {
-        let end = self.arriving.last().expect("a way has an end");
+        let end = self.arriving.last().expect("a path has an end");
         (end.parts.iter().map(|part| part.count).sum(), end.mtu)
     }
 }
@@ -325,7 +325,7 @@ impl<'a> Builder<'a> {
             }
         }
         for (place, share, need) in needs {
-            let Spot::Node(node) = place.spot else { unreachable!("a router is a node") };
+            let Spot::Node(node) = place.spot else { unreachable!("a router's CPU belongs to a node") };
             let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
             let name = &self.topology.nodes[node];
             let router = named(BottleneckKind::Router, name, format!("router `{name}`"));

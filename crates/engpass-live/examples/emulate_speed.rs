@@ -73,7 +73,7 @@ fn lead() {
     if session == Some(std::process::id().to_string().as_str()) {
         return;
     }
-    let own = std::env::current_exe().expect("this program has a path");
+    let own = std::env::current_exe().expect("the path of this program is known");
     let error = Command::new("setsid").arg("--wait").arg(own).args(std::env::args().skip(1)).exec();
     eprintln!("no session of its own, so the driver is not heavy: setsid: {error}");
 }
@@ -102,7 +102,7 @@ fn number(text: &str) -> u64 {
 
 fn sink() {
     let (mut stream, _) =
-        TcpListener::bind(("0.0.0.0", PORT)).and_then(|door| door.accept()).expect("a peer");
+        TcpListener::bind(("0.0.0.0", PORT)).and_then(|door| door.accept()).expect("a peer connects");
     let mut buffer = vec![0; 1 << 18];
     let (mut bytes, mut begin) = (0_u64, Instant::now());
     // The measurement begins with the first read if it comes within a second.
@@ -121,11 +121,11 @@ fn sink() {
 }
 
 fn source(to: &str, seconds: u64) {
-    let to = SocketAddr::new(to.parse().expect("an address"), PORT).into();
+    let to = SocketAddr::new(to.parse().expect("the address is valid"), PORT).into();
     let mut stream = loop {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("the socket opens");
         // The default congestion control may pace itself. Set another one before connecting, because a socket that paces when it connects goes on pacing.
-        socket.set_tcp_congestion(b"cubic").expect("every kernel has it");
+        socket.set_tcp_congestion(b"cubic").expect("every kernel has CUBIC");
         match socket.connect(&to) {
             Ok(()) => break TcpStream::from(socket),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
@@ -134,14 +134,14 @@ fn source(to: &str, seconds: u64) {
     let data = vec![0; 1 << 17];
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) {
-        stream.write_all(&data).expect("the peer reads");
+        stream.write_all(&data).expect("the peer reads the data");
     }
 }
 
 fn count(seconds: u64) {
-    let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port");
-    socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a time");
-    socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("a size");
+    let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("the port is free");
+    socket.set_read_timeout(Some(Duration::from_millis(100))).expect("the time-out is valid");
+    socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20).expect("the buffer size is valid");
     let mut buffer = [0; 2048];
     let (mut packets, mut first, mut last) = (0_u64, None, Instant::now());
     let begin = Instant::now();
@@ -161,7 +161,7 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
         socket.connect((to, PORT))?;
         Ok(socket)
     });
-    let socket = socket.expect("a socket");
+    let socket = socket.expect("the socket opens");
     let data = vec![0; bytes];
     let (begin, mut sent) = (Instant::now(), 0_u64);
     while begin.elapsed() < Duration::from_secs(seconds) {
@@ -177,8 +177,8 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
 /// Sends one small packet at a time with a sleep between two, and does not catch up. Packets that are due together would measure the duration of a write, not
 /// the lateness of the driver.
 fn drip(to: &str, gap_us: u64, seconds: u64) {
-    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
-    socket.connect((to, PORT)).expect("a route");
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("the socket opens");
+    socket.connect((to, PORT)).expect("the host has a route");
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(seconds) {
         let _ = socket.send(&[0; 64]);
@@ -187,7 +187,7 @@ fn drip(to: &str, gap_us: u64, seconds: u64) {
 }
 
 fn pong() {
-    let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port");
+    let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("the port is free");
     let mut buffer = [0; 2048];
     while let Ok((got, from)) = socket.recv_from(&mut buffer) {
         let _ = socket.send_to(&buffer[..got], from);
@@ -195,9 +195,9 @@ fn pong() {
 }
 
 fn ping(to: &str, gap_us: u64, times: u64) {
-    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
-    socket.connect((to, PORT)).expect("a route");
-    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a time");
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("the socket opens");
+    socket.connect((to, PORT)).expect("the host has a route");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("the time-out is valid");
     let mut buffer = [0; 64];
     let mut took: Vec<u64> = Vec::new();
     for _ in 0..times {
@@ -233,7 +233,7 @@ fn atm() -> String {
 /// Returns the driver's lateness and its CPU time, kernel included. On a busy machine these are more meaningful than the throughput.
 fn about(status: &Value) -> Value {
     let sum = |key: &str| {
-        let hosts = status["hosts"].as_array().expect("a list");
+        let hosts = status["hosts"].as_array().expect("the value is a list");
         hosts.iter().filter_map(|host| host[key].as_f64()).sum::<f64>()
     };
     let cpu = status["cpu_ns"].as_f64().expect("a number");
@@ -270,7 +270,7 @@ fn ping_pong(pair: &Pair) -> Vec<f64> {
     let mut pong = pair.start(1, &["pong"]);
     std::thread::sleep(Duration::from_millis(300));
     let took = said(pair.start(0, &["ping", B, "1000", "1000"]));
-    pong.kill().and_then(|()| pong.wait()).expect("it runs");
+    pong.kill().and_then(|()| pong.wait()).expect("the child process is running");
     took
 }
 
@@ -281,7 +281,7 @@ fn release(clock: &str, seconds: u64) -> Value {
     pair.address(1500, false);
     let count = pair.start(1, &["count", &(seconds + 1).to_string()]);
     std::thread::sleep(Duration::from_millis(300));
-    pair.start(0, &["drip", B, "250", &seconds.to_string()]).wait().expect("it ends");
+    pair.start(0, &["drip", B, "250", &seconds.to_string()]).wait().expect("the child process ends");
     said(count);
     about(&carried.end())
 }
@@ -299,7 +299,7 @@ fn tcp(mtu: u32, wire_true: bool, seconds: u64) -> Value {
 fn stream(pair: &Pair, mtu: u32, seconds: u64) -> f64 {
     pair.address(mtu, false);
     let sink = pair.start(1, &["sink"]);
-    pair.start(0, &["source", B, &seconds.to_string()]).wait().expect("it ends");
+    pair.start(0, &["source", B, &seconds.to_string()]).wait().expect("the child process ends");
     said(sink)[0]
 }
 

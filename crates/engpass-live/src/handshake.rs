@@ -227,16 +227,16 @@ impl DatagramHeader {
     #[inline]
     pub fn read(tag: u32, datagram: &[u8]) -> Option<Self> {
         let head: &[u8; STAMP] = datagram.first_chunk()?;
-        let (found, word) = head.split_first_chunk::<4>().expect("12 bytes");
+        let (found, word) = head.split_first_chunk::<4>().expect("the head has 12 bytes");
         if u32::from_be_bytes(*found) != tag {
             return None;
         }
-        let word = u64::from_be_bytes(word.try_into().expect("12 less 4 bytes"));
+        let word = u64::from_be_bytes(word.try_into().expect("8 of 12 bytes are left"));
         let sent = if word & TIMED == 0 {
             None
         } else {
             let time = datagram.get(STAMP..STAMP_WITH_TIME)?;
-            Some(u64::from_be_bytes(time.try_into().expect("8 bytes")))
+            Some(u64::from_be_bytes(time.try_into().expect("the time has 8 bytes")))
         };
         Some(Self { sequence: word & SEQUENCE, measured: word & MEASURED != 0, sent })
     }
@@ -259,11 +259,15 @@ mod tests {
         let token = token(1);
         let greeting = HandshakeServer::new(token, FLOW, 2, [9; 16]);
         let hello = HandshakeMessage::new(&token, FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
-        let Reply::Answer(answer) = greeting.take(b"peer", &hello.to_bytes()) else { panic!("an answer") };
-        let answer = HandshakeMessage::parse(&answer).expect("our own head");
+        let Reply::Answer(answer) = greeting.take(b"peer", &hello.to_bytes()) else {
+            panic!("expected an answer message")
+        };
+        let answer = HandshakeMessage::parse(&answer).expect("the answer is a handshake message");
         assert!(answer.is_proven(&token, FLOW) && answer.echo == hello.nonce);
         let confirm = HandshakeMessage::new(&token, FLOW, Kind::Confirm, 1, hello.nonce, answer.nonce);
-        let Reply::Ready(1, ready) = greeting.take(b"peer", &confirm.to_bytes()) else { panic!("ready") };
+        let Reply::Ready(1, ready) = greeting.take(b"peer", &confirm.to_bytes()) else {
+            panic!("expected a ready message")
+        };
         assert!(HandshakeMessage::parse(&ready).is_some_and(|head| head.is_proven(&token, FLOW)));
         // The same confirm from another address does not match that address's nonce.
         assert_eq!(greeting.take(b"other", &confirm.to_bytes()), Reply::Replayed);

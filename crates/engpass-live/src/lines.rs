@@ -68,7 +68,7 @@ mod tests {
         let mut lines = Lines::new(text);
         std::iter::from_fn(|| lines.next())
             .map(|line| match line {
-                Line::Text(bytes) => Some(String::from_utf8(bytes).expect("a test's text")),
+                Line::Text(bytes) => Some(String::from_utf8(bytes).expect("the test's text is UTF-8")),
                 Line::TooLong => None,
             })
             .collect()

@@ -25,12 +25,12 @@ fn probe_measures_this_host_and_its_table_loads() {
         }
         sleep(Duration::from_millis(10));
     }
-    assert_eq!(held(), before, "descriptors and threads end with their step");
+    assert_eq!(held(), before, "a probe step leaves no descriptor or thread");
     fs::remove_dir(&folder).expect("the probe leaves no file");
 
     let bandwidths = report.bandwidths.expect("memory was measured");
     assert!(bandwidths.memory_all >= bandwidths.copy && bandwidths.copy > 0.0, "{bandwidths:?}");
-    let streams = report.sockets.measured().expect("there is a loopback interface");
+    let streams = report.sockets.measured().expect("the host has a loopback interface");
     assert!(report.packets.measured().is_some() && report.kernel.measured().is_some());
     assert!(report.verdicts.len() >= streams.len() + 2, "{:?}", report.verdicts);
     assert!(report.others.is_some_and(|share| (0.0..=1.0).contains(&share)), "{:?}", report.others);

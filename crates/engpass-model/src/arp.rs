@@ -136,7 +136,7 @@ impl<P> Neighbour<P> {
                 true
             }
         };
-        let Self::Asked { held, .. } = self else { unreachable!("it is asked for now") };
+        let Self::Asked { held, .. } = self else { unreachable!("the neighbour is being resolved") };
         held.push_back(packet);
         let lost = if held.len() as u64 > config.hold { held.pop_front() } else { None };
         HoldResult::Held { lost, asks }

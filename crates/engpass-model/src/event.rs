@@ -134,7 +134,7 @@ mod tests {
     fn event(json: serde_json::Value) -> Event {
         let mut table = json;
         table["target"] = "l".into();
-        serde_json::from_value(table).expect("it can be read")
+        serde_json::from_value(table).expect("the test's JSON is valid")
     }
 
     fn changes(event: &Event, end: u64) -> Vec<(u64, LinkState)> {

@@ -166,12 +166,12 @@ mod tests {
     #[test]
     fn line_rate_is_one_rate_or_one_per_direction() {
         let read = |json: serde_json::Value| serde_json::from_value::<LineRate>(json);
-        let plain = read(serde_json::json!("100 Mbit/s")).expect("it is a rate");
+        let plain = read(serde_json::json!("100 Mbit/s")).expect("the JSON is a rate");
         assert_eq!(plain.of_ends(), [100_000_000; 2]);
         let table = serde_json::json!({ "forward": "100 Mbit/s", "backward": "1 Mbit/s" });
-        let each = read(table.clone()).expect("it has both rates");
+        let each = read(table.clone()).expect("the table has both rates");
         assert_eq!(each.of_ends(), [100_000_000, 1_000_000]);
-        assert_eq!(serde_json::to_value(each).expect("it is data"), table);
+        assert_eq!(serde_json::to_value(each).expect("a rate serializes to JSON"), table);
         assert!(read(serde_json::json!({ "forward": "100 Mbit/s" })).is_err());
         assert!(
             read(serde_json::json!({ "forward": "1 bit/s", "backward": "1 bit/s", "up": "1 bit/s" }))

@@ -57,7 +57,7 @@ impl Stream {
     /// The stream of the element with this `name` in a run with this `seed`.
     pub fn new(seed: u64, name: impl fmt::Display) -> Self {
         let mut hash = Fnv::default();
-        write!(hash, "{name}").expect("any text has a hash");
+        write!(hash, "{name}").expect("writing to a hash cannot fail");
         let mut state = [0; 16];
         state[..8].copy_from_slice(&apart(seed).to_le_bytes());
         state[8..].copy_from_slice(&hash.0.to_le_bytes());

@@ -42,8 +42,8 @@ fn bench(kind: &str, switch: &str, circuit: &str, cbr: &str) -> Flow {
         "#
     );
     let point = common::point(&text, "base", &[]);
-    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("nobody interrupts it");
-    outcome.flows.into_iter().find(|(name, _)| name == "stream").expect("the stream is a flow").1
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("no interrupt is requested");
+    outcome.flows.into_iter().find(|(name, _)| name == "stream").expect("the outcome has flow `stream`").1
 }
 
 fn generator(name: &str, rate: &str, times: &str) -> String {

@@ -37,8 +37,9 @@ const WAN: &str = r#"
 /// Runs with a timeline. Only the number of events may differ from a run without one.
 fn watch(point: &Point, samples: usize) -> (Timeline, SimOutcome) {
     let (testbed, topology) = (&point.testbed, &point.topology);
-    let alone = simulate(testbed, topology, 5, &|| false).expect("it is carried");
-    let (timeline, mut outcome) = watched(testbed, topology, 5, samples, &|| false).expect("it is carried");
+    let alone = simulate(testbed, topology, 5, &|| false).expect("the simulation succeeds");
+    let (timeline, mut outcome) =
+        watched(testbed, topology, 5, samples, &|| false).expect("the simulation succeeds");
     outcome.events = alone.events;
     assert_eq!(outcome, alone);
     (timeline, outcome)
@@ -67,18 +68,18 @@ fn timeline_shows_a_congested_port_full_with_drops() {
     ];
     let (timeline, outcome) = watch(&point(KYOTO, "congested", &overrides), 101);
     assert_eq!(timeline.duration_s, 1.0);
-    let (name, stream) = timeline.flows.first().expect("a stream has a line");
-    assert_eq!((name.as_str(), timeline.flows.len()), ("stream", 1), "generators have no line");
+    let (name, stream) = timeline.flows.first().expect("a stream has a timeline");
+    assert_eq!((name.as_str(), timeline.flows.len()), ("stream", 1), "generators have no timeline");
     assert!(stream.tcp.is_none());
     assert_eq!((stream.time_s.len(), stream.time_s[0], stream.time_s[50]), (101, 0.0, 0.5));
     assert!(stream.delivered_bytes.is_sorted());
     let received = outcome.flows[0].1.received_datagrams * 9000;
     assert_eq!(stream.delivered_bytes[100], received);
-    let queue = timeline.queues.get("atomis5 -> ss20").expect("the contended port is watched");
+    let queue = timeline.queues.get("atomis5 -> ss20").expect("the timeline has the contended port");
     assert_eq!((queue.time_s.len(), queue.length.len()), (101, 101));
     assert_eq!((queue.unit.as_str(), queue.capacity), ("cells", Some(384)));
     // One cell of the first class beside 384 of the second.
-    let longest = *queue.length.iter().max().expect("there are samples");
+    let longest = *queue.length.iter().max().expect("the timeline has samples");
     assert!((380..=385).contains(&longest), "{longest}");
     let lost: u64 = outcome.drops.iter().map(|drop| drop.cells).sum();
     assert!(!queue.drops.is_empty() && queue.drops.len() as u64 <= lost && queue.drops.is_sorted());
@@ -89,7 +90,7 @@ fn timeline_shows_tcp_windows_and_their_events() {
     let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 501);
     let stream = &timeline.flows[0];
     let tcp = stream.tcp.as_ref().expect("a TCP flow has windows");
-    let counts = outcome.flows[0].1.tcp.expect("a TCP flow counts");
+    let counts = outcome.flows[0].1.tcp.expect("a TCP flow has counters");
     assert_eq!(tcp.retransmissions.len() as u64, counts.retransmitted_segments);
     assert_eq!(tcp.timeouts.len() as u64, counts.timeouts);
     assert!(tcp.retransmissions.len() > 3 && !stream.truncated);
@@ -97,13 +98,13 @@ fn timeline_shows_tcp_windows_and_their_events() {
     assert_eq!(stream.delivered_bytes[500] as f64 * 8.0 / 5.0, goodput);
     // Data in flight never exceeds the windows.
     for (flight, window) in tcp.flight_bytes.iter().zip(&tcp.receive_window_bytes).skip(10) {
-        assert!(flight <= window, "{flight} in flight, {window} announced");
+        assert!(flight <= window, "{flight} B in flight, window of {window} B");
     }
-    let (name, queue) = timeline.queues.get_index(0).expect("the way to `a` has a queue");
+    let (name, queue) = timeline.queues.get_index(0).expect("the line to `a` has a queue");
     assert_eq!((name.as_str(), queue.unit.as_str(), queue.capacity), ("r -> a", "bytes", Some(60_000)));
-    let (name, queue) = timeline.queues.get_index(1).expect("the way to `b` has a queue");
+    let (name, queue) = timeline.queues.get_index(1).expect("the line to `b` has a queue");
     assert_eq!(name, "r -> b");
-    let longest = *queue.length.iter().max().expect("there are samples");
+    let longest = *queue.length.iter().max().expect("the timeline has samples");
     assert!((50_000..=60_000).contains(&longest), "{longest}");
     assert!(!queue.drops.is_empty());
 }

@@ -25,8 +25,9 @@ pub(crate) struct BondState {
 /// Resolves the bonds of a testbed that are up.
 pub(crate) fn bonds(testbed: &Testbed, links: &[LinkEnds], node: impl Fn(&str) -> NodeId) -> Vec<BondPath> {
     let bond = |(name, config): (&String, &Bond)| {
-        let index =
-            |name: &String| links.iter().position(|link| link.name == *name).expect("a link of the testbed");
+        let index = |name: &String| {
+            links.iter().position(|link| link.name == *name).expect("the testbed has this link")
+        };
         let members: Vec<usize> = config.links.iter().map(index).collect();
         let node = node(&config.node);
         let [one, other] = links[members[0]].ends;

@@ -88,5 +88,5 @@ pub(crate) fn after(pace: Pace, k: u64) -> u64 {
     let (num, den) = pace.ratio();
     let exact = u128::from(k) * u128::from(num);
     let whole = exact / u128::from(den) + u128::from(exact % u128::from(den) != 0);
-    u64::try_from(whole).expect("a run is shorter than 213 days")
+    u64::try_from(whole).expect("the time fits in 64 bits (213 days)")
 }

@@ -158,8 +158,9 @@ impl<'a> Engine<'a> {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
         let flows = topology.flows.len();
-        let node =
-            |name: &str| topology.nodes.iter().position(|node| node == name).expect("a node of the testbed");
+        let node = |name: &str| {
+            topology.nodes.iter().position(|node| node == name).expect("the testbed has this node")
+        };
         let receivers = receivers(testbed, node);
         let ways = ways(&topology, &vcs, &receivers);
         let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
@@ -219,13 +220,13 @@ impl<'a> Engine<'a> {
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),
                 Traffic::TcpStream(_) => Source::Connections,
                 Traffic::Multicast(config) => Source::Process(Process::group(config, random)),
-                Traffic::RequestResponse(_) => panic!("no engine of the model knows them"),
+                Traffic::RequestResponse(_) => panic!("no model engine supports request-response traffic"),
             });
             match (&engine.sources[flow], traffic) {
                 (Source::Process(_), _) => engine.process_begins(flow),
                 (Source::Generator(_), _) => engine.generator_begins(flow),
                 (_, Traffic::TcpStream(config)) => engine.connections_begin(flow, config, seed),
-                _ => unreachable!("only `tcp-stream` has connections"),
+                _ => unreachable!("only `tcp-stream` traffic has connections"),
             }
         }
         engine.histories = vec![History::default(); engine.senders().len()];
@@ -282,7 +283,7 @@ impl<'a> Engine<'a> {
     /// If the flow does not belong to a generator.
     pub(crate) fn vc_of(&self, flow: usize) -> usize {
         let path = &self.topology.flows[flow];
-        vc_index(path.circuit.expect("cells go on circuits"), path.forward)
+        vc_index(path.circuit.expect("a cell flow has a circuit"), path.forward)
     }
 
     /// Returns true if a flow belongs to a generator.
@@ -292,7 +293,7 @@ impl<'a> Engine<'a> {
 
     /// Returns a transmitter of cells.
     pub(crate) fn line(&mut self, line: LineId) -> &mut Line {
-        self.lines.get_mut(&line).expect("the link carries cells")
+        self.lines.get_mut(&line).expect("the line carries cells")
     }
 
     /// Returns true if the transmitter is at a host.
@@ -394,7 +395,9 @@ fn ends(topology: &Topology, cells: bool) -> impl Iterator<Item = LineId> {
 fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     let line = |id: LineId| {
         let link = &topology.links[id.link];
-        let Framing::Cells { slot } = link.lines[id.end].framing else { unreachable!("it carries cells") };
+        let Framing::Cells { slot } = link.lines[id.end].framing else {
+            unreachable!("the line carries cells")
+        };
         let classes = match kind(topology, link.ends[id.end]) {
             NodeKind::Switch(switch) => match &testbed.switches[switch] {
                 Switch::Atm(config) if matches!(config.schedule, Schedule::Priority(_)) => 2,

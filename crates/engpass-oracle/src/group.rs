@@ -61,7 +61,8 @@ pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> No
     };
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_by_key(|place| key(*place));
-    let new = |old: usize| order.iter().position(|place| *place == old).expect("all are in the order");
+    let new =
+        |old: usize| order.iter().position(|place| *place == old).expect("the order contains every branch");
     let branch = |place: &usize| {
         let Branch { of, to, legs } = found[*place].1.clone();
         Branch { of: of.map(new), to, legs }

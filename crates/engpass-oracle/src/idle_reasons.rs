@@ -34,7 +34,7 @@ impl IdleReason {
             Self::Sender(SillyWindow) => "idle: silly window avoidance",
             Self::Sender(Handshake) => "idle: handshake",
             Self::Sender(Pacing) => "idle: pacing",
-            Self::Sender(Sending) => unreachable!("a sender that sends is held back by something else"),
+            Self::Sender(Sending) => unreachable!("a sending sender is not an idle reason"),
             Self::Shaper => "idle: shaper",
             Self::Upstream => "idle: upstream",
             Self::OtherWay => "idle: other way",

@@ -231,7 +231,7 @@ impl Ledger {
         this.arrived.1 += 1;
         this.ce |= ce;
         let complete = this.arrived.0 == this.bytes();
-        assert!(!complete || this.lost.is_none(), "a datagram whose packets are all good has lost nothing");
+        assert!(!complete || this.lost.is_none(), "a complete datagram is not lost");
         complete.then_some(this.arrived.1)
     }
 
@@ -245,7 +245,7 @@ impl Ledger {
     pub(crate) fn received(&mut self, now: u64, datagram: usize, refused: u64) {
         let unit = self.unit(now);
         let this = &mut self.datagrams[datagram];
-        assert!(!this.received && this.lost.is_none(), "a datagram has one fate");
+        assert!(!this.received && this.lost.is_none(), "a datagram is received or lost only once");
         this.received = true;
         this.refused = refused;
         if let Some(number) = this.number {
@@ -290,7 +290,7 @@ impl Ledger {
         if !this.parts.is_empty() {
             return;
         }
-        assert!(!this.received, "a datagram has one fate");
+        assert!(!this.received, "a datagram is received or lost only once");
         let flow = this.flow;
         match this.lost {
             None if this.number.is_some() => self.flows[this.counted_at()].lost += unit,

@@ -96,6 +96,6 @@ impl Line {
     /// Ends the transmission at `now` and returns the cell.
     pub(crate) fn end(&mut self, now: u64) -> Cell {
         self.ended = Some(now);
-        self.sending.take().expect("a transmission that ends has begun").0
+        self.sending.take().expect("the line has a cell in transmission").0
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn changes(
             }
         },
         _ => {
-            let state = config.change.expect("an event without random times says what changes");
+            let state = config.change.expect("an event without random times has a change");
             while at <= end {
                 changes.push((at, state));
                 match config.every {

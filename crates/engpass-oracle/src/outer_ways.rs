@@ -34,7 +34,8 @@ pub(crate) fn tunnels(
     while known.len() < testbed.tunnels.len() {
         for (index, (name, config)) in testbed.tunnels.iter().enumerate() {
             let over = config.over.as_ref();
-            let over = over.map(|over| testbed.tunnels.get_index_of(over).expect("a tunnel of the testbed"));
+            let over =
+                over.map(|over| testbed.tunnels.get_index_of(over).expect("the testbed has this tunnel"));
             if known.contains_key(&index) || over.is_some_and(|over| !known.contains_key(&over)) {
                 continue;
             }
@@ -45,7 +46,7 @@ pub(crate) fn tunnels(
             let ends = [node(&config.ends[0]), node(&config.ends[1])];
             let ways = network.outer_ways(ends);
             let legs = ways.iter().flat_map(|way| &way.fan.at).flat_map(|(_, legs)| legs);
-            let least = legs.map(|leg| network.mtu(*leg)).min().expect("a way has legs");
+            let least = legs.map(|leg| network.mtu(*leg)).min().expect("a path has segments");
             let headers = IP_HEADER_BYTES + header_bytes(&config.header);
             let room = if config.fragment == Fragment::Outer { LONGEST } else { least };
             let mtu = config.mtu.map_or_else(|| room - headers, |mtu| mtu.bytes());
@@ -74,7 +75,7 @@ impl Network<'_> {
         };
         let mut ends = [(from, to), (to, from)].into_iter();
         fans.map(|fan| {
-            let (from, to) = ends.next().expect("there are two directions");
+            let (from, to) = ends.next().expect("a tunnel has two directions");
             TunnelWay { route: self.first_route(&fan, from, to), fan }
         })
     }
@@ -83,7 +84,8 @@ impl Network<'_> {
     fn first_route(&self, fan: &Fan, from: NodeId, to: NodeId) -> Vec<Hop> {
         let (mut route, mut node) = (Vec::new(), from);
         while node != to {
-            let here = fan.at.iter().find(|(at, _)| *at == node).expect("a way goes on until its end");
+            let here =
+                fan.at.iter().find(|(at, _)| *at == node).expect("every node on the path has a next segment");
             route.extend(self.hops(here.1[0]));
             node = route[route.len() - 1].to;
         }

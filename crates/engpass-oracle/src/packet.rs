@@ -114,7 +114,10 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> V
     }
     for receiver in receivers {
         let to_all = ways_of(&topology.flows[receiver.flow].branches);
-        let (_, legs) = to_all.into_iter().find(|(to, _)| *to == receiver.host).expect("a way leads to it");
+        let (_, legs) = to_all
+            .into_iter()
+            .find(|(to, _)| *to == receiver.host)
+            .expect("the group has a path to the receiver");
         let at: BTreeMap<NodeId, Vec<Out>> = along(legs.iter().map(out).collect()).collect();
         ways.push(Way { first: at[&topology.flows[receiver.flow].from][0], at });
     }

@@ -29,7 +29,7 @@ use crate::routing::Network;
 pub fn resolve(testbed: &Testbed) -> Topology {
     let nodes = testbed.hosts.keys().chain(testbed.switches.keys()).chain(testbed.routers.keys());
     let nodes: Vec<String> = nodes.cloned().collect();
-    let node = |name: &str| nodes.iter().position(|known| known == name).expect("a node of the testbed");
+    let node = |name: &str| nodes.iter().position(|known| known == name).expect("the testbed has this node");
     let links = testbed.links.iter().map(|(name, link)| {
         let rates = match (link.medium.line_rate(), link.rate) {
             (Some(rate), _) => [rate, rate],
@@ -106,7 +106,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             Traffic::Poisson(config) => (config.circuit.as_ref(), None),
             Traffic::UdpOnOff(config) => (config.circuit.as_ref(), None),
             Traffic::Multicast(_) => (None, None),
-            Traffic::RequestResponse(_) => panic!("no engine of the model knows them"),
+            Traffic::RequestResponse(_) => panic!("no model engine supports request-response traffic"),
             Traffic::Cbr(config) => {
                 (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Cbr)))
             }
@@ -114,7 +114,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Ubr)))
             }
         };
-        let index = |named: &String| testbed.circuits.get_index_of(named).expect("a circuit of the testbed");
+        let index =
+            |named: &String| testbed.circuits.get_index_of(named).expect("the testbed has this circuit");
         let circuit = match (named, rate) {
             (Some(named), None) if !joins(&testbed.circuits[named]) => {
                 let network = network(testbed, &links, &circuits, &tunnels, &bonds);
@@ -246,7 +247,7 @@ fn event(links: &[LinkEnds], nodes: &[String], name: &str, target: &str) -> Even
         let node = nodes.iter().position(|node| *node == target[..slash])?;
         Some((node, link_of(&target[slash + 1..])?))
     });
-    let (node, link) = interface.expect("an event is for a link or an interface");
+    let (node, link) = interface.expect("an event has a link or an interface as its target");
     EventPath { name: name.into(), link, seen_by: links[link].ends.map(|end| end == node) }
 }
 

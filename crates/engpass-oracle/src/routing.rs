@@ -179,7 +179,7 @@ impl Network<'_> {
                 }
             }
         }
-        found.into_iter().min().expect("a way leads over the circuit").3
+        found.into_iter().min().expect("a path crosses the circuit").3
     }
 
     /// Returns true if a node is a router whose policy chooses.

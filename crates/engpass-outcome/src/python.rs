@@ -29,7 +29,7 @@ pub fn classes() -> String {
 /// If the schema uses anything but objects, lists, maps, string enumerations and optional values.
 pub fn module(about: &str, constants: &str, schema: &Value, root: &str, others: &[&str]) -> String {
     let mut text = format!("\"\"\"{about}\"\"\"\n{IMPORTS}{constants}");
-    let definitions = schema["$defs"].as_object().expect("there are definitions");
+    let definitions = schema["$defs"].as_object().expect("the schema has definitions");
     let definitions = || definitions.iter().filter(|(name, _)| !others.contains(&name.as_str()));
     for (name, definition) in definitions().filter(|(_, definition)| !is_object(definition)) {
         alias(&mut text, name, definition);
@@ -48,10 +48,10 @@ fn is_object(definition: &Value) -> bool {
 /// Writes an enumeration of strings, with the description of its values after it.
 fn alias(text: &mut String, name: &str, definition: &Value) {
     let variants = definition["oneOf"].as_array().expect("an enumeration has values");
-    write!(text, "\n{name}: TypeAlias = Literal[\n").expect("a string takes all");
+    write!(text, "\n{name}: TypeAlias = Literal[\n").expect("writing to a string cannot fail");
     for variant in variants {
         for word in variant["enum"].as_array().into_iter().flatten().chain(variant.get("const")) {
-            writeln!(text, "    {word},").expect("a string takes all");
+            writeln!(text, "    {word},").expect("writing to a string cannot fail");
         }
     }
     text.push_str("]\n");
@@ -65,7 +65,7 @@ fn class(text: &mut String, name: &str, definition: &Value) {
         text,
         "\n\nclass {name}(msgspec.Struct, frozen=True, kw_only=True{strict}, omit_defaults=True):\n"
     )
-    .expect("a string takes all");
+    .expect("writing to a string cannot fail");
     docstring(text, "    ", described(definition));
     let required: Vec<&str> =
         definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -93,7 +93,7 @@ fn field(text: &mut String, key: &str, property: &Value, required: bool) {
         (_, None) => format!("{key}: {kind}"),
         (_, Some(default)) => format!("{key}: {kind} = {default}"),
     };
-    writeln!(text, "    {line}").expect("a string takes all");
+    writeln!(text, "    {line}").expect("writing to a string cannot fail");
     docstring(text, "    ", described(property));
 }
 
@@ -107,13 +107,13 @@ fn docstring(text: &mut String, indent: &str, description: &str) {
     let mut line = format!("{indent}\"\"\"");
     for word in words {
         if line.len() + word.len() + 4 > WIDTH {
-            writeln!(text, "{}", line.trim_end()).expect("a string takes all");
+            writeln!(text, "{}", line.trim_end()).expect("writing to a string cannot fail");
             indent.clone_into(&mut line);
         }
         line.push_str(word);
         line.push(' ');
     }
-    writeln!(text, "{}\"\"\"", line.trim_end()).expect("a string takes all");
+    writeln!(text, "{}\"\"\"", line.trim_end()).expect("writing to a string cannot fail");
 }
 
 fn python_type(schema: &Value) -> String {
@@ -148,7 +148,7 @@ fn only_describes(schema: &Map<String, Value>) -> bool {
 }
 
 fn named(reference: &Value) -> String {
-    let path = reference.as_str().expect("a reference is text");
+    let path = reference.as_str().expect("a reference is a string");
     path.rsplit('/').next().expect("a path has an end").to_owned()
 }
 

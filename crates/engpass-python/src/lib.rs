@@ -98,13 +98,13 @@ impl PyCampaign {
     /// The graph of the testbed, as JSON, for drawing.
     fn topology(&self, py: Python<'_>) -> PyResult<String> {
         let point = self.point(py, &self.0.campaign.variants()[0], &[])?;
-        Ok(serde_json::to_string(&engpass_testbed::drawing(&point)).expect("a drawing is plain data"))
+        Ok(serde_json::to_string(&engpass_testbed::drawing(&point)).expect("a drawing serializes to JSON"))
     }
 
     /// Hosts, links and traffic of one point in whole numbers, as JSON, for engines outside the core.
     fn numbers(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
-        Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan is plain data"))
+        Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan serializes to JSON"))
     }
 
     /// Raises `InvalidTestbed` if the agents of real hosts do not support the traffic of one point.
@@ -262,7 +262,7 @@ impl PyCampaign {
             modelled(&point.testbed, &point.topology, Engine::Simulate).map_err(Unsupported::new_err)?;
         let timeline = py.detach(|| timeline(&this.testbed, &this.topology, seed, samples, &watch));
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
-        Ok(timeline.expect("a timeline is plain data"))
+        Ok(timeline.expect("a timeline serializes to JSON"))
     }
 }
 
@@ -312,7 +312,7 @@ impl PyCampaign {
             valid: None,
             invalid: None,
         };
-        serde_json::to_string(&outcome).expect("an outcome is plain data")
+        serde_json::to_string(&outcome).expect("an outcome serializes to JSON")
     }
 
     /// A swept value: a number in base units, or the text of the file if the value is not a quantity.
@@ -442,7 +442,7 @@ impl PyProbe {
     /// Results of the finished steps, as JSON.
     fn report(&self, py: Python<'_>) -> String {
         let report = py.detach(|| serde_json::to_string(&lock(&self.0).report()));
-        report.expect("a report is plain data")
+        report.expect("a report serializes to JSON")
     }
 
     /// The host as a testbed table with this name.

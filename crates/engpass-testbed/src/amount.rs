@@ -91,18 +91,18 @@ impl Amount {
     pub(crate) fn with(&self, steps: i128) -> String {
         let counts = self.counts.as_deref().map(|word| format!(" {word}")).unwrap_or_default();
         let own = self.of();
-        let base = unit(own.base).expect("every base unit is a unit");
+        let base = unit(own.base).expect("every base unit is a known unit");
         for (name, unit) in [(self.unit.as_str(), &own), (own.base, &base)] {
             if let Some(number) = written(steps, unit) {
                 let name = if name.is_empty() { String::new() } else { format!(" {name}") };
                 return format!("{number}{name}{counts}");
             }
         }
-        unreachable!("a base unit writes every step: it has as many places")
+        unreachable!("every amount is exact in its base unit")
     }
 
     fn of(&self) -> Unit {
-        unit(&self.unit).expect("the unit was found when the amount was read")
+        unit(&self.unit).expect("the unit was checked when the amount was parsed")
     }
 
     /// Returns the value in base units (bytes, bit/s, seconds), per cent as a fraction; for reports.

@@ -102,7 +102,7 @@ mod tests {
     fn paths_branch_where_they_differ() {
         let end_of = |leg: PathSegment| match leg {
             PathSegment::Link(hop) => hop.to,
-            _ => unreachable!("there are links alone"),
+            _ => unreachable!("the path has only links"),
         };
         let ways = [way(&[0, 5, 6, 1]), way(&[0, 5, 7, 2]), way(&[0, 5, 6, 3])];
         let found: Vec<_> = branches(&ways, end_of)

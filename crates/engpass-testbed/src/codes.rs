@@ -42,6 +42,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("wrong-bond", "a bond whose links cannot be one interface, or that does not match its other end"),
     ("one-sided-bond", "a bond at one end of its links only"),
     ("black-hole", "too long packets that a router drops without an ICMP message"),
+    ("short-burst", "a token bucket that drops packets as long as the MTU"),
     ("not-atm", "cells where there is no ATM"),
     ("no-circuit", "datagrams across ATM without a circuit"),
     ("ambiguous-circuit", "several circuits, and nothing says which"),

@@ -76,6 +76,10 @@ impl de::Error for Fault {
                     Unexpected::Seq => "a list".into(),
                     other => other.to_string(),
                 };
+                let needed = match needed.as_str() {
+                    "text in quotes" if got == "a list" => "one text in quotes".into(),
+                    _ => needed,
+                };
                 Self::new("wrong-type", format!("{got} is not allowed here"), need(&needed))
             }
         }
@@ -126,6 +130,7 @@ fn plain(needed: &str) -> String {
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number without quotes".into(),
         "a string" => "text in quotes".into(),
         "a boolean" => "`true` or `false`".into(),
+        "a sequence" => "a list: `[\"a\", \"b\"]`".into(),
         "an array of length 2" => "a list of two names: `[\"a\", \"b\"]`".into(),
         "a map" => "a table: `{ key = value }`".into(),
         _ if needed.starts_with("struct ") => "a table: `{ key = value }`".into(),

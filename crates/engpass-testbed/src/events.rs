@@ -123,7 +123,7 @@ mod tests {
     fn changes_of(events: &str, seed: u64) -> Vec<Change> {
         let source = Source { name: "x.toml".into(), text: format!("{ROW}{events}") };
         let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
-        let point = campaign.point("base", &[]).expect("it was checked");
+        let point = campaign.point("base", &[]).expect("a checked file has a base point");
         changes(&point.testbed, &point.topology, seed)
     }
 

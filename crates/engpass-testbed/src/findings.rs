@@ -189,7 +189,7 @@ mod tests {
         assert!(found.iter().all(|one| one.severity == Severity::Error));
         assert_eq!(found.counted(), Counts { errors: 1, warnings: MOST });
         // An error that is not kept is not built.
-        found.push_error("bad-value", || panic!("it is full of errors"));
+        found.push_error("bad-value", || panic!("an error beyond the maximum is not built"));
         assert_eq!(found.errors(), MOST + 2);
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn ignored_code_is_neither_kept_nor_counted() {
         let mut found = Findings::ignoring("missing-key");
         found.push(Diagnostic::error("missing-key", "m"));
-        found.push_error("missing-key", || panic!("it is ignored"));
+        found.push_error("missing-key", || panic!("an ignored error is not built"));
         assert_eq!((found.len(), found.errors()), (0, 0));
     }
 }

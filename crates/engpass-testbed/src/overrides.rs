@@ -156,7 +156,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
             }
         }
     }
-    let last = path.last().expect("a path has at least one part");
+    let last = path.last().expect("a key path is not empty");
     table.insert(last.clone(), Entry { key: change.key.clone(), node: change.node.clone() });
     Ok(())
 }

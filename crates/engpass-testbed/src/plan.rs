@@ -406,7 +406,7 @@ fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) 
     let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
     let to = |name: &String| {
         let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
-        topology.path(&way.expect("every member of a group can be reached").route)
+        topology.path(&way.expect("every group member has a path").route)
     };
     config.to.iter().map(to).collect()
 }
@@ -421,8 +421,8 @@ fn bytes(size: Option<Size>) -> Option<u64> {
 
 /// Returns the word by which a file writes this value.
 pub(crate) fn word(value: impl Serialize) -> String {
-    let value = serde_json::to_value(value).expect("a config is plain data");
-    value.as_str().expect("it is a word").to_owned()
+    let value = serde_json::to_value(value).expect("a config serializes to JSON");
+    value.as_str().expect("the config value is a string").to_owned()
 }
 
 fn way(point: &Point, path: &FlowPath) -> WayPlan {
@@ -606,7 +606,7 @@ fn live(live: &Live) -> LivePlan {
 
 fn socket(tcp: &TcpConfig) -> SocketPlan {
     const TOLD: &[&str] = &["mss", "send_buffer", "receive_buffer", "nagle", "congestion"];
-    let given = serde_json::to_value(tcp).expect("a config is plain data");
+    let given = serde_json::to_value(tcp).expect("a config serializes to JSON");
     let given = given.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let untold = given.map(|(key, _)| key).filter(|key| !TOLD.contains(&key.as_str())).cloned().collect();
     SocketPlan {

@@ -134,7 +134,7 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
                 draft.switches = family(key, entry, found, &mut |path, entry, found| {
                     let kind = kind(path, entry, found, Switch::FAMILY, &SHAPES.switch)?;
                     component(path, entry, found, &SHAPES.switch[kind], Some(kind), &|table| {
-                        Switch::read(kind, table).expect("a kind of the family's list can be read")
+                        Switch::read(kind, table).expect("a listed kind is readable")
                     })
                 })
             }
@@ -142,7 +142,7 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
                 draft.traffic = family(key, entry, found, &mut |path, entry, found| {
                     let kind = kind(path, entry, found, Traffic::FAMILY, &SHAPES.traffic)?;
                     component(path, entry, found, &SHAPES.traffic[kind], Some(kind), &|table| {
-                        Traffic::read(kind, table).expect("a kind of the family's list can be read")
+                        Traffic::read(kind, table).expect("a listed kind is readable")
                     })
                 })
             }

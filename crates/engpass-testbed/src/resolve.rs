@@ -143,7 +143,7 @@ impl Way {
 
 impl Resolver<'_> {
     pub(crate) fn node(&self, name: &str) -> NodeId {
-        node_id(self.draft, name).expect("references were checked before")
+        node_id(self.draft, name).expect("the node reference was checked before")
     }
 
     pub(crate) fn kind(&self, node: NodeId) -> NodeKind {
@@ -291,7 +291,7 @@ impl Resolver<'_> {
         let tree = match &ways[..] {
             [_] => Vec::new(),
             several => branches(several, |leg| {
-                self.route(&[leg]).and_then(|hops| Some(hops.last()?.to)).expect("a way was found over it")
+                self.route(&[leg]).and_then(|hops| Some(hops.last()?.to)).expect("the segment has a route")
             }),
         };
         let legs = way.legs;

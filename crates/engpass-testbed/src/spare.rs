@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::queue::Queue;
 use engpass_model::source::Traffic;
+use engpass_model::unit::Size;
+use engpass_model::wire::{Framing, ethernet};
 
 use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
@@ -68,7 +71,44 @@ impl Resolver<'_> {
             }
         }
         self.bonds_without_traffic(&shown);
+        self.buckets_below_the_mtu(&shown);
         self.events_without_effect(events, &shown, arp);
+    }
+
+    /// Warns about token buckets on used lines that never hold the tokens of a packet as long as the MTU.
+    fn buckets_below_the_mtu(&mut self, shown: &PathUsage) {
+        let mut found = Vec::new();
+        for leg in &shown.taken {
+            let PathSegment::Link(hop) = leg else { continue };
+            let link = &self.links[hop.link];
+            let end = link.end_of(hop.from);
+            let framing = match link.lines[end].framing {
+                Framing::Ethernet => ethernet::header(link.vlan),
+                Framing::Packets => link.overhead,
+                Framing::Cells { .. } => continue,
+            };
+            if let Some(Queue::TokenBucket(bucket)) = &link.queues[end]
+                && bucket.burst.bytes() < link.mtu + framing
+            {
+                found.push((*hop, bucket.burst, link.mtu, Size(link.mtu + framing)));
+            }
+        }
+        for (hop, burst, mtu, frame) in found {
+            let (name, node) = (self.links[hop.link].name.clone(), self.nodes[hop.from].clone());
+            let family = match self.kind(hop.from) {
+                NodeKind::Router(_) => "router",
+                _ => "switch",
+            };
+            let own = ["link", &name, "queue"];
+            let path = if self.checker.has(&own) { own } else { [family, &node, "queue"] };
+            let message = format!(
+                "the token bucket of `{node}` on link `{name}` drops all frames longer than its `burst` of {burst}, but a packet of {mtu} B, the MTU, needs {frame}"
+            );
+            let help = format!("set `burst` to at least `{frame}`, or reduce the `mtu` of the link");
+            let warning =
+                Diagnostic::warning("short-burst", message).help(help).only_if_at_every_point(&name);
+            self.checker.report(&path, warning);
+        }
     }
 
     fn bonds_without_traffic(&mut self, shown: &PathUsage) {

@@ -138,7 +138,7 @@ impl Topology {
         }
     }
 
-    /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, whoever sent them.
+    /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, regardless of their sender.
     pub fn refuses(&self, leg: PathSegment) -> bool {
         matches!(leg, PathSegment::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
     }
@@ -252,7 +252,7 @@ impl LinkEnds {
         match self.lines[0].framing {
             Framing::Ethernet => ethernet::line_bytes(ip_bytes, self.vlan),
             Framing::Packets => self.overhead + ip_bytes,
-            Framing::Cells { .. } => panic!("a line of cells carries no frames"),
+            Framing::Cells { .. } => panic!("an ATM line carries no frames"),
         }
     }
 }

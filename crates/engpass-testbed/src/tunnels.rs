@@ -20,7 +20,7 @@ impl Resolver<'_> {
         while !open.is_empty() {
             let before = open.len();
             open.retain(|&index| {
-                let (name, config) = draft.tunnels.get_index(index).expect("it is one of them");
+                let (name, config) = draft.tunnels.get_index(index).expect("the tunnel index is valid");
                 let over = config.as_ref().and_then(|config| config.over.as_ref());
                 let carrier = over.and_then(|over| draft.tunnels.get_index_of(over));
                 if carrier.is_some_and(|carrier| self.tunnels[carrier].is_none()) {

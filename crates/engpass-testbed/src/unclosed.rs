@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn unclosed_bracket_is_found_before_the_next_table() {
         let text = "[host.a]\ntcp = { profile = \"linux-6\" # }\n[host.b]\n";
-        let found = find(text).expect("one bracket is open");
+        let found = find(text).expect("the text has an unclosed bracket");
         assert_eq!((found.span, found.end, found.before), (15..16, '}', Some(("[host.b]".into(), 3))));
-        let found = find("ends = [\"a\", \"b\"\n").expect("one bracket is open");
+        let found = find("ends = [\"a\", \"b\"\n").expect("the text has an unclosed bracket");
         assert_eq!((found.span, found.end, found.before), (7..8, ']', None));
     }
 

@@ -74,7 +74,7 @@ fn every_connected_pair_of_hosts_has_a_path() {
     // The circuit of the generator between `b` and `c` carries only its cells.
     assert_eq!(names, ["a to b", "a to c", "b to a", "c to a", "c to d", "d to c"]);
     let legs = |name: &str| {
-        let way: &FlowPath = ways.iter().find(|way| way.name == name).expect("it is there");
+        let way: &FlowPath = ways.iter().find(|way| way.name == name).expect("the path exists");
         (way.legs.clone(), way.circuit, way.forward, way.mtu)
     };
     let circuit = |circuit, forward, mtu| {

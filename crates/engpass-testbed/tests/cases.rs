@@ -54,7 +54,7 @@ fn cases(page: &str) -> Vec<Case> {
                 }
                 "points" => case.points = Some(block[0].parse().expect("a number of points")),
                 "text" => case.answer = Some((at + 1, end)),
-                other => panic!("a block `{other}` means nothing"),
+                other => panic!("unknown block `{other}`"),
             }
             at = end;
         }
@@ -101,8 +101,9 @@ fn diagnostics_match_the_text_of_every_case_page() {
         let mut renewed = String::new();
         let mut copied = 0;
         for case in cases(&page) {
-            let (from, to) =
-                case.answer.unwrap_or_else(|| panic!("{}: {} has no `text`", path.display(), case.title));
+            let (from, to) = case
+                .answer
+                .unwrap_or_else(|| panic!("{}: {} has no `text` block", path.display(), case.title));
             // Editors remove trailing blanks, so compare without them.
             let said: String = answer(&case).lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
             let expected: String = lines[from..to].iter().flat_map(|line| [line, "\n"]).collect();

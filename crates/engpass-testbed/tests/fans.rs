@@ -37,7 +37,7 @@ fn three_links(ecmp: [&str; 2], more: &str) -> Point {
     );
     let source = Source { name: "x.toml".into(), text };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
-    campaign.point("base", &[]).expect("it was checked")
+    campaign.point("base", &[]).expect("a checked file has a base point")
 }
 
 const TRAFFIC: &str = r#"
@@ -91,10 +91,10 @@ fn each_flow_direction_has_its_own_ecmp_choices() {
     let point = three_links(["\"first\"", "\"round-robin\""], TRAFFIC);
     let path = &point.topology.flows[0];
     assert_eq!(path.path_mtu, 1500);
-    let [there, back] = fans(&point.topology, path).expect("the way back has a choice");
+    let [there, back] = fans(&point.topology, path).expect("the return path has a choice");
     assert_eq!(there, [at("a", &["a"]), at("r1", &["upper"]), at("r2", &["b"])]);
     assert_eq!(back, [at("b", &["b"]), at("r1", &["a"]), at("r2", &["upper", "middle", "lower"])]);
-    let fan = &path.fans.as_deref().expect("the way back has a choice")[1];
+    let fan = &path.fans.as_deref().expect("the return path has a choice")[1];
     assert_eq!(names(&point.topology, fan.legs_at(3)), ["upper", "middle", "lower"]);
     assert_eq!(fan.legs_at(0), []);
     assert_eq!(fan.legs().count(), 5);
@@ -125,7 +125,7 @@ fn flow_over_a_named_circuit_has_no_ecmp_choice() {
     // The first of the two path segments of each host is a link with frames.
     let point = three_links(["\"hash\"", "\"hash\""], &circuits(""));
     assert_eq!(names(&point.topology, &point.topology.flows[0].legs), ["a", "upper", "b"]);
-    let [there, back] = fans(&point.topology, &point.topology.flows[0]).expect("both routers choose");
+    let [there, back] = fans(&point.topology, &point.topology.flows[0]).expect("both routers choose a path");
     assert_eq!(there[1..], [at("r1", &["upper", "middle", "lower"]), at("r2", &["b", "b-atm"])]);
     assert_eq!(back[1..], [at("r1", &["a", "a-atm"]), at("r2", &["upper", "middle", "lower"])]);
     let point = three_links(["\"hash\"", "\"hash\""], &circuits("circuit = \"near\""));
@@ -142,8 +142,8 @@ fn hosts_without_traffic_have_the_same_ecmp_choices() {
         let ways = point.topology.between_hosts(&point.testbed);
         let all: Vec<_> = ways.iter().map(|way| (way.name.as_str(), way.path_mtu)).collect();
         assert_eq!(all, [("a to b", 576), ("b to a", 1500)]);
-        let flow = busy.topology.flows[0].fans.as_deref().expect("r1 chooses");
-        let [there, back] = [&ways[0], &ways[1]].map(|way| way.fans.as_deref().expect("r1 chooses"));
+        let flow = busy.topology.flows[0].fans.as_deref().expect("`r1` chooses a path");
+        let [there, back] = [&ways[0], &ways[1]].map(|way| way.fans.as_deref().expect("`r1` chooses a path"));
         assert_eq!((there, [&back[1], &back[0]]), (flow, [&flow[0], &flow[1]]));
         assert_eq!(names(&point.topology, &ways[1].legs), ["b", "upper", "a"]);
     }

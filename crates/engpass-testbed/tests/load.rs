@@ -27,7 +27,7 @@ fn kyoto_testbed_loads() {
     assert_eq!(campaign.name(), "IP over ATM on a congested OC-3c link");
     assert_eq!(campaign.variants(), ["free", "loaded", "shaped-16"]);
     assert_eq!((campaign.repeats(), campaign.seed()), (5, 1));
-    let [axis] = campaign.axes() else { panic!("one axis") };
+    let [axis] = campaign.axes() else { panic!("expected one sweep axis") };
     assert_eq!(axis.path, "traffic.stream.message");
     assert_eq!(axis.values.len(), 64);
     assert_eq!((axis.values[8].text.as_str(), axis.values[8].number), ("9 kB", Some(9000.0)));
@@ -40,7 +40,9 @@ fn point_applies_its_variant_and_sweep_value() {
     let campaign = kyoto(&[]).unwrap();
     let at = [("traffic.stream.message".to_string(), "17 kB".to_string())];
     let point = campaign.point("shaped-16", &at).unwrap();
-    let Traffic::UdpStream(stream) = &point.testbed.traffic["stream"] else { panic!("a udp-stream") };
+    let Traffic::UdpStream(stream) = &point.testbed.traffic["stream"] else {
+        panic!("expected a udp-stream")
+    };
     assert_eq!(stream.message, Size(17_000));
     let circuits = &point.topology.circuits;
     assert_eq!(
@@ -346,7 +348,7 @@ fn names_with_hidden_characters_are_rejected_and_not_printed() {
                 "name" => format!("name = \"a{name}b\"\n{small}"),
                 what => format!("{small}[{what}.\"a{name}b\"]\n"),
             };
-            let found = load(&source(&text), &[], None).expect_err("it is refused");
+            let found = load(&source(&text), &[], None).expect_err("the name is rejected");
             let code = format!("contains U+{:04X}", u32::from(c));
             let told = found.list().iter().any(|one| one.message.contains(&code) && one.line.is_some());
             assert!(told, "{what}: {found}");
@@ -358,7 +360,7 @@ fn names_with_hidden_characters_are_rejected_and_not_printed() {
 
 /// Returns the number of listed findings, the number of the others, and the last line of the text.
 fn kept_and_counted(text: &str) -> (usize, usize, String) {
-    let found = load(&source(text), &[], None).expect_err("it is not in order");
+    let found = load(&source(text), &[], None).expect_err("the file has errors");
     let shown = found.render(false);
     (found.list().len(), found.more(), shown.trim_end().lines().last().unwrap_or_default().to_owned())
 }
@@ -373,7 +375,7 @@ fn diagnostics_beyond_a_thousand_are_only_counted() {
     let hosts: String = (0..2000).map(|number| format!("[host.h{number}]\nx = 1\n")).collect();
     assert_eq!(kept_and_counted(&hosts).1, 1000);
     let twice = "[host.a]\n".to_owned() + &"x = 1\n".repeat(3001);
-    assert_eq!(kept_and_counted(&twice).1, 2001, "3000 keys are given again, and the first is unknown");
+    assert_eq!(kept_and_counted(&twice).1, 2001, "3000 keys are duplicates, and the first is unknown");
     // Too many invalid paths in sweeps or variants end the check early.
     let swept = keys.replace("= 1", "= [1]");
     for table in [format!("[sweep]\n{swept}"), format!("[variant.v]\n{keys}")] {
@@ -407,7 +409,7 @@ fn sweep_values_with_the_same_error_give_one_diagnostic() {
 fn load_rejects_text_with_millions_of_values() {
     for text in ["x = [".to_owned() + &"1,".repeat(3 << 20) + "]", "a\n".repeat(3 << 20), "[".repeat(3 << 20)]
     {
-        let found = load(&source(&text), &[], None).expect_err("it is no testbed");
+        let found = load(&source(&text), &[], None).expect_err("the text is not a testbed");
         assert_eq!(found.list()[0].code, "too-large");
         assert!(
             found.list()[0].message.contains("lines or values, but a testbed may have at most 1,048,576")

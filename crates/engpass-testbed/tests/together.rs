@@ -80,7 +80,7 @@ proptest! {
             lines[at] = wrong;
         }
         let source = Source { name: "x.toml".into(), text: lines.join("\n") };
-        let found = load(&source, &[], None).expect_err("it has a mistake");
+        let found = load(&source, &[], None).expect_err("the file has an error");
         let errors = found.list().iter().filter(|found| found.severity == Severity::Error);
         let mut said: Vec<(&str, &str)> =
             errors.map(|found| (found.code, found.path.as_deref().unwrap_or_default())).collect();

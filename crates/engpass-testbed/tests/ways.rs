@@ -95,7 +95,7 @@ impl Network {
     fn packet_steps(&self) -> Vec<Step> {
         let mut steps = self.steps(false);
         for (index, ends) in self.circuits.iter().enumerate() {
-            let links = self.circuit(*ends).expect("the network has only circuits that work");
+            let links = self.circuit(*ends).expect("every circuit of the network has a path");
             steps.push(Step { ends: *ends, links, circuit: Some(index) });
         }
         steps
@@ -204,7 +204,7 @@ impl Network {
                     let over = way[0].links[0];
                     let ends =
                         |step: &&Step| self.kinds[step.ends[1]] == Kind::Router || step.ends[1] == to.1;
-                    let last = way.iter().find(ends).expect("it ends there");
+                    let last = way.iter().find(ends).expect("the path reaches the target");
                     if hops.iter().all(|hop| hop.over != over) {
                         let weight = if self.chooses(at) { self.weights[over] } else { 1 };
                         hops.push(NextHop { over, via: (last.links[0], last.ends[1]), weight });
@@ -344,14 +344,14 @@ proptest! {
             let loaded = load(&source, &[], None);
             match network.way(over) {
                 None => {
-                    let found = loaded.expect_err("no way leads there");
+                    let found = loaded.expect_err("no path crosses the circuit");
                     let codes: Vec<&str> = found.list().iter().map(|found| found.code).collect();
                     let expected: &[&str] = if over.is_some() { &["wrong-circuit"] } else { &["no-path", "no-circuit"] };
                     prop_assert!(codes.iter().all(|code| expected.contains(code)), "{}", found);
                 }
                 Some(way) => {
                     let campaign = loaded.unwrap_or_else(|found| panic!("{found}\n{}", source.text));
-                    let Point { testbed, topology } = campaign.point("base", &[]).expect("it was checked");
+                    let Point { testbed, topology } = campaign.point("base", &[]).expect("a checked file has a base point");
                     let got = steps_of(&topology, &topology.flows[0].legs);
                     prop_assert_eq!(&got, &way, "{}", source.text);
                     let route: Vec<usize> = topology.flows[0].route.iter().map(|hop| hop.link).collect();

@@ -26,25 +26,29 @@ fn capture(
 ) -> (SimOutcome, Captured, Vec<u8>) {
     let variant = if text == KYOTO { "congested" } else { "base" };
     let run = point(text, variant, overrides);
-    let form = form.map(|form| Form::parse(form).expect("a form that there is"));
-    let place = Point::find(at, form, &run.topology).expect("a point that there is");
+    let form = form.map(|form| Form::parse(form).expect("the capture format exists"));
+    let place = Point::find(at, form, &run.topology).expect("the testbed has this capture point");
     let packets = Box::new(SyntheticPackets::new(&run.topology));
     let mut bytes = Vec::new();
     let file = File::begin(&run.topology, place, limit, packets, "a test", &mut bytes);
-    let mut files = Files(vec![file.expect("a vector takes everything")]);
+    let mut files = Files(vec![file.expect("writing to a vector cannot fail")]);
     let ports = files.ports();
     let outcome = captured(&run.testbed, &run.topology, 7, &ports, &|| false, &mut files);
-    let outcome = outcome.expect("it is carried");
-    let alone = simulate(&run.testbed, &run.topology, 7, &|| false).expect("it is carried");
-    assert_eq!(SimOutcome { events: alone.events, ..outcome.clone() }, alone, "a capture changes nothing");
-    let told = files.0.remove(0).end().expect("a vector takes everything");
+    let outcome = outcome.expect("the simulation succeeds");
+    let alone = simulate(&run.testbed, &run.topology, 7, &|| false).expect("the simulation succeeds");
+    assert_eq!(
+        SimOutcome { events: alone.events, ..outcome.clone() },
+        alone,
+        "a capture does not change the outcome"
+    );
+    let told = files.0.remove(0).end().expect("writing to a vector cannot fail");
     assert_eq!(told.bytes, bytes.len() as u64);
     (outcome, told, bytes)
 }
 
 /// Returns the number of cells or frames that both directions of a link sent.
 fn sent(outcome: &SimOutcome, link: &str) -> u64 {
-    let (_, used) = outcome.links.iter().find(|(name, _)| name == link).expect("a link of the testbed");
+    let (_, used) = outcome.links.iter().find(|(name, _)| name == link).expect("the testbed has this link");
     used.directions.iter().map(|direction| direction.carried.sent()).sum()
 }
 
@@ -52,7 +56,7 @@ fn sent(outcome: &SimOutcome, link: &str) -> u64 {
 fn capture_has_named_interfaces_and_times_in_nanoseconds() {
     let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left", None), Limit::default());
     let blocks = read(&bytes);
-    let Block::Section { comment } = &blocks[0] else { panic!("a file begins with a section") };
+    let Block::Section { comment } = &blocks[0] else { panic!("a file begins with a section header") };
     assert_eq!(comment, "a test");
     let interfaces: Vec<_> = blocks
         .iter()
@@ -78,7 +82,7 @@ fn capture_of_one_direction_has_one_interface() {
     let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left.s", None), Limit::default());
     let blocks = read(&bytes);
     assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Interface { .. })).count(), 1);
-    let (_, used) = outcome.links.iter().find(|(name, _)| name == "left").expect("it is a link");
+    let (_, used) = outcome.links.iter().find(|(name, _)| name == "left").expect("the testbed has this link");
     assert_eq!(told.packets, used.directions[1].carried.sent());
 }
 
@@ -96,7 +100,7 @@ fn macs(frame: &[u8]) -> Macs {
 fn captured_frames_have_addresses_of_sender_and_receiver() {
     let frames = |at: &str| {
         let (outcome, told, bytes) = capture(PARTED, &[], (at, None), Limit::default());
-        let link = at.split('.').nth(1).expect("it names a link");
+        let link = at.split('.').nth(1).expect("the capture point names a link");
         if at == format!("link.{link}") {
             assert_eq!(told.packets, sent(&outcome, link), "{at}");
         }
@@ -127,7 +131,7 @@ fn capture_stops_at_its_limit() {
     let all = capture(ETHERNET, &[], ("link.left", None), Limit::default()).1;
     assert!(!all.limited && all.packets > 500);
     let told = |limit: &str| {
-        let limit = Limit::parse(limit).expect("it is a limit");
+        let limit = Limit::parse(limit).expect("the limit is valid");
         let (_, told, bytes) = capture(ETHERNET, &[], ("link.left", None), limit);
         let last = read(&bytes).iter().filter_map(Block::packet).next_back().map_or(0, |(_, at, _)| at);
         (told.packets, bytes.len(), last, told.limited)
@@ -178,10 +182,10 @@ impl io::Write for Full {
 #[test]
 fn full_disk_stops_the_run_with_an_error() {
     let run = point(WAN, "base", &[]);
-    let place = Point::find("link.thin", None, &run.topology).expect("it is a link");
+    let place = Point::find("link.thin", None, &run.topology).expect("the testbed has this link");
     let packets = Box::new(SyntheticPackets::new(&run.topology));
     let file = File::begin(&run.topology, place, Limit::default(), packets, "", Full(20_000));
-    let mut files = Files(vec![file.expect("there is room for the head")]);
+    let mut files = Files(vec![file.expect("the file header fits")]);
     let ports = files.ports();
     let ended = captured(&run.testbed, &run.topology, 7, &ports, &|| false, &mut files);
     assert!(ended.is_err());

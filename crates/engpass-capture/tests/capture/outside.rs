@@ -18,7 +18,9 @@ struct Real(BTreeMap<u64, Vec<u8>>);
 
 impl Packets for Real {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
-        let Content::Outside { token, .. } = packet.content else { panic!("all come from outside") };
+        let Content::Outside { token, .. } = packet.content else {
+            panic!("every packet is an injected packet")
+        };
         passing(&self.0[&token], &packet.head, out);
     }
 }
@@ -48,15 +50,20 @@ fn real(token: u64, bytes: usize) -> Vec<u8> {
 /// Injects `count` packets with `bytes` of payload, two every 10 ms, and captures at a point. Returns the file and the number of delivered packets.
 fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     let run = point(text, "base", &[]);
-    let mut network = InjectedNetwork::new(&run.testbed, &run.topology, 1).expect("it is carried");
-    let place = Point::find(at, None, network.topology()).expect("a link of the testbed");
+    let mut network =
+        InjectedNetwork::new(&run.testbed, &run.topology, 1).expect("the model supports the testbed");
+    let place = Point::find(at, None, network.topology()).expect("the testbed has this link");
     let all: BTreeMap<u64, Vec<u8>> = (0..count).map(|token| (token, real(token, bytes))).collect();
     let mut out = Vec::new();
     let packets = Box::new(Real(all.clone()));
     let file = File::begin(network.topology(), place, Limit::default(), packets, "", &mut out);
-    let mut files = Files(vec![file.expect("a vector takes everything")]);
+    let mut files = Files(vec![file.expect("writing to a vector cannot fail")]);
     network.capture(&files.ports());
-    let way = network.ways().iter().position(|way| (way.from, way.to) == (0, 1)).expect("a way from a to b");
+    let way = network
+        .ways()
+        .iter()
+        .position(|way| (way.from, way.to) == (0, 1))
+        .expect("the testbed has a path from a to b");
     let mut delivered = 0;
     // In pairs, injected at one instant.
     for (token, packet) in all.iter().step_by(2) {
@@ -74,10 +81,10 @@ fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
         network.run_until(step * 10_000_000_000, &mut |output| {
             delivered += usize::from(matches!(output, Output::Delivered { .. }));
         });
-        network.hand_on(&mut files).expect("it goes on");
+        network.hand_on(&mut files).expect("nothing stops the capture");
     }
-    network.end_capture(&mut files).expect("it goes on");
-    files.0.remove(0).end().expect("a vector takes everything");
+    network.end_capture(&mut files).expect("nothing stops the capture");
+    files.0.remove(0).end().expect("writing to a vector cannot fail");
     (out, delivered)
 }
 
@@ -93,7 +100,7 @@ fn injected_packets_are_captured_with_their_own_bytes() {
         assert_eq!((packet.len(), &packet[20..]), (whole.len(), &whole[20..]));
         // Two routers have decremented the TTL.
         assert_eq!((packet[8], whole[8]), (38, 40));
-        assert_eq!(checksum(&packet[..20]), 0, "the header has the right checksum");
+        assert_eq!(checksum(&packet[..20]), 0, "the IP header has a valid checksum");
     }
 }
 
@@ -109,7 +116,7 @@ fn injected_packets_are_captured_as_router_fragments() {
         let length = |packet: &[u8]| usize::from(u16::from_be_bytes([packet[2], packet[3]]));
         let parts: Vec<u8> = pair.iter().flat_map(|packet| packet[20..length(packet)].to_vec()).collect();
         assert_eq!(parts, whole[20..]);
-        assert_eq!([pair[0][6] >> 5, pair[1][6] >> 5], [1, 0], "fragments follow the first");
+        assert_eq!([pair[0][6] >> 5, pair[1][6] >> 5], [1, 0], "only the first fragment has the MF flag");
     }
 }
 
@@ -121,7 +128,8 @@ fn injected_packets_are_captured_as_complete_pdus() {
     let packets: Vec<_> =
         blocks.iter().filter_map(Block::packet).map(|(_, _, record)| &record[20..]).collect();
     let own = packets.iter().filter(|pdu| pdu[8 + 20..8 + 22] == 4000_u16.to_be_bytes());
-    let sdus: Vec<_> = own.map(|pdu| engpass_model::wire::aal5::read_pdu(pdu).expect("a good PDU")).collect();
+    let sdus: Vec<_> =
+        own.map(|pdu| engpass_model::wire::aal5::read_pdu(pdu).expect("the AAL5 PDU is valid")).collect();
     assert_eq!(sdus.len(), 20);
     for (token, sdu) in sdus.iter().enumerate() {
         assert_eq!(sdu[8..], real(token as u64, 1000));
@@ -138,7 +146,7 @@ fn fragments_on_different_paths_keep_their_own_bytes() {
         blocks.iter().filter_map(Block::packet).map(|(_, _, frame)| frame[14..].to_vec()).collect::<Vec<_>>()
     };
     let all = ["link.one.near", "link.two.near", "link.other.near"].map(frames);
-    assert!(all.iter().all(|frames| frames.len() == 20), "three fragments of each, in turns");
+    assert!(all.iter().all(|frames| frames.len() == 20), "each path carries one fragment of each packet");
     for token in 0..20 {
         let whole = real(token, 4000);
         let id = (token as u16).to_be_bytes();

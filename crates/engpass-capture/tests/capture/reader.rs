@@ -43,7 +43,7 @@ fn options(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     loop {
         let (code, length) = (half(bytes, 0), usize::from(half(bytes, 2)));
         if code == 0 {
-            assert_eq!((length, bytes.len()), (0, 4), "nothing stands behind the end of options");
+            assert_eq!((length, bytes.len()), (0, 4), "no option follows the end of options");
             return found;
         }
         found.push((code, &bytes[4..4 + length]));
@@ -58,12 +58,13 @@ pub(crate) fn read(mut file: &[u8]) -> Vec<Block> {
     while !file.is_empty() {
         let (kind, length) = (word(file, 0), word(file, 4) as usize);
         assert_eq!(length % 4, 0);
-        assert_eq!(word(file, length - 4) as usize, length, "a block says its length twice");
+        assert_eq!(word(file, length - 4) as usize, length, "a block repeats its length at its end");
         let body = &file[8..length - 4];
         file = &file[length..];
         let text = |options: &[(u16, &[u8])], code: u16| {
             let found = options.iter().find(|(known, _)| *known == code);
-            String::from_utf8(found.expect("the option is there").1.to_vec()).expect("text is UTF-8")
+            String::from_utf8(found.expect("the block has the option").1.to_vec())
+                .expect("the option text is UTF-8")
         };
         blocks.push(match kind {
             0x0a0d_0d0a => {
@@ -73,20 +74,23 @@ pub(crate) fn read(mut file: &[u8]) -> Vec<Block> {
             1 => {
                 interfaces += 1;
                 let options = options(&body[8..]);
-                let resolution =
-                    options.iter().find(|(code, _)| *code == 9).expect("it says its resolution").1[0];
+                let resolution = options
+                    .iter()
+                    .find(|(code, _)| *code == 9)
+                    .expect("the interface block has a time resolution")
+                    .1[0];
                 Block::Interface { link_type: half(body, 0), name: text(&options, 2), resolution }
             }
             6 => {
                 let (interface, captured, length) = (word(body, 0), word(body, 12), word(body, 16));
                 assert!(interface < interfaces, "an interface is described before it is used");
-                assert_eq!(captured, length, "packets are whole");
+                assert_eq!(captured, length, "packets are captured in full");
                 let bytes = body[20..20 + length as usize].to_vec();
                 assert_eq!(body.len(), 20 + bytes.len().next_multiple_of(4));
                 let at = u64::from(word(body, 4)) << 32 | u64::from(word(body, 8));
                 Block::Packet { interface, at, bytes }
             }
-            other => panic!("no block of this kind is written: {other:#x}"),
+            other => panic!("unexpected block type {other:#x}"),
         });
     }
     blocks

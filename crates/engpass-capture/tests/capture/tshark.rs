@@ -43,7 +43,7 @@ struct Written(PathBuf);
 impl Written {
     fn new(name: &str, bytes: &[u8]) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
-        std::fs::write(&path, bytes).expect("the directory of the test can be written");
+        std::fs::write(&path, bytes).expect("the test's directory is writable");
         Self(path)
     }
 
@@ -54,7 +54,7 @@ impl Written {
         for preference in PREFERENCES {
             command.args(["-o", preference]);
         }
-        let output = command.args(arguments).env("LC_ALL", "C").output().expect("tshark is there");
+        let output = command.args(arguments).env("LC_ALL", "C").output().expect("tshark is installed");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{error}");
         String::from_utf8(output.stdout).expect("tshark prints text")
@@ -88,7 +88,7 @@ struct Fine {
 impl Fine {
     /// Returns the number of packets with this value in a field, or with this protocol in `frame.protocols`.
     fn with(&self, field: &str, value: &str) -> usize {
-        let column = FIELDS.iter().position(|known| *known == field).expect("it was asked for");
+        let column = FIELDS.iter().position(|known| *known == field).expect("the field is in `FIELDS`");
         self.rows.iter().filter(|row| row[column].split([':', ',']).any(|known| known == value)).count()
     }
 }
@@ -190,7 +190,7 @@ fn tshark_reads_captures_of_parallel_and_failing_links() {
     }
     let (_, _, bytes) = capture(PARTED, &[], ("link.in.a", None), Limit::default());
     let sent = fine("parted-in", &bytes).count("ip.frag_offset > 0 || ip.flags.mf == 1");
-    assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments are sent, {fragments} pass");
+    assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments were sent, {fragments} passed");
 }
 
 /// tshark reassembles fragments of outer packets, checks their GRE checksums, and finds the packets of the hosts.
@@ -277,7 +277,7 @@ fn tshark_reads_captures_of_point_to_point_links() {
     let begin = "frame.time_epoch > 0.1";
     assert_eq!(file.count(begin) as u64, sent(&outcome, "thin"));
     assert!(told.packets > sent(&outcome, "thin"));
-    let tcp = outcome.flows[0].1.tcp.expect("it is TCP");
+    let tcp = outcome.flows[0].1.tcp.expect("the flow is a TCP flow");
     let (_, _, fast) = capture(WAN, &[], ("link.fast.a", None), Limit::default());
     let sender = fine("fast", &fast);
     // A segment that begins below the end of earlier ones is a retransmission.

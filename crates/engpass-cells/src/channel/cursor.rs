@@ -56,7 +56,7 @@ impl Channel {
                 let pattern = std::mem::take(&mut self.pattern);
                 (pattern, pattern.count())
             } else {
-                let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+                let piece = self.pieces.pop_front().expect("a train with cells left has a piece");
                 (piece.as_pattern(), piece.count())
             };
             if pattern.any() {

@@ -132,7 +132,7 @@ impl Fifo {
     }
 
     fn line(&self) -> Line {
-        let capacity = self.plain.expect("only plain queues are merged in this way");
+        let capacity = self.plain.expect("only plain queues merge trains");
         let (base, slot, n) = (self.base, self.slot, self.n);
         // Lower bound. The exact value is computed at the first cell that may not find room.
         let spare = capacity.saturating_sub(n - self.left);
@@ -337,7 +337,7 @@ fn date_losses(
     }
 }
 
-const WHOSE: &str = "a cell is of a side that there is";
+const WHOSE: &str = "a cell of the second channel implies that the merge has one";
 
 /// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer nearly full.
 const LATE: u64 = 8;

@@ -107,7 +107,7 @@ impl Fifo {
                     continue;
                 }
             }
-            let (channel, limit) = inputs.earliest().expect("there was a next cell");
+            let (channel, limit) = inputs.earliest().expect("the inputs have a next cell");
             let limit = limit.min(until);
             while channel.head() <= limit {
                 let policed = rules[channel.vc() as usize].policer.is_some();
@@ -186,7 +186,7 @@ impl Fifo {
         } else {
             let count = channel.front_until(limit);
             let Some(efci) = self.admits_train(CellTrain { count, ..front }, (0, 0)) else { return false };
-            debug_assert_eq!(efci, front.efci, "an empty queue marks nothing");
+            debug_assert_eq!(efci, front.efci, "an empty queue marks no cell");
             channel.take_many(count);
             (count, front.n + count - 1)
         };

@@ -63,7 +63,10 @@ impl CellSink for Behind<'_> {
         }
         trains.iter().filter(|train| train.count > 0).for_each(|train| self.ended(train));
         if let Some(next) = self.next.as_mut().filter(|_| trains.iter().any(|train| train.vc == 0)) {
-            assert!(trains.iter().all(|train| train.vc == 0), "every circuit has its way");
+            assert!(
+                trains.iter().all(|train| train.vc == 0),
+                "all trains of a batch go to the same next hop"
+            );
             next.push_pieces(trains, pieces, DELAY);
         }
     }

@@ -177,7 +177,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     /// Removes the front record, of which all cells have been sent.
     fn pop(&mut self, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
-        let record = queue.pop_front().expect("what was sent was in the queue");
+        let record = queue.pop_front().expect("a sent record was in the queue");
         hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
         if self.gather {
             self.emit_sent(&record, hot.taken);
@@ -197,7 +197,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         let taken = self.queue.classes[1].taken;
         if self.gather && taken > self.handed {
             let record =
-                self.queue.classes[1].queue.pop_front().expect("a record stays until it is sent wholly");
+                self.queue.classes[1].queue.pop_front().expect("a partly sent record is still in the queue");
             self.emit_sent(&record, taken);
             self.queue.classes[1].queue.push_front(record);
         }
@@ -252,7 +252,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             queue.last_end = queue.base + queue.end.after();
             queue.decide_at = queue.last_end;
             let cell = if queue.serving == 1 {
-                let front = queue.classes[1].queue.front().expect("a class in which cells wait has a record");
+                let front = queue.classes[1].queue.front().expect("a class with waiting cells has a record");
                 hot.taken += 1;
                 front.cell(hot.taken - 1)
             } else {

@@ -92,7 +92,7 @@ impl Ledger {
         let begun = self.begun(port, cells, counted);
         let Some(datagram) = *datagram else {
             let flow = engpass_cells::generator_of(cells.frame);
-            self.generated(flow.expect("cells of no datagram are a generator's"), *hop, begun);
+            self.generated(flow.expect("cells without a datagram come from a generator"), *hop, begun);
             return;
         };
         let place = datagram as usize * self.stride + usize::from(*hop);

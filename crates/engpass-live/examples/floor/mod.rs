@@ -32,8 +32,9 @@ impl Floor {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let mut line = String::new();
-        let said = BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line);
-        assert!(said.is_ok() && line == "up\n", "the program says `{line}`");
+        let said =
+            BufReader::new(child.stdout.take().expect("the child's output is piped")).read_line(&mut line);
+        assert!(said.is_ok() && line == "up\n", "the program printed `{line}` instead of `up`");
         Self(child)
     }
 }

@@ -121,7 +121,7 @@ impl Session {
             Request::Drop(of) => self.drop_run(&of),
             Request::Join(of) => self.flow(&of)?.join(),
             Request::Leave(of) => self.flow(&of)?.leave(),
-            Request::Ping => unreachable!("it is answered as soon as it is read"),
+            Request::Ping => unreachable!("the reader answers `ping`"),
             Request::Calibrate(asked) => {
                 self.timer = Arc::new(Timer::calibrate(asked.duration_ns.min(10 * SECOND)));
                 Ok(self.timer.to_json())
@@ -248,14 +248,14 @@ impl Session {
             flow.wait(due, &is_gone);
         }
         let after = kernel_counters::read();
-        let run = self.run.take().expect("it was there above");
+        let run = self.run.take().expect("the run exists");
         let flows: Vec<Value> = run.flows.into_iter().map(Flow::finish).collect();
         Ok(json!({ "flows": flows, "before": run.before, "after": after }))
     }
 
     fn drop_run(&mut self, of: &Of) -> Result<Value> {
         self.run_of(&of.run)?;
-        let run = self.run.take().expect("it was there above");
+        let run = self.run.take().expect("the run exists");
         run.flows.iter().for_each(Flow::stop);
         run.flows.into_iter().for_each(|flow| drop(flow.finish()));
         Ok(json!({}))

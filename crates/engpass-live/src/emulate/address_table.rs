@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn address_table_finds_a_path_or_a_discard_reason() {
-        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let address = |text: &str| text.parse::<IpAddr>().expect("the address is valid");
         let hosts = [("10.0.0.1", 0), ("10.0.0.2", 1), ("fd00::2", 1), ("10.0.0.3", 2)];
         let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
         let way =
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn address_table_finds_group_paths_or_the_segment() {
-        let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let address = |text: &str| text.parse::<IpAddr>().expect("the address is valid");
         let group = |from, address| Way {
             from,
             to: from,

@@ -66,7 +66,7 @@ struct StoredPackets(Rc<RefCell<Kept>>, Routers);
 impl Packets for StoredPackets {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
         let Content::Outside { token, said } = packet.content else {
-            unreachable!("all packets of such a network come from outside");
+            unreachable!("all packets of an emulated network are injected");
         };
         let kept = self.0.borrow();
         let bytes = kept.packets.get(&token).and_then(|kept| match said {
@@ -171,7 +171,7 @@ impl Capturing {
         self.next = at + OFTEN;
         let told = network
             .hand_on(&mut IndependentFiles(&mut self.files))
-            .expect("nothing of it interrupts the network");
+            .expect("the capture never interrupts the network");
         self.forget(told.unwrap_or(0));
         self.over = !self.files.wants_more();
         // The network learns at its next call that a file has failed.
@@ -195,7 +195,7 @@ impl Capturing {
         if !self.over {
             network
                 .end_capture(&mut IndependentFiles(&mut self.files))
-                .expect("nothing of it interrupts the network");
+                .expect("the capture never interrupts the network");
         }
         let told = self.files.0.into_iter().zip(&self.paths).map(|(file, path)| match file.end() {
             Ok(done) => json!({

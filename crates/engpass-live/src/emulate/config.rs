@@ -246,13 +246,13 @@ mod tests {
 
     #[test]
     fn driver_config_has_defaults() {
-        let config = config(|_| {}).expect("it is right");
+        let config = config(|_| {}).expect("the config is valid");
         assert_eq!((config.clock, config.slow, config.wire_true), (Clock::Auto, 1, false));
-        assert_eq!(config.limit_ns().expect("it is right"), 1_000_000);
+        assert_eq!(config.limit_ns().expect("the config is valid"), 1_000_000);
         assert_eq!((config.seed, config.log, config.hosts[0].kind), (None, None, DeviceKind::Tun));
         let (places, addresses) = super::tests::config(|_| {})
             .and_then(|config| config.directory(&["z", "b", "a"]))
-            .expect("both are there");
+            .expect("the testbed has both hosts");
         assert_eq!(places, [2, 1]);
         assert_eq!(addresses.into_values().collect::<Vec<_>>(), [2, 1]);
     }
@@ -280,8 +280,8 @@ mod tests {
     #[test]
     fn driver_config_rejects_unknown_or_repeated_hosts() {
         let told = |change: fn(&mut Value)| {
-            let config = config(change).expect("it is right by itself");
-            config.directory(&["a", "b"]).expect_err("it does not fit").to_string()
+            let config = config(change).expect("the config is valid by itself");
+            config.directory(&["a", "b"]).expect_err("the hosts do not match the testbed").to_string()
         };
         let error = told(|value| value["hosts"][1]["name"] = json!("c"));
         assert_eq!(error, "the testbed has no host `c`\nhelp: its hosts are `a`, `b`");
@@ -293,25 +293,30 @@ mod tests {
 
     #[test]
     fn driver_config_rejects_unknown_routers() {
-        let config = config(|value| value["routers"] = json!({ "s": ["10.0.0.3"] })).expect("it is right");
+        let config =
+            config(|value| value["routers"] = json!({ "s": ["10.0.0.3"] })).expect("the config is valid");
         let names = ["r", "s"].map(str::to_owned);
-        let address: IpAddr = "10.0.0.3".parse().expect("an address");
-        assert_eq!(config.routers(names.iter()).expect("it is there").0, [vec![], vec![address]]);
-        let error = config.routers(names[..1].iter()).expect_err("there is no `s`").to_string();
+        let address: IpAddr = "10.0.0.3".parse().expect("the address is valid");
+        assert_eq!(
+            config.routers(names.iter()).expect("the testbed has the router").0,
+            [vec![], vec![address]]
+        );
+        let error = config.routers(names[..1].iter()).expect_err("the testbed has no router `s`").to_string();
         assert_eq!(error, "the testbed has no router `s`\nhelp: remove it from `routers`");
     }
 
     #[test]
     fn driver_config_takes_a_testbed_as_text_or_point() {
-        let bed = |value: Value| serde_json::from_value::<Bed>(value).expect("it is right").point();
+        let bed = |value: Value| serde_json::from_value::<Bed>(value).expect("the config is valid").point();
         assert!(matches!(bed(json!("name = 3")), Err(EmulateError::Testbed(_))));
         let text = "name = \"x\"\n[host.a]\n[host.b]\n[link.l]\nends = [\"a\", \"b\"]\nmedium = \"ethernet-1g\"\n\
                     [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\nrate = \"1 Mbit/s\"\n\
                     [run]\nduration = \"1 s\"\n";
-        assert_eq!(bed(json!(text)).expect("it is right").testbed.run.duration.0, 1_000_000_000_000);
+        assert_eq!(bed(json!(text)).expect("the config is valid").testbed.run.duration.0, 1_000_000_000_000);
         let set = json!({ "text": text, "overrides": [["run.duration", "2 s"]] });
-        assert_eq!(bed(set).expect("it is right").testbed.run.duration.0, 2_000_000_000_000);
-        let error = bed(json!({ "text": text, "variant": "other" })).expect_err("there is none");
+        assert_eq!(bed(set).expect("the config is valid").testbed.run.duration.0, 2_000_000_000_000);
+        let error =
+            bed(json!({ "text": text, "variant": "other" })).expect_err("the testbed has no such variant");
         assert!(error.to_string().starts_with("the testbed has no variant `other`"), "{error}");
     }
 }

@@ -113,7 +113,7 @@ impl Drop for ControlSocket {
         let _ = remove_file(&self.path);
         self.open.over.store(true, Ordering::Relaxed);
         if let Some(accepting) = self.accepting.take() {
-            accepting.join().expect("accepting does not panic");
+            accepting.join().expect("the accepting thread does not panic");
         }
         for (_, stream) in self.open.streams().drain(..) {
             // Answers that were already sent can still be read.
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn control_socket_answers_requests_and_is_removed() {
         let path = path("desk");
-        let bell = Arc::new(Bell::new().expect("an eventfd"));
-        let desk = ControlSocket::open(&path, Arc::clone(&bell)).expect("a fresh path");
-        assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
-        assert!(ControlSocket::open(&path, Arc::clone(&bell)).is_err(), "somebody listens");
-        let mut stream = UnixStream::connect(&path).expect("it listens");
-        stream.write_all(b"{\"do\":\"status\"}\n{\"do\":\"dance\"}\n").expect("written");
+        let bell = Arc::new(Bell::new().expect("the eventfd opens"));
+        let desk = ControlSocket::open(&path, Arc::clone(&bell)).expect("the path is unused");
+        assert_eq!(path.metadata().expect("the file exists").permissions().mode() & 0o777, 0o600);
+        assert!(ControlSocket::open(&path, Arc::clone(&bell)).is_err(), "the path has a listening socket");
+        let mut stream = UnixStream::connect(&path).expect("the socket listens");
+        stream.write_all(b"{\"do\":\"status\"}\n{\"do\":\"dance\"}\n").expect("the request is written");
         let ask = loop {
             if let Some(ask) = desk.next() {
                 break ask;
@@ -224,9 +224,10 @@ mod tests {
         };
         assert_eq!(ask.what, RequestKind::Status);
         ask.answer(Ok(json!({ "at": 3 })));
-        let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("text"));
-        assert_eq!(lines.next().expect("an answer"), "{\"ok\":{\"at\":3}}");
-        let refused: Value = serde_json::from_str(&lines.next().expect("an answer")).expect("JSON");
+        let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("the answer is UTF-8"));
+        assert_eq!(lines.next().expect("the socket answers"), "{\"ok\":{\"at\":3}}");
+        let refused: Value =
+            serde_json::from_str(&lines.next().expect("the socket answers")).expect("the answer is JSON");
         assert_eq!(refused["error"]["code"], "bad-request");
         drop(desk);
         assert!(!path.exists());
@@ -236,12 +237,12 @@ mod tests {
     #[test]
     fn control_socket_replaces_a_stale_socket_but_no_other_file() {
         let path = path("left");
-        drop(UnixListener::bind(&path).expect("a fresh path"));
-        let bell = Arc::new(Bell::new().expect("an eventfd"));
-        drop(ControlSocket::open(&path, Arc::clone(&bell)).expect("nobody listens"));
-        std::fs::write(&path, b"mine").expect("a file");
+        drop(UnixListener::bind(&path).expect("the path is unused"));
+        let bell = Arc::new(Bell::new().expect("the eventfd opens"));
+        drop(ControlSocket::open(&path, Arc::clone(&bell)).expect("a stale socket is replaced"));
+        std::fs::write(&path, b"mine").expect("the file is written");
         assert!(ControlSocket::open(&path, bell).is_err());
-        assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
-        remove_file(&path).expect("it is there");
+        assert_eq!(std::fs::read(&path).expect("the file still exists"), b"mine");
+        remove_file(&path).expect("the file exists");
     }
 }

@@ -92,7 +92,7 @@ mod tests {
     fn contention_is_more_than_a_twentieth_of_the_time() {
         let mut seen = Contention { pressure: None, waited: 5, read: 0, look: 0, some: false };
         seen.see(1000, 5_000_000);
-        assert!(seen.some, "nothing is known so far");
+        assert!(seen.some, "the first look assumes contention");
         assert_eq!(seen.look, 1000 + LOOK);
         seen.see(1000 + LOOK, 5_000_000 + LOOK / 20);
         assert!(!seen.some);

@@ -34,7 +34,7 @@ fn open_one(host: &HostConfig, place: usize, wire_true: bool) -> Result<Tun, Emu
         });
         opening.join()
     });
-    opened.expect("opening a device does not panic")
+    opened.expect("the opening thread does not panic")
 }
 
 /// Returns how many packets the kernel dropped before the device was read, according to `/proc/net/dev` of its namespace.

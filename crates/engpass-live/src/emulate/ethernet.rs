@@ -165,7 +165,7 @@ mod tests {
     const DEVICE: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
     fn find(address: IpAddr) -> Option<usize> {
-        let known = ["10.0.0.2", "fd00::2"].map(|text| text.parse::<IpAddr>().expect("an address"));
+        let known = ["10.0.0.2", "fd00::2"].map(|text| text.parse::<IpAddr>().expect("the address is valid"));
         known.contains(&address).then_some(300)
     }
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn arp_requests_for_known_hosts_are_answered() {
-        let frame = take(&request([10, 0, 0, 2])).expect("it is there");
+        let frame = take(&request([10, 0, 0, 2])).expect("the request is answered");
         assert_eq!(frame[..6], DEVICE);
         assert_eq!(frame[6..12], [2, b'e', b'p', 0, 1, 44]);
         assert_eq!(frame[20..28], [0, 2, 2, b'e', b'p', 0, 1, 44]);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn neighbor_solicitations_are_answered_with_a_valid_checksum() {
         let (asking, target) = (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1), "fd00::2".parse::<Ipv6Addr>());
-        let target = target.expect("an address");
+        let target = target.expect("the address is valid");
         let solicit = |source: Ipv6Addr, target: Ipv6Addr| {
             let mut frame = header([0x33, 0x33, 0xff, 0, 0, 2], DEVICE, IPV6).to_vec();
             frame.extend([0x60, 0, 0, 0, 0, 24, ICMPV6, 255]);
@@ -213,7 +213,7 @@ mod tests {
             frame.extend(target.octets());
             frame
         };
-        let frame = take(&solicit(asking, target)).expect("it is there");
+        let frame = take(&solicit(asking, target)).expect("the request is answered");
         assert_eq!((&frame[..6], frame[54]), (&DEVICE[..], ADVERTISEMENT));
         assert_eq!(frame[38..54], asking.octets());
         // A sum over all covered bytes, checksum included, is all ones.
@@ -222,7 +222,11 @@ mod tests {
             + (frame.len() - 54) as u32;
         assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
         assert_eq!(take(&solicit(asking, asking)), None);
-        assert_eq!(take(&solicit(Ipv6Addr::UNSPECIFIED, target)), None, "it looks for duplicates");
+        assert_eq!(
+            take(&solicit(Ipv6Addr::UNSPECIFIED, target)),
+            None,
+            "duplicate address detection is not answered"
+        );
     }
 
     fn word(bytes: &[u8]) -> u32 {

@@ -60,7 +60,7 @@ mod tests {
     fn cores_stay_awake_for_a_while_after_a_packet() {
         let granted = CpuLatencyHold::hold().is_some();
         let mut cores = IdleLatencyGuard::new(false);
-        assert!(cores.held.is_none(), "nothing has come");
+        assert!(cores.held.is_none(), "nothing is held before the first packet");
         cores.stir(5);
         assert_eq!(cores.held.is_some(), granted);
         cores.rest(5 + LINGER);

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((&seen["valid"], &seen["over_limit"]), (&json!(true), &json!(1)));
         late.record(5_000_000);
         assert_eq!(late.to_json(false)["valid"], false);
-        assert_eq!(late.end_window().expect("it was begun")["over_limit"], 2);
+        assert_eq!(late.end_window().expect("a window has begun")["over_limit"], 2);
         assert_eq!(late.end_window(), None);
     }
 

@@ -302,7 +302,7 @@ impl Log {
             }
         }
         if let Some(writing) = self.writing.take() {
-            writing.join().expect("writing a log does not panic");
+            writing.join().expect("the log thread does not panic");
         }
     }
 
@@ -432,7 +432,7 @@ mod tests {
         let mut delivered = Record::output(&Output { at, way, token, fate: fates[0] }, b"abc").write();
         for place in (28..40).chain(42..RECORD) {
             delivered[place] ^= 1;
-            assert_eq!(Record::read(&delivered), None, "byte {place}");
+            assert_eq!(Record::read(&delivered), None, "byte {place} was changed");
             delivered[place] ^= 1;
         }
     }
@@ -447,7 +447,7 @@ mod tests {
             }
         }
         log.close();
-        let told = log.to_json()["error"].as_str().expect("it failed").to_owned();
+        let told = log.to_json()["error"].as_str().expect("the log has an error").to_owned();
         assert!(told.contains("No space left"), "{told}");
     }
 
@@ -456,12 +456,12 @@ mod tests {
         let mut bytes = b"{\"engpass-log\":1}\n".to_vec();
         bytes.extend(Record::end(1).write());
         bytes.extend(&Record::end(2).write()[..20]);
-        let mut reading = Reading::new(io::Cursor::new(bytes)).expect("it has a header");
+        let mut reading = Reading::new(io::Cursor::new(bytes)).expect("the log has a header");
         assert_eq!(reading.header["engpass-log"], 1);
         for _ in 0..2 {
-            assert_eq!(reading.next().expect("whole"), Some(Some(Record::end(1))));
-            assert_eq!(reading.next().expect("cut off"), None);
-            reading.rewind().expect("it is in memory");
+            assert_eq!(reading.next().expect("the record is complete"), Some(Some(Record::end(1))));
+            assert_eq!(reading.next().expect("a truncated record ends the log"), None);
+            reading.rewind().expect("an in-memory log is seekable");
         }
         assert_eq!(reading.offset(1), 18 + 48);
         assert!(Reading::new(io::Cursor::new(b"no JSON\n")).is_err());

@@ -114,7 +114,7 @@ fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: 
             continue;
         }
         let group = network.group(from, &members);
-        assert_eq!(group as usize, found.len(), "groups are numbered as they come");
+        assert_eq!(group as usize, found.len(), "groups are numbered in order of creation");
         let reached = network.members(group);
         let mtu = reached.iter().map(|way| ways[*way as usize].mtu).min().unwrap_or(0);
         let to = address.map_or_else(|| "its segment".to_owned(), |address| address.to_string());
@@ -293,7 +293,7 @@ impl Network for Model {
         let outcome = self.network.end_window(at, &mut |output| told.push(output));
         self.hand_out(out);
         match outcome {
-            Ok(outcome) => Ok(serde_json::to_value(outcome.stored()).expect("an outcome is plain data")),
+            Ok(outcome) => Ok(serde_json::to_value(outcome.stored()).expect("an outcome serializes to JSON")),
             Err(SimError::Ledger(what) | SimError::Unsupported(what)) => Err(what),
             Err(SimError::Interrupted) => Err("it was interrupted".to_owned()),
         }

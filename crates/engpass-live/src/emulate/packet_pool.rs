@@ -44,7 +44,7 @@ pub(super) struct PacketPool {
 
 /// Returns the index of the smallest buffer size that holds `bytes` bytes.
 fn size_of_buffer(bytes: usize) -> usize {
-    SIZES.iter().position(|&size| bytes <= size).expect("no device gives more than the largest buffer")
+    SIZES.iter().position(|&size| bytes <= size).expect("a packet fits in the largest buffer")
 }
 
 impl PacketPool {
@@ -85,7 +85,7 @@ impl PacketPool {
         let Some(slot) = self.free.pop() else {
             let slot = u32::try_from(self.kept.len()).ok().filter(|slot| *slot < 1 << 24);
             self.kept.push(Kept { packet, bytes, begin, left, generation: 0 });
-            return slot.expect("memory ends before there are 16 million packets of 2 KiB");
+            return slot.expect("the pool holds fewer than 2^24 packets");
         };
         let kept = &mut self.kept[slot as usize];
         *kept = Kept { packet, bytes, begin, left, generation: (kept.generation + 1) & 0xff_ffff };
@@ -105,7 +105,7 @@ impl PacketPool {
         let kept = &self.kept[token.slot as usize];
         assert!(
             kept.left > 0 && token.number(kept.generation) == number,
-            "the network hands every token back once"
+            "the network returns each token once"
         );
         token
     }

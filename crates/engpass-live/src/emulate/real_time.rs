@@ -91,8 +91,8 @@ mod tests {
             // On a busy machine the thread may have had only part of a core.
             (urgency.real_time, TERM * 100 < took * MOST)
         });
-        let (real_time, little) = spun.join().expect("no panic");
-        assert!(!real_time || little, "it took a whole core");
+        let (real_time, little) = spun.join().expect("the thread does not panic");
+        assert!(!real_time || little, "the thread used a whole core and is still real-time");
         assert!(!RealTimeGuard::ask(false).granted);
     }
 }

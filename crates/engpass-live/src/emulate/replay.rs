@@ -224,7 +224,7 @@ fn sound(
         }
         whole = matches!(this, Record::End { .. });
     }
-    unreachable!("there are fewer records than numbers")
+    unreachable!("a log has fewer than 2^64 records")
 }
 
 /// Returns why no driver of this network can have written the record, or `None` if it is possible.

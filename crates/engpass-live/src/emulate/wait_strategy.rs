@@ -143,11 +143,11 @@ mod tests {
             assert_eq!(naps(clock, 0), [0, 10_000, 9_940_000]);
         }
         for clock in [Clock::Sleep, Clock::Hybrid] {
-            assert_eq!(naps(clock, now - 39_999), [0; 3], "it stays awake after a packet");
+            assert_eq!(naps(clock, now - 39_999), [0; 3], "the thread stays awake after a packet");
             assert_ne!(naps(clock, now - 40_000), [0; 3]);
         }
         assert_eq!(naps(Clock::Spin, 0), [0; 3]);
-        assert_eq!(pace(Clock::Sleep).nap(now, 10, 0), 0, "what is over is not waited for");
+        assert_eq!(pace(Clock::Sleep).nap(now, 10, 0), 0, "an instant in the past needs no nap");
         assert!(
             WaitStrategy::is_near(now, now + NEAR)
                 && WaitStrategy::is_near(now, 10)

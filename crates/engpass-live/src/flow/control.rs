@@ -207,8 +207,8 @@ mod tests {
             let waiting = scope.spawn(|| control.wait_start());
             let at = clock::now() + 1_000_000;
             control.start(at);
-            assert_eq!(waiting.join().expect("no panic"), Some(at));
+            assert_eq!(waiting.join().expect("the thread does not panic"), Some(at));
         });
-        assert!(clock::now() >= control.started().expect("it was said"));
+        assert!(clock::now() >= control.started().expect("the start time was set"));
     }
 }

@@ -77,7 +77,7 @@ impl DataListener {
         self.closed.store(true, Ordering::Relaxed);
         // Wakes the thread from its poll at once.
         let _ = self.listener.shutdown(std::net::Shutdown::Read);
-        self.keeper.join().expect("the keeper of a door does not panic")
+        self.keeper.join().expect("the listener thread does not panic")
     }
 }
 
@@ -138,7 +138,11 @@ impl ListenerThread {
             let mut ready = readable[1..].iter();
             let mut waiting = Vec::new();
             for mut one in pending.drain(..) {
-                let next = if *ready.next().expect("polled") { self.hear(&mut one) } else { Next::Wait };
+                let next = if *ready.next().expect("every pending connection was polled") {
+                    self.hear(&mut one)
+                } else {
+                    Next::Wait
+                };
                 match next {
                     Next::Take(stream) => self.admit(stream, one),
                     Next::Wait if now < one.until => waiting.push(one),

@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn group_packets_are_recognized_by_address_and_port() {
-        let group: SocketAddr = "239.1.2.3:5000".parse().expect("an address");
+        let group: SocketAddr = "239.1.2.3:5000".parse().expect("the address is valid");
         let mut packet = [0; 32];
         packet[0] = 0x45;
         packet[9] = 17;

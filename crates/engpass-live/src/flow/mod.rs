@@ -73,7 +73,10 @@ fn connect_all(spec: &Spec, peers: impl Iterator<Item = (u16, SocketAddr)>) -> R
     let sockets: Vec<Result<Socket>> = std::thread::scope(|scope| {
         let connect = |(stream, to)| scope.spawn(move || connect::connect(spec, stream, to));
         let threads: Vec<_> = peers.map(connect).collect();
-        threads.into_iter().map(|thread| thread.join().expect("connecting does not panic")).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("the connecting thread does not panic"))
+            .collect()
     });
     sockets.into_iter().collect()
 }

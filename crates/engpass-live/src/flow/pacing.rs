@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn hybrid_margin_keeps_cpu_time_within_half_a_core() {
         // 1472 B at 100 Mbit/s, 12 us per call: with the usual lateness of sleeps (51 us), and with that of a core that stayed awake (3 us).
-        assert_eq!(kept(118, 12, 51).0, 61, "all of the margin that it wants");
+        assert_eq!(kept(118, 12, 51).0, 61, "the margin has its full length");
         let (margin, share) = kept(118, 12, 3);
         assert!((45..=50).contains(&margin) && share <= 0.5, "{margin} us, {share}");
         let (margin, share) = kept(40, 12, 3);
@@ -359,7 +359,7 @@ mod tests {
             return println!("skipped: this machine stood still in each of five runs");
         };
         assert!(share <= 0.52, "{share} of a core");
-        assert!(margin > 0, "the rest is used");
+        assert!(margin > 0, "polling uses the CPU time that sending leaves");
     }
 
     #[test]

@@ -411,8 +411,8 @@ pub(crate) mod tests {
             "run": "0123456789abcdef0123456789abcdef", "flow": "f", "kind": "tcp-stream", "side": "connect",
             "to": ["127.0.0.1:5"], "message_bytes": 1000, "duration_ns": 1000,
         });
-        let Value::Object(fields) = fields else { panic!("fields") };
-        all.as_object_mut().expect("an object").extend(fields);
+        let Value::Object(fields) = fields else { panic!("the fields are a JSON object") };
+        all.as_object_mut().expect("the spec is a JSON object").extend(fields);
         let asked = serde_json::from_value(all).map_err(|error| ProtocolError::field("json", error, ""))?;
         Spec::new(asked, &Limits { rate_bit_per_s: Some(1_000_000), ..Limits::default() })
     }
@@ -443,17 +443,17 @@ pub(crate) mod tests {
             (json!({"socket": {"nodealy": true}}), "nodealy"),
         ];
         for (fields, name) in cases {
-            let problem = spec(fields.clone()).err().unwrap_or_else(|| panic!("{fields} was taken"));
+            let problem = spec(fields.clone()).err().unwrap_or_else(|| panic!("{fields} was accepted"));
             assert!(problem.cause.contains(&format!("`{name}`")), "{fields}: {problem:?}");
         }
     }
 
     #[test]
     fn flow_role_follows_the_side_unless_set() {
-        assert_eq!(spec(json!({})).expect("in order").role, Role::Send);
+        assert_eq!(spec(json!({})).expect("the spec is valid").role, Role::Send);
         let listens = json!({"side": "listen", "to": [], "peers": ["127.0.0.1"]});
-        assert_eq!(spec(listens).expect("in order").role, Role::Receive);
+        assert_eq!(spec(listens).expect("the spec is valid").role, Role::Receive);
         let turned = json!({"role": "receive"});
-        assert_eq!(spec(turned).expect("in order").role, Role::Receive);
+        assert_eq!(spec(turned).expect("the spec is valid").role, Role::Receive);
     }
 }

@@ -140,14 +140,18 @@ mod tests {
 
     #[test]
     fn tcp_info_counts_bytes_sent_and_received() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
-        let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("listening");
-        let mut receiver = listener.accept().expect("connected").0;
-        sender.write_all(&[7; 5000]).expect("room");
-        receiver.read_exact(&mut [0; 5000]).expect("sent");
-        let sent = TcpInfo::of(&sender).expect("TCP");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is available");
+        let mut sender = TcpStream::connect(listener.local_addr().expect("the socket is bound"))
+            .expect("the port is open");
+        let mut receiver = listener.accept().expect("a peer has connected").0;
+        sender.write_all(&[7; 5000]).expect("the send buffer has room");
+        receiver.read_exact(&mut [0; 5000]).expect("the data arrive");
+        let sent = TcpInfo::of(&sender).expect("the kernel reports TCP_INFO");
         assert_eq!(sent.get("bytes_sent"), Some(5000));
-        assert_eq!(TcpInfo::of(&receiver).expect("TCP").get("bytes_received"), Some(5000));
+        assert_eq!(
+            TcpInfo::of(&receiver).expect("the kernel reports TCP_INFO").get("bytes_received"),
+            Some(5000)
+        );
         // TCP_ESTABLISHED is 1; loopback has an RTT and takes more than 5000 bytes at once.
         assert_eq!(sent.get("state"), Some(1));
         assert!(sent.get("rtt_us").is_some_and(|rtt| rtt > 0 && rtt < 10_000_000));

@@ -105,14 +105,15 @@ mod tests {
 
     #[test]
     fn dismissing_a_blocked_sender_gives_it_a_connection_error() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
-        let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("somebody listens");
-        let receiver: Socket = listener.accept().expect("a connection").0.into();
-        sender.set_write_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is available");
+        let mut sender = TcpStream::connect(listener.local_addr().expect("the socket is bound"))
+            .expect("the port is open");
+        let receiver: Socket = listener.accept().expect("a peer has connected").0.into();
+        sender.set_write_timeout(Some(Duration::from_millis(300))).expect("the time-out is valid");
         let data = vec![0; 1 << 20];
         // Send until both socket buffers are full.
         while sender.write(&data).is_ok() {}
-        sender.set_write_timeout(Some(Duration::from_secs(20))).expect("a time-out");
+        sender.set_write_timeout(Some(Duration::from_secs(20))).expect("the time-out is valid");
         dismiss(&receiver, &mut vec![0; BUFFER]);
         let error = loop {
             if let Err(error) = sender.write(&data) {

@@ -98,7 +98,7 @@ pub(crate) fn settings() -> Value {
         "net/ipv4/tcp_ecn",
         "net/ipv4/tcp_mtu_probing",
     ];
-    let name = |path: &str| path.rsplit('/').next().expect("not empty").to_owned();
+    let name = |path: &str| path.rsplit('/').next().expect("the path is not empty").to_owned();
     let mut all: Map<String, Value> = PATHS.iter().map(|path| (name(path), setting(path))).collect();
     all.retain(|_, value| !value.is_null());
     let congestion = |path: &str| -> Vec<String> {

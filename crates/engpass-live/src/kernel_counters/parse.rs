@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn kernel_tables_of_this_host_have_the_needed_fields() {
-        let text = |path: &str| std::fs::read_to_string(path).expect("Linux");
+        let text = |path: &str| std::fs::read_to_string(path).expect("Linux has this file");
         let snmp = headed(&text("/proc/net/snmp"));
         assert!(snmp["Udp"]["RcvbufErrors"].is_i64() && snmp["Tcp"]["RetransSegs"].is_i64());
         assert!(interfaces(&text("/proc/net/dev"))["lo"]["rx_bytes"].is_u64());

@@ -251,7 +251,7 @@ mod tests {
         let (survey, _) = survey(100, SECOND, |visit, _| if visit < 2 { 2e9 } else { 1.9e9 });
         let points = survey.points();
         assert!(points.iter().all(|point| !point.confirmed && point.rate.best == 2e9), "{points:?}");
-        assert!(survey.next().is_some(), "there is more to do");
+        assert!(survey.next().is_some(), "unconfirmed points need further visits");
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
             }
         });
         for pair in survey.points().chunks(2) {
-            let [read, copy] = pair else { panic!("two kernels") };
+            let [read, copy] = pair else { panic!("each size has a read and a copy point") };
             assert!(!read.confirmed && copy.confirmed, "{pair:?}");
             assert!(read.visits > copy.visits, "{pair:?}");
         }
@@ -343,9 +343,9 @@ mod tests {
             firsts += apart(&one.1, &other.1);
             confirmed += one.2.iter().filter(|sure| **sure).count();
         }
-        assert!(firsts * 3 > all, "a single visit differs in {firsts} of {all}");
-        assert!(bests * 50 < all, "many visits differ in {bests} of {all}");
-        assert!(confirmed * 100 > all * 95, "{confirmed} of {all} were confirmed");
+        assert!(firsts * 3 > all, "first visits differ in only {firsts} of {all}");
+        assert!(bests * 50 < all, "best rates differ in {bests} of {all}");
+        assert!(confirmed * 100 > all * 95, "only {confirmed} of {all} points were confirmed");
     }
 
     #[test]

@@ -19,11 +19,11 @@ pub(super) fn table(report: &Report, name: &str) -> String {
     }
     let bare = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
     let key = if bare && !name.is_empty() { name.to_owned() } else { serde_json::json!(name).to_string() };
-    writeln!(text, "[host.{key}]").expect("text takes text");
+    writeln!(text, "[host.{key}]").expect("writing to a string cannot fail");
     if let Some(bandwidths) = &report.bandwidths {
         let memory = bandwidths.memory(None);
         let rate = |rate: Option<ByteRate>| rate.unwrap_or(ByteRate(0)).to_string();
-        let cache = memory.cache.as_ref().expect("the probe gives one");
+        let cache = memory.cache.as_ref().expect("the probe reports a cache");
         text += "# `bandwidth` is for all threads together, the other rates are for one. Set `working_set` if the buffers stay in the cache.\n# `size` is the size up to which copies were fast, not the one that the processor reports.\n";
         writeln!(
             text,
@@ -35,7 +35,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
             cache.copy,
             rate(cache.checksum),
         )
-        .expect("text takes text");
+        .expect("writing to a string cannot fail");
     }
     let network = report.devices.iter().filter(|device| device.kind == DeviceKind::Network);
     let link = network.filter_map(|device| Some((&device.name, device.link.as_ref()?))).next();
@@ -43,7 +43,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
         Some((device, link)) => {
             let rate = ByteRate((link.payload_per_s / 1e6) as u64 * 1_000_000);
             writeln!(text, "# PCI Express of `{device}`, generation {} with {} lanes: a bound, not a measurement.\nio_bus = {{ bandwidth = \"{rate}\" }}", link.generation, link.lanes)
-                .expect("text takes text");
+                .expect("writing to a string cannot fail");
         }
         None => text += "# No network device reports its bus: no `io_bus`.\n",
     }
@@ -58,7 +58,7 @@ pub(super) fn table(report: &Report, name: &str) -> String {
             ns(one.cpu_us * 1e3),
             ns(call)
         )
-        .expect("text takes text");
+        .expect("writing to a string cannot fail");
     }
     text
 }

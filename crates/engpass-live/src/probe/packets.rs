@@ -113,7 +113,7 @@ fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
         }
         let (time, cpu) = (sys::now() - begin, sys::thread_cpu() - begin_cpu);
         over.store(true, Ordering::Relaxed);
-        let received = taking.join().expect("it only receives");
+        let received = taking.join().expect("the receiving thread does not panic");
         match failed {
             Some(error) => Err(error),
             None => Ok(Packets {

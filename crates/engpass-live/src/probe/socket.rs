@@ -133,7 +133,7 @@ fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<
         let sent = send(&sender, sending, each);
         over.store(true, Ordering::Relaxed);
         drop(sender);
-        let (received, receive_cpu) = taking.join().expect("it only receives")?;
+        let (received, receive_cpu) = taking.join().expect("the receiving thread does not panic")?;
         let sent = sent?;
         let billion = received as f64 / 1e9;
         Ok(Sample {

@@ -86,7 +86,7 @@ pub(super) fn cpus() -> Vec<usize> {
 pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
-        Ok(thread.join().expect("a worker only measures"))
+        Ok(thread.join().expect("the measuring thread does not panic"))
     })
 }
 

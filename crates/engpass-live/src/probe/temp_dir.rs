@@ -11,10 +11,11 @@ impl Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("engpass-probe-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder can be made");
+        std::fs::create_dir_all(&path).expect("the folder can be created");
         for (name, text) in files {
             let file = path.join(name);
-            std::fs::create_dir_all(file.parent().expect("it has one")).expect("a folder can be made");
+            std::fs::create_dir_all(file.parent().expect("the file has a parent folder"))
+                .expect("the folder can be created");
             std::fs::write(file, text).expect("a file can be written");
         }
         Self(path)
@@ -27,6 +28,6 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).expect("the folder is ours");
+        std::fs::remove_dir_all(&self.0).expect("the folder can be removed");
     }
 }

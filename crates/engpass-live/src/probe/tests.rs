@@ -4,7 +4,7 @@ use super::*;
 fn probe_is_steady_if_all_model_inputs_are_confirmed() {
     let probe = |twice_as_fast: usize| {
         let mut probe = Probe::new(true, Path::new("/tmp"));
-        assert!(!probe.report().steady, "what was not measured is not known to be");
+        assert!(!probe.report().steady, "an unmeasured probe is not steady");
         for visit in 0..6 {
             for place in 0..probe.survey.places() {
                 let fast = if visit == twice_as_fast { 1.5 } else { 1.0 };
@@ -30,7 +30,7 @@ fn memory_steps_take_most_of_the_probe_time() {
     for quick in [true, false] {
         let probe = Probe::new(quick, Path::new("/tmp"));
         let others: u64 = probe.steps.iter().map(|step| step.takes(quick)).sum();
-        assert!(others < time(quick) / 2, "most of the time is the memory's");
+        assert!(others < time(quick) / 2, "memory steps take most of the probe time");
         let left: Vec<u64> = probe
             .steps
             .iter()
@@ -52,7 +52,7 @@ fn report_marks_sections_that_were_not_measured() {
 #[test]
 fn error_for_a_loopback_that_is_down_shows_the_fix() {
     let said = |error: io::Error| match loopback::<()>(Err(error)) {
-        Section::Measured(()) => panic!("it failed"),
+        Section::Measured(()) => panic!("expected an error"),
         Section::NotMeasured(why) => why,
     };
     assert!(said(io::Error::from_raw_os_error(libc::ENETUNREACH)).ends_with("help: `ip link set lo up`"));

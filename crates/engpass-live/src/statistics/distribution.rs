@@ -19,7 +19,7 @@ pub(crate) struct Distribution {
 
 impl Distribution {
     pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are right");
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("the histogram bounds are valid");
         Self { count: 0, sum: 0, squares: 0, min: u64::MAX, max: 0, histogram }
     }
 
@@ -51,7 +51,7 @@ impl Distribution {
         self.squares += other.squares;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.histogram.add(&other.histogram).expect("all have the same bounds");
+        self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
     }
 
     pub(crate) fn count(&self) -> u64 {

@@ -134,7 +134,7 @@ mod tests {
         let mut sequence = Sequence::new();
         (0..WINDOW).for_each(|number| assert!(sequence.take(number, true)));
         assert!(sequence.take(WINDOW + 5, true));
-        assert!(sequence.take(WINDOW + 2, true), "its place was full from number 2");
+        assert!(sequence.take(WINDOW + 2, true), "a slot of the previous window is free again");
         assert!(!sequence.take(WINDOW + 2, true));
         assert_eq!(counts(&sequence), [WINDOW + 2, 1, 1, 0, 4]);
     }

@@ -52,7 +52,7 @@ fn usage(who: libc::c_int) -> Cpu {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` can hold an rusage; the call fills it.
     let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
-    assert_eq!(result, 0, "who and the pointer are valid");
+    assert_eq!(result, 0, "`who` and the pointer are valid");
     // SAFETY: the call succeeded, so it filled `usage`.
     let usage = unsafe { usage.assume_init() };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
@@ -148,6 +148,6 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // SAFETY: the buffer is writable for its length.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    assert_eq!(usize::try_from(got), Ok(N), "up to 256 bytes come at once");
+    assert_eq!(usize::try_from(got), Ok(N), "`getrandom` fills up to 256 bytes at once");
     bytes
 }

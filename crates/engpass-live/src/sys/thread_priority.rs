@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn real_time_and_nice_end_with_the_thread_that_asked() {
-        let class = || std::thread::spawn(real_time).join().expect("no panic");
+        let class = || std::thread::spawn(real_time).join().expect("the thread does not panic");
         // Whether granted or not, the test's own thread keeps its class.
         let _ = class();
         let undone = || {
@@ -96,11 +96,11 @@ mod tests {
             // SAFETY: no arguments that could be wrong.
             unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
         };
-        assert_eq!(std::thread::spawn(undone).join().expect("no panic"), libc::SCHED_OTHER);
+        assert_eq!(std::thread::spawn(undone).join().expect("the thread does not panic"), libc::SCHED_OTHER);
         // SAFETY: no arguments that could be wrong.
         assert_eq!(unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
         let before = fs::read_to_string(GROUP).ok();
-        std::thread::spawn(|| drop(RaisedNice::ask())).join().expect("no panic");
+        std::thread::spawn(|| drop(RaisedNice::ask())).join().expect("the thread does not panic");
         assert_eq!(fs::read_to_string(GROUP).ok(), before);
         drop(CpuLatencyHold::hold());
     }

@@ -51,7 +51,7 @@ fn segmented_datagrams_arrive_intact() {
     assert_eq!(number(&sent["udp_segment_bytes"]), 100);
     assert_eq!(results.listen["streams"][0]["granted"]["udp_gro"], true);
     let missing = number(&results.listen["sequence"]["missing"]);
-    assert!(missing <= lost(&results), "what is missing in between was lost");
+    assert!(missing <= lost(&results), "missing numbers are lost datagrams");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn udp_streams_share_a_port() {
     );
     let Some(results) = measure_in_time(&plan, 45 * MS) else { return };
     assert_eq!(number(&results.connect["messages"]), 400);
-    for stream in results.listen["streams"].as_array().expect("streams") {
+    for stream in results.listen["streams"].as_array().expect("the result has streams") {
         assert_eq!(number(&stream["sequence"]["received"]), 100, "{stream}");
     }
 }
@@ -115,7 +115,7 @@ fn group_is_received_only_by_joined_members() {
     let (mut first, mut second, mut sender) = (Agent::new(), Agent::new(), Agent::new());
     let (plan, listening) = group(&json!({}));
     let prepared = first.ok("prepare", listening.clone());
-    let address = prepared["group"].as_str().expect("a group").to_owned();
+    let address = prepared["group"].as_str().expect("the answer has a group address").to_owned();
     // The second receiver uses the same port and joins on request.
     let late = with(&listening, &json!({ "group": address, "joined": false }));
     let other = second.ok("prepare", late);

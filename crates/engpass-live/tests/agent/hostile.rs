@@ -57,7 +57,7 @@ fn strangers_at_a_tcp_port_do_not_block_the_peer() {
         std::mem::forget(silent);
         for garbage in [&[0x55; 64][..], b"GET / HTTP/1.0\r\n\r\n", &[0; 5000]] {
             let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
-            stranger.write_all(garbage).expect("room");
+            stranger.write_all(garbage).expect("the send buffer has room");
             // The agent may have closed the connection already.
             let _ = stranger.shutdown(std::net::Shutdown::Write);
             // The connection ends without an answer.
@@ -66,7 +66,7 @@ fn strangers_at_a_tcp_port_do_not_block_the_peer() {
             assert!(answer.is_empty());
         }
     });
-    let flow = flow.expect("the run goes on");
+    let flow = flow.expect("the agent still serves the run");
     assert!(number(&flow["unfit"]["malformed"]) >= 3, "{flow}");
     assert_eq!(number(&flow["unfit"]["wrong_peer"]), 0);
 }
@@ -74,14 +74,14 @@ fn strangers_at_a_tcp_port_do_not_block_the_peer() {
 #[test]
 fn strangers_at_a_udp_port_get_no_answer() {
     let flow = beside("udp-stream", &json!(["127.0.0.1"]), |port| {
-        let stranger = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let stranger = UdpSocket::bind("127.0.0.1:0").expect("loopback is available");
         for garbage in [&[0x55; 64][..], b"", &[0; 100], b"engpass1"] {
-            stranger.send_to(garbage, ("127.0.0.1", port)).expect("room");
+            stranger.send_to(garbage, ("127.0.0.1", port)).expect("the send buffer has room");
         }
-        stranger.set_read_timeout(Some(Duration::from_millis(200))).expect("a time-out");
-        assert!(stranger.recv(&mut [0; 2000]).is_err(), "nothing is reflected");
+        stranger.set_read_timeout(Some(Duration::from_millis(200))).expect("the time-out is valid");
+        assert!(stranger.recv(&mut [0; 2000]).is_err(), "a stranger gets no answer");
     });
-    let flow = flow.expect("the run goes on");
+    let flow = flow.expect("the agent still serves the run");
     assert_eq!(number(&flow["unfit"]["malformed"]), 4, "{flow}");
 }
 

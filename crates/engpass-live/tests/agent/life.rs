@@ -13,7 +13,7 @@ fn hello_describes_the_host_and_its_timer() {
     let hello = &agent.hello;
     assert_eq!((&hello["event"], &hello["protocol"]), (&json!("hello"), &json!(PROTOCOL)));
     assert!(hello["host"]["cores"].as_array().is_some_and(|cores| !cores.is_empty()));
-    let addresses = hello["host"]["addresses"].as_array().expect("addresses");
+    let addresses = hello["host"]["addresses"].as_array().expect("the host has a list of addresses");
     assert!(addresses.iter().any(|own| own["address"] == "127.0.0.1" && own["prefix"] == 8), "{hello}");
     assert!(hello["settings"]["congestion"].as_array().is_some_and(|names| !names.is_empty()));
     assert!(number(&hello["timer"]["samples"]) > 0 && hello["timer"]["sleep_p99_ns"].is_u64());
@@ -70,7 +70,7 @@ fn prepare_errors_distinguish_missing_and_wrong_peers() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     // A port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = json!(free.expect("loopback").port());
+    let port = json!(free.expect("loopback is available").port());
     assert_eq!(agent.refused("prepare", plan.connecting(&port)), "refused");
     let datagrams = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "refused");
@@ -88,14 +88,14 @@ fn prepare_errors_distinguish_missing_and_wrong_peers() {
 #[test]
 fn silent_peer_gets_one_probe_for_all_streams_and_flows() {
     let mut agent = Agent::new();
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
-    let port = json!(silent.local_addr().expect("bound").port());
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback is available");
+    let port = json!(silent.local_addr().expect("the socket is bound").port());
     let many = json!({ "message_bytes": 1000, "duration_ns": MS, "streams": 128 });
     let datagrams = Plan::of("udp-stream", many.clone());
     assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "no-answer");
     let other = with(&datagrams.connecting(&port), &json!({ "flow": "g" }));
     assert_eq!(agent.refused("prepare", other), "no-answer");
-    silent.set_nonblocking(true).expect("a socket");
+    silent.set_nonblocking(true).expect("the socket is open");
     let mut heads = Vec::new();
     let mut bytes = [0; 2000];
     while let Ok(length) = silent.recv(&mut bytes) {
@@ -103,14 +103,14 @@ fn silent_peer_gets_one_probe_for_all_streams_and_flows() {
     }
     assert!((1..=5).contains(&heads.len()), "{} datagrams", heads.len());
     assert_eq!(heads[0].len(), 64);
-    assert!(heads.iter().all(|head| *head == heads[0]), "all are copies of one hello");
+    assert!(heads.iter().all(|head| *head == heads[0]), "all datagrams are copies of one hello");
 
     // A server that accepts connections and sends nothing.
     let mut agent = Agent::new();
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
-    let port = json!(silent.local_addr().expect("bound").port());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback is available");
+    let port = json!(silent.local_addr().expect("the socket is bound").port());
     assert_eq!(agent.refused("prepare", Plan::of("tcp-stream", many).connecting(&port)), "no-answer");
-    silent.set_nonblocking(true).expect("a socket");
+    silent.set_nonblocking(true).expect("the socket is open");
     let connections = std::iter::from_fn(|| silent.accept().ok()).count();
     assert_eq!(connections, 1);
 }
@@ -119,8 +119,8 @@ fn silent_peer_gets_one_probe_for_all_streams_and_flows() {
 fn new_run_probes_a_silent_peer_again() {
     let mut agent = Agent::new();
     let plan = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
-    let port = json!(silent.local_addr().expect("bound").port());
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback is available");
+    let port = json!(silent.local_addr().expect("the socket is bound").port());
     assert_eq!(agent.refused("prepare", plan.connecting(&port)), "no-answer");
     let mut other = Agent::new();
     let next = json!({ "run": "ff112233445566778899aabbccddeeff" });

@@ -29,11 +29,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts an agent with the limits of its host's owner.
     pub(crate) fn with(limits: Limits, silence: Duration) -> Self {
-        let (to, input) = UnixStream::pair().expect("a socket pair");
-        let output = input.try_clone().expect("a descriptor");
+        let (to, input) = UnixStream::pair().expect("a socket pair opens");
+        let output = input.try_clone().expect("the descriptor is duplicated");
         let thread = std::thread::spawn(move || run(input, output, limits, silence));
-        let from = to.try_clone().expect("a descriptor");
-        from.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+        let from = to.try_clone().expect("the descriptor is duplicated");
+        from.set_read_timeout(Some(Duration::from_secs(60))).expect("the time-out is valid");
         let from = BufReader::new(from);
         let mut agent = Self { to, from, thread, next: 0, hello: Value::Null, events: Vec::new() };
         agent.hello = agent.line();
@@ -48,21 +48,21 @@ impl Agent {
     /// Reads the next line of the agent.
     pub(crate) fn line(&mut self) -> Value {
         let mut line = String::new();
-        self.from.read_line(&mut line).expect("a line within a minute");
+        self.from.read_line(&mut line).expect("the agent sends a line within a minute");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
     /// Writes raw bytes to the agent.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        self.to.write_all(bytes).expect("the agent reads");
+        self.to.write_all(bytes).expect("the agent reads its input");
     }
 
     /// Sends a request and returns the whole answer.
     pub(crate) fn ask(&mut self, what: &str, fields: Value) -> Value {
         self.next += 1;
         let mut request = json!({ "id": self.next, "do": what });
-        let Value::Object(fields) = fields else { panic!("fields") };
-        request.as_object_mut().expect("an object").extend(fields);
+        let Value::Object(fields) = fields else { panic!("the fields are a JSON object") };
+        request.as_object_mut().expect("the request is a JSON object").extend(fields);
         self.write(format!("{request}\n").as_bytes());
         let answer = self.answer();
         assert_eq!(answer["id"], self.next, "answers come in order");
@@ -93,7 +93,7 @@ impl Agent {
         let error = &answer["error"];
         assert!(!error["cause"].as_str().unwrap_or_default().is_empty(), "{what}: {answer}");
         assert!(!error["help"].as_str().unwrap_or_default().is_empty(), "{what}: {answer}");
-        error["code"].as_str().expect("a code").to_owned()
+        error["code"].as_str().expect("the error has a code").to_owned()
     }
 
     /// Waits for an event of this kind.
@@ -109,7 +109,7 @@ impl Agent {
 
     /// Closes the agent's input. Returns how the agent ended.
     pub(crate) fn close(self) -> Ended {
-        self.to.shutdown(Shutdown::Write).expect("open");
+        self.to.shutdown(Shutdown::Write).expect("the socket is open");
         self.thread.join().expect("the agent does not panic")
     }
 
@@ -120,7 +120,7 @@ impl Agent {
 
     /// Closes the agent's output too, which it notices when it writes.
     pub(crate) fn deafen(self) -> Ended {
-        self.to.shutdown(Shutdown::Both).expect("open");
+        self.to.shutdown(Shutdown::Both).expect("the socket is open");
         self.thread.join().expect("the agent does not panic")
     }
 }
@@ -128,8 +128,8 @@ impl Agent {
 /// Returns `base` with `fields` added or replaced.
 pub(crate) fn with(base: &Value, fields: &Value) -> Value {
     let mut all = base.clone();
-    let more = fields.as_object().expect("fields").clone();
-    all.as_object_mut().expect("fields").extend(more);
+    let more = fields.as_object().expect("the fields are a JSON object").clone();
+    all.as_object_mut().expect("the fields are a JSON object").extend(more);
     all
 }
 
@@ -225,5 +225,5 @@ pub(crate) fn measure_in_time(plan: &Plan, late: u64) -> Option<Results> {
 
 /// Returns a count in a result.
 pub(crate) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }

@@ -35,7 +35,10 @@ fn scheduled_requests_are_sent_and_answered() {
         let unanswered = |results: &Results| number(&results.connect["unanswered"]);
         let most =
             |results: &Results| asked(results) >= 30 && answered(results) >= 30 && unanswered(results) == 0;
-        let results = (0..5).map(|_| measure(&plan)).find(most).expect("most of 40 questions, all answered");
+        let results = (0..5)
+            .map(|_| measure(&plan))
+            .find(most)
+            .expect("most of 40 requests are sent, and all are answered");
         assert!(asked(&results) <= 40 && answered(&results) <= asked(&results), "{}", results.connect);
         assert_eq!(number(&results.listen["unfit"]["malformed"]), 0);
     }

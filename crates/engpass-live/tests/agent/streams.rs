@@ -30,10 +30,10 @@ fn measurement_window_excludes_the_warm_up() {
     let whole = |results: &Results| {
         [&results.connect, &results.listen].iter().all(|end| number(&end["elapsed_ns"]) >= 150 * MS)
     };
-    let results = (0..5).map(|_| measure(&plan)).find(whole).expect("a window of 200 ms");
+    let results = (0..5).map(|_| measure(&plan)).find(whole).expect("one of five runs has a full window");
     for end in [&results.connect, &results.listen] {
         assert!(number(&end["bytes"]) > 0 && number(&end["bytes"]) < number(&end["total_bytes"]), "{end}");
-        let series = end["series"].as_array().expect("a series");
+        let series = end["series"].as_array().expect("the result has a series");
         let sum: u64 = series.iter().map(|record| number(&record["bytes"])).sum();
         assert_eq!(sum, number(&end["total_bytes"]), "records cover all traffic");
         assert!(series.windows(2).all(|pair| pair[0]["to_ns"] == pair[1]["from_ns"]));
@@ -92,7 +92,7 @@ fn listening_sender_serves_parallel_streams() {
     let results = measure(&turned);
     assert_eq!((&results.listen["role"], &results.connect["role"]), (&json!("send"), &json!("receive")));
     assert_eq!(results.connect["streams"].as_array().map(Vec::len), Some(3));
-    for stream in results.connect["streams"].as_array().expect("streams") {
+    for stream in results.connect["streams"].as_array().expect("the result has streams") {
         assert!(number(&stream["bytes"]) > 0);
     }
     let sent = number(&results.listen["total_bytes"]);
@@ -105,7 +105,7 @@ fn flow_may_have_128_streams() {
     // Little data each, because loopback has one backlog, which other tests use at the same time.
     let results = measure(&plan.connect(json!({ "bytes": 2000 })));
     assert_eq!(number(&results.listen["total_bytes"]), 128 * 2000, "{}", results.connect["error"]);
-    let streams = results.listen["streams"].as_array().expect("streams");
+    let streams = results.listen["streams"].as_array().expect("the result has streams");
     assert_eq!(streams.len(), 128);
     assert!(streams.iter().all(|stream| number(&stream["bytes"]) == 2000));
 }

@@ -123,7 +123,7 @@ fn around() -> [BTreeSet<String>; 3] {
 const PORT: u16 = 5201;
 
 fn pong(address: &str) {
-    let socket = UdpSocket::bind((address, PORT)).expect("a free port");
+    let socket = UdpSocket::bind((address, PORT)).expect("the port is free");
     println!("1");
     let mut buffer = [0; 2048];
     while let Ok((got, from)) = socket.recv_from(&mut buffer) {
@@ -134,9 +134,9 @@ fn pong(address: &str) {
 /// Prints the number of answers, and the shortest and the median round trip in microseconds.
 fn ping(address: &str, times: usize) {
     let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
-    let socket = UdpSocket::bind(any).expect("a socket");
-    socket.connect((address, PORT)).expect("a route");
-    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
+    let socket = UdpSocket::bind(any).expect("the socket opens");
+    socket.connect((address, PORT)).expect("the host has a route");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("the time-out is valid");
     let mut took = Vec::new();
     for _ in 0..times {
         let begin = Instant::now();
@@ -151,9 +151,9 @@ fn ping(address: &str, times: usize) {
 /// Prints the number of datagrams that came back unchanged and in order.
 fn volley(address: &str) {
     let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
-    let socket = UdpSocket::bind(any).expect("a socket");
-    socket.connect((address, PORT)).expect("a route");
-    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
+    let socket = UdpSocket::bind(any).expect("the socket opens");
+    socket.connect((address, PORT)).expect("the host has a route");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("the time-out is valid");
     let mut good = 0;
     for volley in 0..10_usize {
         // Equal sizes, except for one datagram that is shorter.
@@ -162,7 +162,7 @@ fn volley(address: &str) {
             (0..size).map(|at| (at * 7 + number * 13 + volley) as u8).collect()
         };
         for number in 0..80 {
-            socket.send(&datagram(number)).expect("it is sent");
+            socket.send(&datagram(number)).expect("the datagram is sent");
         }
         for number in 0..80 {
             let mut buffer = [0; 2048];
@@ -174,27 +174,27 @@ fn volley(address: &str) {
 }
 
 fn echo(address: &str) {
-    let door = TcpListener::bind((address, PORT)).expect("a free port");
+    let door = TcpListener::bind((address, PORT)).expect("the port is free");
     println!("1");
-    let (mut stream, _) = door.accept().expect("a peer");
-    let mut back = stream.try_clone().expect("another descriptor");
-    std::io::copy(&mut stream, &mut back).expect("it is carried");
-    back.shutdown(std::net::Shutdown::Write).expect("it is open");
+    let (mut stream, _) = door.accept().expect("a peer connects");
+    let mut back = stream.try_clone().expect("the descriptor is duplicated");
+    std::io::copy(&mut stream, &mut back).expect("the TCP connection is open");
+    back.shutdown(std::net::Shutdown::Write).expect("the TCP connection is open");
 }
 
 /// Prints 1 if all bytes came back.
 fn send(address: &str, bytes: usize) {
-    let mut stream = TcpStream::connect((address, PORT)).expect("it listens");
-    let mut back = stream.try_clone().expect("another descriptor");
+    let mut stream = TcpStream::connect((address, PORT)).expect("the socket listens");
+    let mut back = stream.try_clone().expect("the descriptor is duplicated");
     let data: Vec<u8> = (0..bytes).map(|at| ((at * 7) ^ (at >> 8) ^ (at >> 16)) as u8).collect();
     let sent = data.clone();
     let sending = std::thread::spawn(move || {
-        stream.write_all(&sent).expect("it is carried");
-        stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+        stream.write_all(&sent).expect("the TCP connection is open");
+        stream.shutdown(std::net::Shutdown::Write).expect("the TCP connection is open");
     });
     let mut came = Vec::new();
-    back.read_to_end(&mut came).expect("it is carried");
-    sending.join().expect("it sends");
+    back.read_to_end(&mut came).expect("the TCP connection is open");
+    sending.join().expect("the sending thread does not panic");
     println!("{}", u8::from(came == data));
 }
 
@@ -205,7 +205,12 @@ impl Listening {
     fn new(pair: &Pair, words: &[&str]) -> Self {
         let mut child = pair.start(1, words);
         let mut one = [0; 2];
-        child.stdout.as_mut().expect("it is piped").read_exact(&mut one).expect("it says when it is ready");
+        child
+            .stdout
+            .as_mut()
+            .expect("the child's output is piped")
+            .read_exact(&mut one)
+            .expect("the child reports when it is ready");
         Self(child)
     }
 }
@@ -240,15 +245,15 @@ fn packets_take_as_long_as_the_network_says() {
             let [answers, shortest, middle] =
                 said(pair.start(0, &["in-namespace", "ping", address, "20"]))[..]
             else {
-                panic!("three numbers")
+                panic!("expected three numbers")
             };
             // LLC/SNAP and the AAL5 trailer (RFC 2684), in cells of 424 bits; 2 ms each way. The switch forwards a cell once it has received all of it, so
             // the second line adds one cell.
             let cells = f64::from((200 + header + 8 + 8 + 47) / 48);
             let least = slow * (4000.0 + 2.0 * (cells + 1.0) * 424.0 / 149.76);
             assert_eq!(answers, 20.0);
-            assert!(shortest >= least - 1.0, "{shortest} us for at least {least} us");
-            assert!(middle < least + 60_000.0, "{middle} us for {least} us");
+            assert!(shortest >= least - 1.0, "{shortest} us instead of at least {least} us");
+            assert!(middle < least + 60_000.0, "{middle} us instead of {least} us");
         }
         let status = carried.end();
         let [a, b] = [0, 1].map(|host| status["hosts"][host]["received_packets"].as_u64().expect("a number"));
@@ -273,7 +278,7 @@ fn what_is_sent_arrives_unchanged() {
         assert_eq!(
             reads == packets,
             more == json!({ "wire_true": true }),
-            "super-packets where they are wanted"
+            "super-packets are read unless `wire_true` is set"
         );
     }
 }
@@ -300,19 +305,19 @@ fn datagrams_arrive_one_by_one() {
 fn losses_are_made_good_and_the_replay_is_identical() {
     let pair = Pair::new();
     let mut config = config(&pair, FRAMES, &json!({}));
-    let log = format!("{}.log", config["socket"].as_str().expect("a path"));
+    let log = format!("{}.log", config["socket"].as_str().expect("the config has a socket path"));
     config["log"] = json!(log);
     let carried = Carried::new(config);
     pair.address(1500, false);
     assert!(there_and_back(&pair, ADDRESSES[1], 2_000_000));
     let status = carried.end();
-    let lost: u64 = (status["lost"].as_array().expect("a list").iter())
+    let lost: u64 = (status["lost"].as_array().expect("the value is a list").iter())
         .map(|way| way["packets"].as_u64().expect("a number"))
         .sum();
-    assert!(lost > 0, "1 % of some thousand packets");
+    assert!(lost > 0, "a loss of 1 % affects some of thousands of packets");
     assert_eq!(status["log"]["error"], Value::Null);
-    let found = replay(log.as_ref(), &|| false).expect("it is readable");
-    fs::remove_file(&log).expect("it is there");
+    let found = replay(log.as_ref(), &|| false).expect("the log is readable");
+    fs::remove_file(&log).expect("the file exists");
     assert_eq!((&found["identical"], &found["whole"]), (&json!(true), &json!(true)), "{found}");
     assert!(found["inputs"].as_u64().expect("a number") > 2500);
 }
@@ -320,7 +325,7 @@ fn losses_are_made_good_and_the_replay_is_identical() {
 fn stations_find_each_other() {
     let pair = Pair::new();
     let mut config = config(&pair, FRAMES, &json!({}));
-    for host in config["hosts"].as_array_mut().expect("a list") {
+    for host in config["hosts"].as_array_mut().expect("the value is a list") {
         host["kind"] = json!("tap");
     }
     let carried = Carried::new(config);
@@ -339,7 +344,7 @@ fn signals_end_it() {
         kill(signal);
         if signal == "INT" && ignores_interrupts() {
             // A shell starts background programs with SIGINT ignored, and it must stay so: an interrupt is meant for the foreground.
-            assert!(carried.ask("status")["ok"].is_object(), "it goes on");
+            assert!(carried.ask("status")["ok"].is_object(), "the driver ignores SIGINT");
             kill("TERM");
         }
         assert_eq!(carried.wait()["hosts"][0]["sent_packets"].as_u64().map(|sent| sent < 100), Some(true));
@@ -350,13 +355,13 @@ fn signals_end_it() {
 fn kill(signal: &str) {
     let own = std::process::id().to_string();
     let done = Command::new("kill").args([&format!("-{signal}"), &own]).status();
-    assert!(done.is_ok_and(|status| status.success()), "`kill` is there");
+    assert!(done.is_ok_and(|status| status.success()), "`kill` succeeds");
 }
 
 /// Returns whether this process was started with SIGINT ignored.
 fn ignores_interrupts() -> bool {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("signals are told");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux has `/proc/self/status`");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("`SigIgn` is listed");
     // The lowest bit is signal 1; SIGINT is 2.
     u64::from_str_radix(ignored.trim(), 16).expect("a hexadecimal number") & 2 != 0
 }
@@ -364,8 +369,8 @@ fn ignores_interrupts() -> bool {
 fn what_cannot_be_is_said() {
     let pair = Pair::new();
     let refused = |config: &Value| {
-        emulate(&config.to_string(), &mut |_| panic!("it does not come up"))
-            .expect_err("it cannot")
+        emulate(&config.to_string(), &mut |_| panic!("a rejected config was emulated"))
+            .expect_err("the config is rejected")
             .to_string()
     };
     let mut there = config(&pair, ATM, &json!({}));
@@ -391,6 +396,6 @@ fn what_cannot_be_is_said() {
         told.contains("writing `/proc/no/such`") && told.contains("help: create its directory"),
         "{told}"
     );
-    let told = replay("/proc/version".as_ref(), &|| false).expect_err("it is no log").to_string();
+    let told = replay("/proc/version".as_ref(), &|| false).expect_err("the file is not a log").to_string();
     assert!(told.contains("does not start like a log") && told.contains("help: use a log"), "{told}");
 }

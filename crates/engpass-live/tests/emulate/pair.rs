@@ -92,7 +92,7 @@ impl Pair {
     /// Runs this program in a namespace with these arguments. Its session has less weight than the driver's, like users' programs, and more than other
     /// programs on a busy machine.
     pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
-        let own = std::env::current_exe().expect("this program has a path");
+        let own = std::env::current_exe().expect("the path of this program is known");
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[end]]).args(session(-10)).arg(own).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("`ip` is installed")
@@ -115,7 +115,7 @@ pub(crate) fn ip(words: &[&str]) {
 
 /// Waits for a program to end. Returns the numbers that it printed.
 pub(crate) fn said(child: Child) -> Vec<f64> {
-    let output = child.wait_with_output().expect("it ends");
+    let output = child.wait_with_output().expect("the child process ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
@@ -138,7 +138,7 @@ pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
         json!({ "name": name, "netns": netns, "device": "lan", "addresses": [ADDRESSES[end], ADDRESSES_6[end]] })
     };
     let mut config = json!({ "testbed": testbed, "hosts": [host(0), host(1)], "socket": socket });
-    for (key, value) in more.as_object().expect("an object") {
+    for (key, value) in more.as_object().expect("the value is a JSON object") {
         config[key] = value.clone();
     }
     config
@@ -147,29 +147,32 @@ pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
 impl Carried {
     /// Starts the driver and waits until it is ready.
     pub(crate) fn new(config: Value) -> Self {
-        let socket = PathBuf::from(config["socket"].as_str().expect("a path"));
+        let socket = PathBuf::from(config["socket"].as_str().expect("the config has a socket path"));
         let (sender, receiver) = channel();
         let running = std::thread::Builder::new().name("driver".to_owned()).spawn(move || {
-            let mut ready = |line: &Value| sender.send(line.clone()).expect("somebody waits");
+            let mut ready = |line: &Value| sender.send(line.clone()).expect("the test waits for the driver");
             emulate(&config.to_string(), &mut ready).unwrap_or_else(|error| panic!("{error}"))
         });
-        let running = running.expect("a thread more");
-        let ready = receiver.recv().expect("it comes up");
+        let running = running.expect("the driver thread starts");
+        let ready = receiver.recv().expect("the driver starts");
         Self { socket, running: Some(running), ready }
     }
 
     /// Sends a request and returns the answer.
     pub(crate) fn ask(&self, what: &str) -> Value {
-        let mut stream = UnixStream::connect(&self.socket).expect("it listens");
-        stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("it listens");
+        let mut stream = UnixStream::connect(&self.socket).expect("the socket listens");
+        stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("the socket listens");
         let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line).expect("it answers");
-        serde_json::from_str(&line).expect("JSON")
+        BufReader::new(stream).read_line(&mut line).expect("the driver answers");
+        serde_json::from_str(&line).expect("the answer is JSON")
     }
 
     /// Waits until the driver ends by itself. Returns its last status.
     pub(crate) fn wait(mut self) -> Value {
-        self.running.take().map(|running| running.join().expect("it ends")).expect("it ran")
+        self.running
+            .take()
+            .map(|running| running.join().expect("the child process ends"))
+            .expect("the driver was started")
     }
 
     /// Stops the driver. Returns its last status.

@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn read(json: serde_json::Value) -> Bond {
-        serde_json::from_value(json).expect("it can be read")
+        serde_json::from_value(json).expect("the test's JSON is valid")
     }
 
     #[test]

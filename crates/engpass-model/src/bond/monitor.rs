@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(config.look_again(200 * MS), 300 * MS);
         assert_eq!(monitoring(0, 0, 0).next_check(7), 7);
         let mut monitor = Monitor::new(monitoring(100, 100, 0), TURNS, 2);
-        assert!(monitor.check_carriers(&SECOND), "one more look finds it down");
+        assert!(monitor.check_carriers(&SECOND), "the next carrier check finds the link down");
         assert!(!monitor.check_carriers(&SECOND) && monitor.active() == Some(1));
     }
 }

@@ -68,16 +68,28 @@ mod tests {
     fn epd_decides_for_the_whole_pdu_at_its_first_cell() {
         // Capacity 10, threshold 8.
         let mut policy = policy("epd", r#"{ "threshold": "80 %" }"#, 10);
-        assert!(policy.admits(found(8), CellView { vc: 0, last: false }), "at the threshold it is begun");
-        assert!(policy.admits(found(9), CellView { vc: 0, last: false }), "what is begun goes on above it");
+        assert!(policy.admits(found(8), CellView { vc: 0, last: false }), "a PDU begins at the threshold");
+        assert!(
+            policy.admits(found(9), CellView { vc: 0, last: false }),
+            "a PDU that has begun goes on above the threshold"
+        );
         assert!(!policy.admits(found(9), CellView { vc: 1, last: false }));
-        assert!(!policy.admits(found(0), CellView { vc: 1, last: false }), "the rest of it");
+        assert!(
+            !policy.admits(found(0), CellView { vc: 1, last: false }),
+            "the rest of a refused PDU is discarded"
+        );
         assert!(
             !policy.admits(found(0), CellView { vc: 1, last: true }),
-            "and its end: nothing of it was sent"
+            "the last cell of a refused PDU is discarded"
         );
-        assert!(policy.admits(found(8), CellView { vc: 1, last: true }), "a PDU of one cell");
-        assert!(!policy.admits(found(9), CellView { vc: 1, last: true }), "another");
+        assert!(
+            policy.admits(found(8), CellView { vc: 1, last: true }),
+            "a PDU of one cell begins at the threshold"
+        );
+        assert!(
+            !policy.admits(found(9), CellView { vc: 1, last: true }),
+            "a PDU of one cell is refused above the threshold"
+        );
     }
 
     #[test]
@@ -92,10 +104,16 @@ mod tests {
     fn epd_admits_trains_up_to_the_threshold() {
         let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
         let train = |most, ends| TrainView { vc: 0, most, ends };
-        assert!(!policy.try_admit_train(train(9, true)), "its first cell may be refused");
+        assert!(
+            !policy.try_admit_train(train(9, true)),
+            "a train above the threshold needs a check per cell"
+        );
         assert!(policy.try_admit_train(train(8, false)));
-        assert!(policy.admits(found(9), CellView { vc: 0, last: true }), "the train began this PDU");
+        assert!(
+            policy.admits(found(9), CellView { vc: 0, last: true }),
+            "the cell continues the PDU that the train began"
+        );
         assert!(!policy.admits(found(9), CellView { vc: 0, last: false }));
-        assert!(!policy.try_admit_train(train(0, true)), "the rest of a refused PDU is looked at");
+        assert!(!policy.try_admit_train(train(0, true)), "the rest of a refused PDU needs a check per cell");
     }
 }

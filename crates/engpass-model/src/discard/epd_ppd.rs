@@ -44,10 +44,10 @@ mod tests {
         let (cell, end) = (CellView { vc: 0, last: false }, CellView { vc: 0, last: true });
         assert!(policy.admits(found(0), cell));
         assert!(!policy.admits(found(10), cell));
-        assert!(!policy.admits(found(0), cell), "the rest is cut");
-        assert!(policy.admits(found(9), end), "but for its end");
-        assert!(!policy.admits(found(9), cell), "refused: nothing of it was sent");
-        assert!(!policy.admits(found(0), end), "so its end is lost, too");
+        assert!(!policy.admits(found(0), cell), "the rest of a damaged PDU is discarded");
+        assert!(policy.admits(found(9), end), "the last cell of a damaged PDU is kept");
+        assert!(!policy.admits(found(9), cell), "a PDU above the threshold is refused");
+        assert!(!policy.admits(found(0), end), "the last cell of a refused PDU is discarded");
         assert!(policy.admits(found(0), cell));
     }
 }

@@ -52,8 +52,8 @@ mod tests {
         };
         assert!(begins(6, 6, 0), "2 shares are within 4");
         assert!(begins(8, 5, 1), "1.25 shares are within 1.33");
-        assert!(!begins(8, 6, 2), "1.5 shares are not");
+        assert!(!begins(8, 6, 2), "1.5 shares are not within 1.33");
         assert!(!begins(9, 5, 3), "1.11 shares are not within 1");
-        assert!(begins(9, 4, 4), "0.89 are");
+        assert!(begins(9, 4, 4), "0.89 shares are within 1");
     }
 }

@@ -141,7 +141,7 @@ mod testing {
     pub(super) fn policy(kind: &str, config: &str, capacity: u64) -> Box<dyn DiscardPolicy> {
         let mut config = serde_json::Deserializer::from_str(config);
         let discard =
-            Discard::read(kind, &mut config).expect("the kind is known").expect("the config is right");
+            Discard::read(kind, &mut config).expect("the kind is known").expect("the config is valid");
         discard.config().policy(capacity, Stream::new(1, "test"))
     }
 

@@ -55,12 +55,15 @@ mod tests {
         assert!(policy.admits(ROOM, cell(0, false)));
         assert!(policy.try_admit_train(TRAIN));
         assert!(!policy.admits(FULL, cell(0, false)));
-        assert!(!policy.try_admit_train(TRAIN), "its trains must be looked at");
-        assert!(policy.try_admit_train(TrainView { vc: 1, ..TRAIN }), "others need not");
-        assert!(!policy.admits(ROOM, cell(0, false)), "there is room, but not for a part of a PDU");
+        assert!(!policy.try_admit_train(TRAIN), "trains of a damaged PDU need a check per cell");
+        assert!(
+            policy.try_admit_train(TrainView { vc: 1, ..TRAIN }),
+            "trains of other circuits are admitted"
+        );
+        assert!(!policy.admits(ROOM, cell(0, false)), "the rest of a damaged PDU is discarded despite room");
         assert!(policy.admits(ROOM, cell(0, true)));
         assert!(policy.try_admit_train(TRAIN));
-        assert!(policy.admits(ROOM, cell(0, false)), "the next PDU");
+        assert!(policy.admits(ROOM, cell(0, false)), "the next PDU is admitted");
     }
 
     #[test]
@@ -77,6 +80,6 @@ mod tests {
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(policy.admits(ROOM, cell(1, false)));
         assert!(policy.admits(ROOM, cell(1, true)));
-        assert!(!policy.admits(ROOM, cell(0, false)), "still within its PDU");
+        assert!(!policy.admits(ROOM, cell(0, false)), "the rest of a damaged PDU is discarded");
     }
 }

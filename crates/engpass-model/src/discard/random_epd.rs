@@ -122,7 +122,7 @@ mod tests {
                 refused += u64::from(refuses);
             }
             let expected = 4 * below / 1_000_000;
-            assert!(refused.abs_diff(expected) < 120, "{refused} of 4000 at {queued} cells");
+            assert!(refused.abs_diff(expected) < 120, "{refused} of 4000 PDUs refused at {queued} cells");
         }
     }
 
@@ -130,12 +130,12 @@ mod tests {
     fn random_epd_draws_only_for_first_cells_between_thresholds() {
         let (mut one, mut other) = (random("50 %"), random("50 %"));
         for vc in 0..100 {
-            assert!(one.admits(found(4), PDU), "at `min` every PDU is begun");
-            assert!(!one.admits(found(9), PDU), "above `max` none is");
+            assert!(one.admits(found(4), PDU), "at `min` every PDU begins");
+            assert!(!one.admits(found(9), PDU), "above `max` no PDU begins");
             let first = CellView { vc, last: false };
             let begun = one.admits(found(6), first);
             assert_eq!(other.admits(found(6), first), begun);
-            assert_eq!(one.admits(found(8), first), begun, "the decision is for the whole PDU");
+            assert_eq!(one.admits(found(8), first), begun, "one decision holds for the whole PDU");
         }
     }
 
@@ -158,15 +158,18 @@ mod tests {
         let cell = CellView { last: false, ..PDU };
         assert!(policy.admits(found(0), cell));
         assert!(!policy.admits(found(10), cell));
-        assert!(!policy.admits(found(0), cell), "the rest is cut");
-        assert!(policy.admits(found(9), PDU), "but for its end");
+        assert!(!policy.admits(found(0), cell), "the rest of a damaged PDU is discarded");
+        assert!(policy.admits(found(9), PDU), "the last cell of a damaged PDU is kept");
     }
 
     #[test]
     fn random_epd_admits_trains_up_to_min() {
         let mut policy = random("50 %");
         assert!(policy.try_admit_train(TrainView { vc: 0, most: 4, ends: true }));
-        assert!(!policy.try_admit_train(TrainView { vc: 0, most: 5, ends: true }), "chance decides");
+        assert!(
+            !policy.try_admit_train(TrainView { vc: 0, most: 5, ends: true }),
+            "above `min` a train needs a check per cell"
+        );
         assert!(!policy.drops_only_when_full());
     }
 }

@@ -133,9 +133,12 @@ mod tests {
         assert!(policy.needs_per_vc_count());
         assert!(!policy.admits(shared(6, 4, 2), cell(0)));
         assert!(policy.admits(shared(6, 2, 2), cell(1)));
-        assert!(policy.admits(shared(6, 0, 2), cell(2)), "it has nothing in the queue");
-        assert!(policy.admits(shared(5, 5, 1), cell(3)), "not above the threshold");
-        assert!(!policy.admits(shared(6, 0, 2), CellView { vc: 0, last: true }), "refused to the end");
+        assert!(policy.admits(shared(6, 0, 2), cell(2)), "a circuit without queued cells begins a PDU");
+        assert!(policy.admits(shared(5, 5, 1), cell(3)), "a PDU begins at the threshold");
+        assert!(
+            !policy.admits(shared(6, 0, 2), CellView { vc: 0, last: true }),
+            "the last cell of a refused PDU is discarded"
+        );
     }
 
     #[test]
@@ -149,7 +152,10 @@ mod tests {
     #[test]
     fn selective_drop_discards_rest_of_pdu_after_overflow() {
         let mut policy = policy("selective-drop", "{}", 10);
-        assert!(!policy.admits(shared(10, 1, 5), CellView { vc: 0, last: false }), "there is no room");
+        assert!(
+            !policy.admits(shared(10, 1, 5), CellView { vc: 0, last: false }),
+            "a full queue refuses the cell"
+        );
         assert!(!policy.admits(shared(9, 1, 5), CellView { vc: 0, last: false }));
         assert!(policy.admits(shared(9, 1, 5), CellView { vc: 0, last: true }));
     }

@@ -202,7 +202,7 @@ fn choose(members: &[Member], is_in: impl Fn(u64) -> bool) -> usize {
         cumulative += weight;
         is_in(cumulative)
     });
-    chosen.expect("the shares of all members together are the whole").0
+    chosen.expect("the weights of the members add up to the total weight").0
 }
 
 /// Indices and weights of the members that are up, or of all members if none is up.
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn ecmp_weights_are_checked_and_default_to_one() {
-        let read = |json| serde_json::from_value::<Ecmp>(json).expect("it can be read");
+        let read = |json| serde_json::from_value::<Ecmp>(json).expect("the test's JSON is valid");
         let policy =
             read(serde_json::json!({ "hash": { "weights": { "upper": 2, "lower": 0, "big": 65_536 } } }));
         assert_eq!([policy.weight("upper"), policy.weight("other")], [2, 1]);
@@ -261,7 +261,8 @@ mod tests {
     #[test]
     fn ecmp_selects_down_members_only_if_all_are_down() {
         for kind in ["hash", "round-robin"] {
-            let policy: Ecmp = serde_json::from_value(serde_json::json!(kind)).expect("it can be read");
+            let policy: Ecmp =
+                serde_json::from_value(serde_json::json!(kind)).expect("the test's JSON is valid");
             let mut state = policy.config().build();
             let mut chosen = |down: &[usize]| {
                 let members = members(&[1, 1, 1], down);

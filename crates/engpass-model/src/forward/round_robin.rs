@@ -88,7 +88,7 @@ mod tests {
             for _ in 0..600 {
                 taken[state.decide(&view, &members).member] += 1.0 / 600.0;
             }
-            let shares = state.shares(&members).expect("headers do not matter");
+            let shares = state.shares(&members).expect("round-robin shares do not depend on headers");
             let close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-9;
             assert!(shares.iter().zip(&taken).all(close), "{shares:?} {taken:?}");
         }

@@ -173,7 +173,7 @@ mod tests {
             ("local host", "has text after `local`"),
             ("telnet a", "is not a way to reach a host"),
         ] {
-            let message = Reach::parse(text).expect_err("it is wrong");
+            let message = Reach::parse(text).expect_err("the text is invalid");
             assert!(message.contains(cause) && message.contains(": write"), "{message}");
         }
     }

@@ -171,8 +171,7 @@ impl Control {
     }
 
     fn after_a_drop(&mut self, law: &Law, now: Time, queue: &mut Fifo, longest: u32) -> (Held, bool) {
-        self.take(law, now, queue, longest)
-            .expect("nothing is dropped while less than a longest packet is left")
+        self.take(law, now, queue, longest).expect("a queue that CoDel drops from holds another packet")
     }
 }
 

@@ -95,7 +95,7 @@ mod tests {
         let bytes = DropTail { limit: QueueLimit::bytes(3000), ..DropTail::default() };
         assert_eq!(verdict(&bytes, (1, 1500), 1500, Ecn::NotCapable), ACCEPT);
         assert_eq!(verdict(&bytes, (1, 1501), 1500, Ecn::NotCapable), FULL);
-        assert_eq!(verdict(&bytes, (1, 1501), 64, Ecn::NotCapable), ACCEPT, "a shorter one fits");
+        assert_eq!(verdict(&bytes, (1, 1501), 64, Ecn::NotCapable), ACCEPT, "a shorter packet fits");
         let packets = DropTail { limit: QueueLimit::packets(2), ..DropTail::default() };
         assert_eq!(verdict(&packets, (1, 64_000), 1500, Ecn::NotCapable), ACCEPT);
         assert_eq!(verdict(&packets, (2, 80), 40, Ecn::NotCapable), FULL);
@@ -112,8 +112,16 @@ mod tests {
         assert_eq!(verdict(&queue, (20, 30_000), 1500, Ecn::Capable), ACCEPT);
         assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::Capable), MARK);
         assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::Marked), MARK);
-        assert_eq!(verdict(&queue, (21, 31_500), 1500, Ecn::NotCapable), ACCEPT, "nothing to mark");
-        assert_eq!(verdict(&queue, (100, 150_000), 1500, Ecn::Capable), FULL, "a mark makes no room");
+        assert_eq!(
+            verdict(&queue, (21, 31_500), 1500, Ecn::NotCapable),
+            ACCEPT,
+            "a packet without ECN is not marked"
+        );
+        assert_eq!(
+            verdict(&queue, (100, 150_000), 1500, Ecn::Capable),
+            FULL,
+            "a full queue drops ECN packets"
+        );
         let bytes = DropTail { ecn_threshold: Some(BufferSize::Bytes(30_000)), ..queue };
         assert_eq!(verdict(&bytes, (20, 30_000), 1500, Ecn::Capable), ACCEPT);
         assert_eq!(verdict(&bytes, (20, 30_001), 1500, Ecn::Capable), MARK);

@@ -150,7 +150,7 @@ mod tests {
     fn build(quantum: u64, limit: QueueLimit) -> Box<dyn Scheduler> {
         match (Drr { quantum: Size(quantum), limit }).build(Stream::new(1, "queue"), 1) {
             Discipline::Service(queue) => queue,
-            Discipline::Arrival(_) => unreachable!("it schedules"),
+            Discipline::Arrival(_) => unreachable!("the queue kind is a scheduler"),
         }
     }
 

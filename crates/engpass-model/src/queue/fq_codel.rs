@@ -135,7 +135,7 @@ impl Flows {
     /// queues have the most bytes, takes the first.
     fn drop_from_longest_queue(&mut self, lost: &mut Vec<(Packet, Cause)>) {
         let fattest = self.queues.iter_mut().rev().max_by_key(|flow| flow.queue.backlog().bytes);
-        let queue = &mut fattest.expect("a queue over its limit exists").queue;
+        let queue = &mut fattest.expect("the list of queues is not empty").queue;
         let before = queue.backlog();
         for _ in 0..before.packets.div_ceil(2).min(64) {
             lost.extend(queue.pop().map(|held| (held.packet, Cause::Full)));

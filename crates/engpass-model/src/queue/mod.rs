@@ -307,12 +307,12 @@ mod tests {
     fn queue_kind_without_keys_is_valid_and_round_trips() {
         for kind in Queue::KINDS.iter().filter(|kind| **kind != "token-bucket") {
             let queue: Queue =
-                serde_json::from_value(serde_json::json!(kind)).expect("the kind alone is enough");
+                serde_json::from_value(serde_json::json!(kind)).expect("a queue kind needs no keys");
             let mut errors = RangeErrors::default();
             queue.check(&mut errors);
             assert_eq!(errors, RangeErrors::default(), "{kind}");
-            let text = serde_json::to_value(&queue).expect("it can be written");
-            assert_eq!(serde_json::from_value::<Queue>(text).expect("and read again"), queue);
+            let text = serde_json::to_value(&queue).expect("the value serializes to JSON");
+            assert_eq!(serde_json::from_value::<Queue>(text).expect("the written JSON is readable"), queue);
         }
     }
 }

@@ -154,8 +154,10 @@ impl Gateway {
                 let queue = self.length(port.backlog) << PLACES;
                 // avg = avg + w (q - avg). The shift rounds down, so for a constant q the average approaches q to within 2^weight units.
                 let step = (i128::from(queue) - i128::from(self.average)) >> weight;
-                self.average =
-                    self.average.checked_add_signed(step as i64).expect("it is between 0 and the queue");
+                self.average = self
+                    .average
+                    .checked_add_signed(step as i64)
+                    .expect("the average stays between 0 and the longest queue");
             }
         }
     }

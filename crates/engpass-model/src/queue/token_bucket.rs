@@ -120,7 +120,7 @@ mod tests {
         let config = TokenBucket { rate: Rate(rate), burst: Size(burst), limit: QueueLimit::packets(3) };
         match config.build(Stream::new(1, "queue"), 1) {
             Discipline::Service(queue) => queue,
-            Discipline::Arrival(_) => unreachable!("it schedules"),
+            Discipline::Arrival(_) => unreachable!("the queue kind is a scheduler"),
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
         let mut now = Time::ZERO;
         for n in 1..1000u64 {
             queue.enqueue(now, packet(n as u32, 1), &mut lost);
-            now = queue.next_ready(now).expect("one waits");
+            now = queue.next_ready(now).expect("a packet waits");
             assert_eq!(now.0, (n * 8000).div_ceil(3));
             assert!(queue.dequeue(now, &mut lost).is_some());
         }

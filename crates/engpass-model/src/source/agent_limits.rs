@@ -97,14 +97,23 @@ mod tests {
         if let (Some(table), Value::Object(change)) = (table.as_object_mut(), change) {
             table.extend(change);
         }
-        let kind = table.as_object_mut().and_then(|table| table.shift_remove("kind")).expect("a kind");
-        let traffic = match kind.as_str().expect("a word") {
-            "udp-stream" => Traffic::UdpStream(serde_json::from_value(table).expect("in order")),
-            "tcp-stream" => Traffic::TcpStream(serde_json::from_value(table).expect("in order")),
-            "poisson" => Traffic::Poisson(serde_json::from_value(table).expect("in order")),
+        let kind = table
+            .as_object_mut()
+            .and_then(|table| table.shift_remove("kind"))
+            .expect("the traffic config has a kind");
+        let traffic = match kind.as_str().expect("the kind is a string") {
+            "udp-stream" => {
+                Traffic::UdpStream(serde_json::from_value(table).expect("the traffic config is valid"))
+            }
+            "tcp-stream" => {
+                Traffic::TcpStream(serde_json::from_value(table).expect("the traffic config is valid"))
+            }
+            "poisson" => {
+                Traffic::Poisson(serde_json::from_value(table).expect("the traffic config is valid"))
+            }
             _ => {
-                table.as_object_mut().expect("a table").shift_remove("message");
-                Traffic::RequestResponse(serde_json::from_value(table).expect("in order"))
+                table.as_object_mut().expect("the traffic config is a table").shift_remove("message");
+                Traffic::RequestResponse(serde_json::from_value(table).expect("the traffic config is valid"))
             }
         };
         let mut found = RangeErrors::default();

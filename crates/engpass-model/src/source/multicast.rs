@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn multicast_rejects_empty_receivers_and_short_messages() {
         let table = serde_json::json!({ "from": "a", "to": [], "message": "1 B", "rate": "1 Mbit/s" });
-        let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
+        let config: Multicast = serde_json::from_value(table).expect("the test's JSON is valid");
         let mut errors = RangeErrors::default();
         config.check(&mut errors);
         let keys: Vec<_> = errors.into_iter().map(|complaint| complaint.path[0].clone()).collect();

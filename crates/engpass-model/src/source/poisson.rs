@@ -154,7 +154,7 @@ mod tests {
     fn poisson(message: u64, rate: u64, sizes: Sizes) -> Poisson {
         let text =
             serde_json::json!({ "from": "a", "to": "b", "message": Size(message), "rate": Rate(rate) });
-        Poisson { sizes, ..serde_json::from_value(text).expect("the test's own text is right") }
+        Poisson { sizes, ..serde_json::from_value(text).expect("the test's JSON is valid") }
     }
 
     fn errors(config: &Poisson) -> usize {

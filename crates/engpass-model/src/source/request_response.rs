@@ -117,7 +117,7 @@ mod tests {
         if let (Some(table), serde_json::Value::Object(change)) = (table.as_object_mut(), change) {
             table.extend(change);
         }
-        let config: RequestResponse = serde_json::from_value(table).expect("the test's own table is right");
+        let config: RequestResponse = serde_json::from_value(table).expect("the test's JSON is valid");
         let mut errors = RangeErrors::default();
         config.check(&mut errors);
         errors.into_iter().map(|complaint| complaint.path.join(".")).collect()

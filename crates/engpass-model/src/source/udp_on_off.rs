@@ -194,7 +194,7 @@ mod tests {
             "from": "a", "to": "b", "message": Size(1000), "rate": Rate(8_000_000),
             "on": Duration(on_ms * MS), "off": Duration(off_ms * MS),
         });
-        UdpOnOff { lengths, ..serde_json::from_value(table).expect("the test's own table is right") }
+        UdpOnOff { lengths, ..serde_json::from_value(table).expect("the test's JSON is valid") }
     }
 
     fn dues(source: &UdpOnOff, seed: u64, count: usize) -> Vec<u64> {
@@ -222,7 +222,7 @@ mod tests {
         // An on-time has one datagram more than whole gaps fit into it: 1 / (1 - e^(-1/20)) on average.
         let per_cycle = 1.0 / (1.0 - libm::exp(-1.0 / 20.0));
         let cycles = due.len() as f64 / per_cycle;
-        let mean = *due.last().expect("there are some") as f64 / MS as f64 / cycles;
+        let mean = *due.last().expect("datagrams were sent") as f64 / MS as f64 / cycles;
         assert!((mean / 80.0 - 1.0).abs() < 0.03, "{mean}");
         assert_eq!(config.mean(), Rate((per_cycle * 8000.0 / 80e-3).round() as u64));
         assert_ne!(dues(&config, 2, 100), due[..100]);

@@ -80,7 +80,7 @@ impl Receiver {
     pub(super) fn acknowledge_early(&mut self, terms: EstablishedTerms<'_>, now: Time, seq: u64) -> Segment {
         let mut segment = Segment::default();
         self.outgoing(terms, now, (seq, 0), Flags::default(), &mut segment);
-        let (ack, echo) = self.take_early().expect("an early acknowledgment was decided on");
+        let (ack, echo) = self.take_early().expect("an early acknowledgment is pending");
         segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;
         segment.flags = Flags::ACK.with_if(terms.agreed.ecn() && echo, Flags::ECE);

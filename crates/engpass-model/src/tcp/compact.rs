@@ -54,7 +54,7 @@ impl CompactConnection {
         if let Kind::Reader(_) = self.0 {
             self.expand_slow_path();
         }
-        let Kind::Whole(connection) = &mut self.0 else { unreachable!("it was made whole") };
+        let Kind::Whole(connection) = &mut self.0 else { unreachable!("the connection was expanded") };
         connection
     }
 
@@ -230,7 +230,7 @@ impl ReceiverOnly {
             return true;
         }
         let received = self.rx.take(&self.p, self.mss.into(), segment, now);
-        debug_assert!(!received.finished, "a FIN makes it whole");
+        debug_assert!(!received.finished, "a compact endpoint receives no FIN");
         out.delivered += received.in_order;
         out.refused += received.refused;
         if segment.ce || received.refused > 0 {

@@ -215,31 +215,32 @@ mod tests {
             "rto_minimum": "300 ms",
             "congestion": { "cubic": { "fast_convergence": false } },
         }));
-        let config = config.expect("it is right");
+        let config = config.expect("the config is valid");
         let p = config.resolve(9180);
         let mut expected = Profile::Solaris25.parameters(9180);
         expected.receive_buffer = 65536;
         expected.rto_minimum = crate::time::Time(300_000_000_000);
-        expected.congestion = config.congestion.clone().expect("it is given");
+        expected.congestion = config.congestion.clone().expect("the config sets congestion control");
         assert_eq!(p, expected);
         assert_eq!(p.mss, 9140);
-        let written = serde_json::to_value(&config).expect("it can be written");
-        assert_eq!(read(written).expect("what is written is read"), config);
+        let written = serde_json::to_value(&config).expect("the value serializes to JSON");
+        assert_eq!(read(written).expect("the written config is readable"), config);
     }
 
     #[test]
     fn tcp_settings_of_a_flow_override_its_hosts() {
-        let flow = read(serde_json::json!({ "mss": "500 B", "congestion": "reno" })).expect("it is right");
-        let host = read(serde_json::json!({ "mss": "1000 B", "ack_every": 3 })).expect("it is right");
+        let flow =
+            read(serde_json::json!({ "mss": "500 B", "congestion": "reno" })).expect("the config is valid");
+        let host = read(serde_json::json!({ "mss": "1000 B", "ack_every": 3 })).expect("the config is valid");
         let both = flow.over(&host);
         let expected = read(serde_json::json!({ "mss": "500 B", "congestion": "reno", "ack_every": 3 }));
-        assert_eq!(both, expected.expect("it is right"));
+        assert_eq!(both, expected.expect("the config is valid"));
         assert_eq!(TcpConfig::default().over(&host), host);
     }
 
     #[test]
     fn mss_is_limited_by_the_path_mtu() {
-        let config = read(serde_json::json!({ "mss": "9000 B" })).expect("it is right");
+        let config = read(serde_json::json!({ "mss": "9000 B" })).expect("the config is valid");
         assert_eq!([1500, 9040, 9180].map(|mtu| config.resolve(mtu).mss), [1460, 9000, 9000]);
     }
 
@@ -250,7 +251,7 @@ mod tests {
             assert_eq!((config.resolve(1500).path_mtu, config.discovers_path_mtu()), (PathMtu::Known, false));
         }
         let [known, discovered] = ["known", "discovered"]
-            .map(|path_mtu| read(serde_json::json!({ "path_mtu": path_mtu })).expect("it is right"));
+            .map(|path_mtu| read(serde_json::json!({ "path_mtu": path_mtu })).expect("the config is valid"));
         // The value of a flow takes precedence over that of its host.
         assert!(
             discovered.over(&known).discovers_path_mtu() && !known.over(&discovered).discovers_path_mtu()
@@ -262,9 +263,17 @@ mod tests {
 
     #[test]
     fn dctcp_enables_ecn_unless_it_is_set() {
-        assert!(read(serde_json::json!({ "congestion": "dctcp" })).expect("it is right").resolve(1500).ecn);
+        assert!(
+            read(serde_json::json!({ "congestion": "dctcp" }))
+                .expect("the config is valid")
+                .resolve(1500)
+                .ecn
+        );
         let refused = read(serde_json::json!({ "congestion": "dctcp", "ecn": false }));
-        assert!(!refused.expect("it is right").resolve(1500).ecn, "what is given holds");
+        assert!(
+            !refused.expect("the config is valid").resolve(1500).ecn,
+            "an explicit setting overrides the default"
+        );
     }
 
     #[test]
@@ -274,7 +283,7 @@ mod tests {
             "send_buffer": "0 B", "ack_every": 0, "rto_tick": "0 s", "rto_minimum": "3 min", "mss": "10 B",
         }));
         let mut errors = RangeErrors::default();
-        wrong.expect("the types are right").check(&mut errors);
+        wrong.expect("the values have the right types").check(&mut errors);
         let mut keys: Vec<_> = errors.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         keys.sort_unstable();
         assert_eq!(keys, ["ack_every", "mss", "rto_minimum", "rto_tick", "send_buffer"]);

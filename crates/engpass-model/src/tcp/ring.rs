@@ -70,7 +70,7 @@ impl<T: Copy + Default> Ring<T> {
     /// Removes the first `count` records, which must exist.
     #[inline]
     pub(super) fn pop(&mut self, count: usize) {
-        debug_assert!(count <= self.len(), "the records are there");
+        debug_assert!(count <= self.len(), "the ring holds at least `count` records");
         self.head = self.place(count) as u32;
         self.len -= count as u32;
     }
@@ -91,14 +91,14 @@ impl<T: Copy + Default> std::ops::Index<usize> for Ring<T> {
 
     #[inline]
     fn index(&self, index: usize) -> &T {
-        self.get(index).expect("the record is there")
+        self.get(index).expect("the index is within the ring")
     }
 }
 
 impl<T: Copy + Default> std::ops::IndexMut<usize> for Ring<T> {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut T {
-        self.get_mut(index).expect("the record is there")
+        self.get_mut(index).expect("the index is within the ring")
     }
 }
 

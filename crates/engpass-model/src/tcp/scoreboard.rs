@@ -173,7 +173,7 @@ impl Scoreboard {
 
     /// Frees the ring of records, which must be empty.
     pub(super) fn release_unused_memory(&mut self) {
-        debug_assert!(self.is_empty(), "only an empty ring rests");
+        debug_assert!(self.is_empty(), "the scoreboard is empty when its memory is freed");
         self.sent = Ring::default();
     }
 
@@ -238,7 +238,10 @@ impl Scoreboard {
     /// Adds a new segment that ends at `end`. Give `rate` if the delivery rate is measured.
     #[inline]
     pub(super) fn push(&mut self, end: u64, at: Time, fin: bool, rate: Option<RateSnapshot>) {
-        debug_assert!(self.sent.back().is_none_or(|last| last.end() <= end), "segments follow each other");
+        debug_assert!(
+            self.sent.back().is_none_or(|last| last.end() <= end),
+            "segments are recorded in sequence order"
+        );
         self.sent.push(Sent::new(end, at, fin));
         if let Some(rate) = rate {
             self.more().rates.push_back(rate);

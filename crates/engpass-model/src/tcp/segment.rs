@@ -191,7 +191,7 @@ impl SackBlocks {
     /// # Panics
     /// If there are four already: the option has no room.
     pub fn push(&mut self, start: u64, end: u64) {
-        debug_assert!(start < end, "a block has a length");
+        debug_assert!(start < end, "a SACK block is not empty");
         let count = self.count();
         assert!(count < 4, "a SACK option has room for four blocks");
         self.put(count, start, end);
@@ -326,7 +326,7 @@ impl Segment {
     /// Copies every field of `other` except the SACK blocks. `other` must not have a SACK option.
     #[inline(always)]
     pub(super) fn copy_header_from(&mut self, other: &Self) {
-        debug_assert!(!other.has_sack(), "the blocks are left as they are");
+        debug_assert!(!other.has_sack(), "the copied header has no SACK option");
         *self = Self { blocks: self.blocks, ..*other };
     }
 

@@ -198,7 +198,9 @@ impl Connection {
             Next::Reset => self.send_reset(),
             Next::Syn => self.send_syn(now),
             Next::EarlyAck => self.send_early_ack(now),
-            Next::Again(_) | Next::New(_) | Next::Ack => unreachable!("these are sent at once"),
+            Next::Again(_) | Next::New(_) | Next::Ack => {
+                unreachable!("the fast path sends data and acknowledgments")
+            }
         };
         self.counts.segments_sent += 1;
         if segment.is_pure_ack() {

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn read(json: serde_json::Value) -> Tunnel {
-        serde_json::from_value(json).expect("it can be read")
+        serde_json::from_value(json).expect("the test's JSON is valid")
     }
 
     #[test]

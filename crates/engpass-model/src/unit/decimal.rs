@@ -7,6 +7,9 @@ pub(super) struct Decimal {
     scale: u32,
 }
 
+/// The end of the error of a number beyond 64 bits of the smallest unit, with its cure.
+const TOO_LARGE: &str = "is too large: use a smaller value";
+
 impl Decimal {
     /// Splits text such as `"0.93 ms"` into number and unit. Returns `None` if it does not begin with a plain decimal number.
     pub(super) fn split(text: &str) -> Option<(Self, &str)> {
@@ -31,12 +34,12 @@ impl Decimal {
 
     /// Returns `self * factor` if it is an integer. The error text completes the sentence "`text` ...".
     pub(super) fn times(self, factor: u128) -> Result<u64, &'static str> {
-        let product = self.digits.checked_mul(factor).ok_or("is too large")?;
+        let product = self.digits.checked_mul(factor).ok_or(TOO_LARGE)?;
         let divisor = 10u128.pow(self.scale);
         if product % divisor != 0 {
             return Err("has too many decimals for this quantity: use fewer decimals");
         }
-        u64::try_from(product / divisor).map_err(|_| "is too large")
+        u64::try_from(product / divisor).map_err(|_| TOO_LARGE)
     }
 }
 

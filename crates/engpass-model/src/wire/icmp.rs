@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn router() -> Vec<IpAddr> {
-        ["10.0.0.9", "fd00::9"].map(|text| text.parse().expect("an address")).to_vec()
+        ["10.0.0.9", "fd00::9"].map(|text| text.parse().expect("the address is valid")).to_vec()
     }
 
     fn datagram(length: usize) -> Vec<u8> {
@@ -217,23 +217,31 @@ mod tests {
     #[test]
     fn icmp_error_quotes_the_packet_as_far_as_it_fits() {
         let packet = datagram(1500);
-        let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+        let sent =
+            message(&router(), &packet, Error::TimeExceeded).expect("the router sends an ICMP message");
         assert_eq!((sent.len(), sent[0], sent[9]), (576, 0x45, ICMP));
         assert_eq!((&sent[12..16], &sent[16..20]), (&[10, 0, 0, 9][..], &[10, 0, 0, 1][..]));
         assert_eq!((&sent[20..22], &sent[28..]), (&[11, 0][..], &packet[..548]));
         // The checksum over data that includes its checksum is zero.
         assert_eq!((checksum(&sent[..20]), checksum(&sent[20..])), (0, 0));
-        assert_eq!(message(&router(), &datagram(28), Error::TimeExceeded).expect("it is told").len(), 56);
+        assert_eq!(
+            message(&router(), &datagram(28), Error::TimeExceeded)
+                .expect("the router sends an ICMP message")
+                .len(),
+            56
+        );
     }
 
     #[test]
     fn icmpv6_error_quotes_the_packet_but_never_an_error() {
         let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];
-        let [here, there] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().expect("an address"));
+        let [here, there] =
+            ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().expect("the address is valid"));
         packet.extend(here.octets());
         packet.extend(there.octets());
         packet.extend([3; 9]);
-        let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+        let sent =
+            message(&router(), &packet, Error::TimeExceeded).expect("the router sends an ICMP message");
         assert_eq!((&sent[40..42], &sent[48..]), (&[3, 0][..], &packet[..]));
         let own: [u8; 16] = sent[8..24].try_into().expect("sixteen bytes");
         let mut body = sent[40..].to_vec();
@@ -242,7 +250,11 @@ mod tests {
         assert_eq!((&sent[24..40], &sent[42..44]), (&here.octets()[..], &sum.to_be_bytes()[..]));
         packet[6..7].copy_from_slice(&[ICMPV6]);
         packet[40] = 1;
-        assert_eq!(message(&router(), &packet, Error::TimeExceeded), None, "it is an error itself");
+        assert_eq!(
+            message(&router(), &packet, Error::TimeExceeded),
+            None,
+            "no ICMP error answers an ICMP error"
+        );
     }
 
     #[test]
@@ -252,7 +264,7 @@ mod tests {
             packet[at..at + bytes.len()].copy_from_slice(bytes);
             message(&router(), &packet, Error::TimeExceeded).is_some()
         };
-        assert!(told(6, &[0x20, 0]), "the first fragment");
+        assert!(told(6, &[0x20, 0]), "a first fragment is answered");
         assert!(!told(6, &[0, 5]));
         assert!(!told(16, &[239, 0, 0, 1]));
         let icmp = |kind: u8| {
@@ -261,7 +273,11 @@ mod tests {
             message(&router(), &packet, Error::TimeExceeded).is_some()
         };
         assert_eq!((icmp(8), icmp(3), icmp(11)), (true, false, false));
-        assert_eq!(message(&[], &datagram(60), Error::TimeExceeded), None, "nobody has an address");
+        assert_eq!(
+            message(&[], &datagram(60), Error::TimeExceeded),
+            None,
+            "a router without an address sends no message"
+        );
         assert_eq!(message(&router(), &[0x45], Error::TimeExceeded), None);
     }
 
@@ -271,7 +287,8 @@ mod tests {
         six.resize(2000, 1);
         for length in [60, 548, 549, 1240, 1500] {
             for (packet, errors) in [(datagram(length), Errors::V4), (six[..length].to_vec(), Errors::V6)] {
-                let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+                let sent = message(&router(), &packet, Error::TimeExceeded)
+                    .expect("the router sends an ICMP message");
                 assert_eq!(
                     (Errors::about(&packet), errors.bytes(length as u64)),
                     (errors, Some(sent.len() as u64))
@@ -297,15 +314,18 @@ mod tests {
 
     #[test]
     fn icmp_too_big_error_carries_the_mtu() {
-        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 1400 }).expect("it is told");
+        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 1400 })
+            .expect("the router sends an ICMP message");
         assert_eq!(sent[20..28], [3, 4, sent[22], sent[23], 0, 0, 0x05, 0x78]);
         assert_eq!(checksum(&sent[20..]), 0);
         // RFC 1191 has 16 bits for the MTU.
-        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 70_000 }).expect("it is told");
+        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 70_000 })
+            .expect("the router sends an ICMP message");
         assert_eq!(sent[24..28], [0, 0, 0xff, 0xff]);
         let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];
         packet.extend([1; 41]);
-        let sent = message(&router(), &packet, Error::TooBig { mtu: 1400 }).expect("it is told");
+        let sent = message(&router(), &packet, Error::TooBig { mtu: 1400 })
+            .expect("the router sends an ICMP message");
         assert_eq!((sent[40], sent[41], &sent[44..48]), (2, 0, &[0, 0, 0x05, 0x78][..]));
     }
 }

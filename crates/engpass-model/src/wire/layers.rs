@@ -135,7 +135,10 @@ impl Sum {
     /// Parts of one layer, summed over all packets, which are on this `wire`. Panics in debug builds for `Physical` and `CellHeader`, which
     /// are accounted per cell or frame.
     pub fn parts(&self, wire: &Wire, layer: Layer) -> u64 {
-        debug_assert!(!matches!(layer, Layer::Physical | Layer::CellHeader), "these go by carriers");
+        debug_assert!(
+            !matches!(layer, Layer::Physical | Layer::CellHeader),
+            "these layers are accounted per frame or cell"
+        );
         if let Some(place) = Self::KEPT.iter().position(|kept| *kept == layer) {
             return self.0[place];
         }
@@ -179,7 +182,7 @@ impl AddAssign for Layers {
     /// # Panics
     /// If the two belong to lines with different numbers of parts per bit.
     fn add_assign(&mut self, other: Self) {
-        assert_eq!(self.parts_per_bit, other.parts_per_bit, "layers of one line have one unit");
+        assert_eq!(self.parts_per_bit, other.parts_per_bit, "both sums have the same unit");
         self.add_times(&other, 1);
     }
 }

@@ -179,7 +179,7 @@ mod tests {
     fn cells_per_second(medium: Medium) -> u64 {
         match medium.framing(medium.line_rate().unwrap()) {
             Framing::Cells { slot } => slot.per_second() as u64,
-            _ => panic!("not ATM"),
+            _ => panic!("the medium is not ATM"),
         }
     }
 

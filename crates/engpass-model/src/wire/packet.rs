@@ -63,7 +63,7 @@ impl Ipv4 {
         header.dont_fragment = self.dont_fragment;
         header.more_fragments = self.more;
         let units = (self.offset / 8) as u16;
-        header.fragment_offset = IpFragOffset::try_new(units).expect("an offset has 13 bits");
+        header.fragment_offset = IpFragOffset::try_new(units).expect("a fragment offset has 13 bits");
         header.dscp = IpDscp::try_new(self.dscp).expect("a DSCP has 6 bits");
         header.ecn = match self.ecn {
             Ecn::NotCapable => IpEcn::ZERO,
@@ -125,7 +125,7 @@ pub fn udp(ends: &Ends, payload: &[u8]) -> Vec<u8> {
 /// # Panics
 /// If the length of the payload differs from the segment's.
 pub fn tcp(ends: &Ends, segment: &Segment, scale: u8, tick: Time, payload: &[u8]) -> Vec<u8> {
-    assert_eq!(payload.len() as u64, segment.payload(), "a segment says how long it is");
+    assert_eq!(payload.len() as u64, segment.payload(), "the payload has the length in the segment");
     let syn = segment.flags.has(Flags::SYN);
     // The window of a SYN is never scaled (RFC 7323 section 2.2).
     let window = if syn { segment.window } else { segment.window >> scale };
@@ -140,7 +140,11 @@ pub fn tcp(ends: &Ends, segment: &Segment, scale: u8, tick: Time, payload: &[u8]
     header.ece = segment.flags.has(Flags::ECE);
     header.cwr = segment.flags.has(Flags::CWR);
     header.set_options_raw(&options(segment, tick)).expect("options take at most 40 bytes");
-    debug_assert_eq!(header.header_len() as u64, segment.header_len(), "the model books this length");
+    debug_assert_eq!(
+        header.header_len() as u64,
+        segment.header_len(),
+        "the header has the length that the model accounts"
+    );
     let (source, destination) = (ends.addresses.0.octets(), ends.addresses.1.octets());
     header.checksum = header
         .calc_checksum_ipv4_raw(source, destination, payload)

@@ -11,7 +11,7 @@ use crate::port::{on_the_line, queue, run};
 fn scheduler(queue: &Queue) -> Box<dyn Scheduler> {
     match queue.build(Stream::new(1, "queue"), 1_000_000_000) {
         Discipline::Service(scheduler) => scheduler,
-        Discipline::Arrival(_) => panic!("it schedules"),
+        Discipline::Arrival(_) => panic!("the queue kind is a scheduler"),
     }
 }
 
@@ -31,9 +31,9 @@ fn shares(queue: &Queue, flows: &[Vec<u32>]) -> Vec<Vec<u64>> {
     let mut waiting: Vec<usize> = flows.iter().map(Vec::len).collect();
     let mut sent = vec![vec![0; flows.len()]];
     while waiting.iter().all(|waiting| *waiting > 0) {
-        let packet = scheduler.dequeue(Time::ZERO, &mut lost).expect("all have packets");
+        let packet = scheduler.dequeue(Time::ZERO, &mut lost).expect("every flow has packets");
         waiting[packet.flow as usize] -= 1;
-        let mut next = sent.last().expect("one at least").clone();
+        let mut next = sent.last().expect("the list has at least one entry").clone();
         next[packet.flow as usize] += u64::from(packet.bytes);
         sent.push(next);
     }
@@ -103,12 +103,12 @@ fn fq_codel_sparse_flow_waits_for_at_most_one_packet() {
         let sparse = record.sent.iter().filter(|(_, packet)| packet.flow == 8);
         let waits: Vec<u64> =
             sparse.map(|(start, packet)| start.0 - arrivals[packet.id as usize].0.0).collect();
-        (waits.len(), waits.into_iter().max().expect("some were sent"))
+        (waits.len(), waits.into_iter().max().expect("packets of the sparse flow were sent"))
     };
     let one = on_the_line(LINE, &packet(0, 0, 1500)).0;
     let (sent, longest) = waits(&queue(json!({ "fq-codel": {} })));
-    assert_eq!(sent, 400, "none is lost");
-    assert!(longest <= one, "{longest} ps, a packet takes {one}");
+    assert_eq!(sent, 400, "no packet is lost");
+    assert!(longest <= one, "waited {longest} ps, a packet takes {one} ps");
     let (_, longest) = waits(&queue(json!({ "drop-tail": { "limit": "500 packets" } })));
     assert!(longest > 400 * one);
 }
@@ -127,7 +127,7 @@ fn codel_drop_intervals_fall_with_the_square_root_of_count() {
     let mut now = 0;
     while drops.len() < 500 {
         now += 100 * US;
-        scheduler.dequeue(Time(now), &mut lost).expect("it holds many");
+        scheduler.dequeue(Time(now), &mut lost).expect("the queue holds many packets");
         let gone = lost.len() + 1;
         drops.extend(lost.drain(..).map(|_| now));
         (0..gone).for_each(|_| scheduler.enqueue(Time(now), packet(0, 0, 1000), &mut lost));

@@ -109,7 +109,7 @@ proptest! {
             let mut last: BTreeMap<(u32, u8), u32> = BTreeMap::new();
             for (_, sent) in &record.sent {
                 let key = (sent.flow, if by_priority { sent.priority } else { 0 });
-                prop_assert!(last.insert(key, sent.id).is_none_or(|before| before < sent.id), "in order");
+                prop_assert!(last.insert(key, sent.id).is_none_or(|before| before < sent.id), "packets of a flow stay in order");
             }
 
             // The port holds the packets that have arrived and have not been sent or dropped. In a scheduler, a packet counts as sent from
@@ -146,7 +146,7 @@ proptest! {
                 prop_assert!(start == free || (start > free && arrivals.iter().any(|(at, _)| *at == start)));
                 prop_assert!(start >= arrivals[packet.id as usize].0);
                 if start > free {
-                    prop_assert!(start == arrivals[packet.id as usize].0, "the one that finds the port empty leaves at once");
+                    prop_assert!(start == arrivals[packet.id as usize].0, "a packet at an idle port leaves at once");
                 }
                 free = start + on_the_line(LINE, &packet);
             }
@@ -175,7 +175,7 @@ fn random_arrivals_cause_marks_and_every_drop_cause() {
     let mut seen: BTreeMap<(String, Cause), usize> = BTreeMap::new();
     let mut marked: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..100 {
-        let arrivals = arrivals().new_tree(&mut runner).expect("it is not filtered").current();
+        let arrivals = arrivals().new_tree(&mut runner).expect("the strategy generates arrivals").current();
         for (text, _) in queues() {
             let record = run(&queue(text.clone()), LINE, &arrivals);
             for (_, _, cause) in record.lost {
@@ -189,7 +189,7 @@ fn random_arrivals_cause_marks_and_every_drop_cause() {
         let queue = queue(text.clone());
         for cause in causes(&queue) {
             let often = seen.get(&(text.to_string(), *cause)).copied().unwrap_or(0);
-            assert!(often >= 10, "{text}: {cause:?} {often} times");
+            assert!(often >= 10, "{text}: {cause:?} only {often} times");
         }
         let marks = text.to_string().contains("\"ecn\":true") || text.to_string().contains("ecn_threshold");
         assert_eq!(marked[&text.to_string()] >= 20, marks, "{text}: {} marks", marked[&text.to_string()]);

@@ -29,7 +29,7 @@ pub(crate) fn on_the_line(line_rate: u64, packet: &Packet) -> Time {
 
 /// The queue that this JSON describes.
 pub(crate) fn queue(text: serde_json::Value) -> Queue {
-    serde_json::from_value(text).expect("the test's own text is right")
+    serde_json::from_value(text).expect("the test's JSON is valid")
 }
 
 /// Runs the port with these arrivals, in this order, until it is empty.
@@ -85,19 +85,23 @@ impl Line {
         let mut arrivals = arrivals.iter().peekable();
         loop {
             let ready = self.scheduler.next_ready(self.free);
-            assert_eq!(ready.is_some(), !self.held.is_empty(), "it is ready some time if it holds something");
+            assert_eq!(
+                ready.is_some(),
+                !self.held.is_empty(),
+                "a scheduler has a ready time exactly if it holds packets"
+            );
             // If the line becomes free at the time of an arrival, it takes the next packet before the arrival.
             match (ready, arrivals.peek()) {
                 (Some(ready), next) if next.is_none_or(|(at, _)| ready <= *at) => self.send(ready),
                 (_, Some(_)) => {
-                    let (now, packet) = arrivals.next().expect("it was looked at");
+                    let (now, packet) = arrivals.next().expect("the peeked arrival exists");
                     self.held.insert(packet.id, packet.bytes);
                     self.scheduler.enqueue(*now, *packet, &mut self.lost);
                     self.free = self.free.max(*now);
                     self.book(*now);
                 }
                 (None, None) => return self.record,
-                (Some(_), None) => unreachable!("the first arm"),
+                (Some(_), None) => unreachable!("the first arm handles a ready scheduler"),
             }
         }
     }
@@ -107,8 +111,8 @@ impl Line {
             // The packet was not ready a picosecond earlier.
             assert_eq!(self.scheduler.dequeue(Time(now.0 - 1), &mut self.lost), None);
         }
-        let packet = self.scheduler.dequeue(now, &mut self.lost).expect("it said that it was ready");
-        assert!(self.held.remove(&packet.id).is_some(), "it sends what it holds");
+        let packet = self.scheduler.dequeue(now, &mut self.lost).expect("a ready scheduler returns a packet");
+        assert!(self.held.remove(&packet.id).is_some(), "the scheduler sends only packets that it holds");
         self.record.sent.push((now, packet));
         self.free = now + on_the_line(self.line_rate, &packet);
         self.book(now);
@@ -116,11 +120,15 @@ impl Line {
 
     fn book(&mut self, now: Time) {
         for (packet, cause) in self.lost.drain(..) {
-            assert!(self.held.remove(&packet.id).is_some(), "it loses what it holds");
+            assert!(self.held.remove(&packet.id).is_some(), "the scheduler drops only packets that it holds");
             self.record.lost.push((now, packet, cause));
         }
         let backlog = self.scheduler.backlog();
         let bytes = self.held.values().map(|bytes| u64::from(*bytes)).sum();
-        assert_eq!(backlog, Backlog { bytes, packets: self.held.len() as u64 }, "the books balance");
+        assert_eq!(
+            backlog,
+            Backlog { bytes, packets: self.held.len() as u64 },
+            "the backlog equals the packets held"
+        );
     }
 }

@@ -206,7 +206,7 @@ impl Pipe {
     }
 
     fn arrive(&mut self, now: Time) -> Option<Segment> {
-        (self.next()? <= now).then(|| self.way.pop_front().expect("it was looked at").2)
+        (self.next()? <= now).then(|| self.way.pop_front().expect("the peeked segment exists").2)
     }
 }
 
@@ -338,11 +338,19 @@ impl Bench {
                         Some(limited) => Err(limited),
                     },
                 };
-                assert_eq!(formed.err(), Some(limited).filter(|_| !wanted), "what holds it back is named");
+                assert_eq!(
+                    formed.err(),
+                    Some(limited).filter(|_| !wanted),
+                    "the connection names what limits it"
+                );
                 let segment = formed.ok().map(|()| segment);
-                assert_eq!(wanted, segment.is_some(), "what is announced is sent");
+                assert_eq!(wanted, segment.is_some(), "an announced segment is sent");
                 let Some(segment) = segment else { break };
-                assert!(u64::from(segment.len) <= end.segment_size(), "{} B: too long", segment.len);
+                assert!(
+                    u64::from(segment.len) <= end.segment_size(),
+                    "{} B: longer than a segment",
+                    segment.len
+                );
                 if let Some(log) =
                     self.log.as_mut().filter(|_| segment.len > 0 || segment.flags.has(Flags::FIN))
                 {
@@ -368,7 +376,7 @@ impl Bench {
         self.steps += 1;
         if started {
             let Some(next) = wakes.into_iter().flatten().min() else { return false };
-            assert!(next >= self.now, "time does not go back");
+            assert!(next >= self.now, "the next event is not in the past");
             if next > until {
                 self.now = until;
                 return false;
@@ -400,7 +408,7 @@ impl Bench {
                 end.on_timer(self.now, out);
                 assert!(
                     end.next_wake().is_none_or(|at| at > self.now),
-                    "a wake acts or moves on: {:?}",
+                    "the next timer is later than now: {:?}",
                     end.state()
                 );
             }

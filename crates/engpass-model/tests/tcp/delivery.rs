@@ -26,12 +26,12 @@ pub(crate) fn assert_delivered(bench: &Bench) {
     assert_eq!(
         a.bytes_sent,
         b.bytes_received + b.bytes_refused + bench.forward.dropped_payload,
-        "what is sent is delivered, refused or lost: {a:?} {b:?}"
+        "sent bytes are delivered, refused or lost: {a:?} {b:?}"
     );
 }
 
 pub(crate) fn congestion(kind: &str) -> Congestion {
-    serde_json::from_value(serde_json::json!(kind)).expect("a kind of the family")
+    serde_json::from_value(serde_json::json!(kind)).expect("the family has this kind")
 }
 
 fn parameters(profile: Profile, mtu: u64, recovery: RecoveryKind, nagle: Nagle) -> TcpParameters {

@@ -26,9 +26,9 @@ fn table() -> String {
         "10 Mbit/s, 40 ms round trip, MTU 1500, 60 s: goodput in kbit/s, and retransmission timeouts\n",
     );
     let head = |text: &mut String, names: &[&str]| {
-        write!(text, "\n{:<10}{:>9}", "loss", "queue").expect("a string grows");
+        write!(text, "\n{:<10}{:>9}", "loss", "queue").expect("writing to a string cannot fail");
         for name in names {
-            write!(text, "  {name:>11}").expect("a string grows");
+            write!(text, "  {name:>11}").expect("writing to a string cannot fail");
         }
         text.push('\n');
     };
@@ -36,9 +36,10 @@ fn table() -> String {
         for loss in [0, 1_000, 10_000, 50_000] {
             for queue in [10_000, 50_000, 200_000] {
                 write!(text, "{:<10}{:>9}", format!("{} %", loss as f64 / 1e4), format!("{queue} B"))
-                    .expect("a string grows");
+                    .expect("writing to a string cannot fail");
                 for column in columns {
-                    write!(text, "  {:>11}", cell(column, loss, queue)).expect("a string grows");
+                    write!(text, "  {:>11}", cell(column, loss, queue))
+                        .expect("writing to a string cannot fail");
                 }
                 text.push('\n');
             }

@@ -45,7 +45,7 @@ fn path_mtu_signal_resends_too_long_segments_once() {
         assert_eq!((stats.timeouts, stats.fast_recoveries), (0, 0), "{recovery:?}");
         // The acknowledgment adds one segment to the window in slow start.
         let windows = (snapshot.congestion_window, snapshot.slow_start_threshold);
-        assert_eq!(windows, (10_500, u64::MAX), "{recovery:?}: bytes stay");
+        assert_eq!(windows, (10_500, u64::MAX), "{recovery:?}: the window in bytes is unchanged");
         script.run("300 write 1500\n300 > . 3501:4001\n300 > . 4001:4501\n300 > . 4501:5001");
     }
 }
@@ -70,7 +70,7 @@ fn path_mtu_signal_keeps_a_window_counted_in_segments() {
             sent(250, 5001, 6501, 500),
         ));
         let snapshot = script.end.snapshot();
-        assert_eq!(snapshot.congestion_window, 5500, "{kind}: ten segments, and one of slow start");
+        assert_eq!(snapshot.congestion_window, 5500, "{kind}: ten segments, plus one of slow start");
         assert_eq!(script.end.limited_by(ms(250)), LimitedBy::CongestionWindow);
     }
 }

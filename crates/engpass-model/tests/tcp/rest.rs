@@ -33,7 +33,7 @@ fn bursts(p: &TcpParameters, seed: u64, rests: bool) -> Vec<(Time, Segment)> {
     }
     bench.run(until + Time::from_secs(100_000));
     assert_eq!(bench.out_b.delivered, bench.total);
-    bench.log.expect("it was kept")
+    bench.log.expect("the log was kept")
 }
 
 #[test]

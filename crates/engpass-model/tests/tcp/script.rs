@@ -111,7 +111,7 @@ impl Script {
                     assert_eq!(taken, words.get(3) != Some(&"ignored"), "{line}");
                 }
                 "quiet" => self.nothing_else(line),
-                other => panic!("`{other}` is no event: {line}"),
+                other => panic!("unknown event `{other}`: {line}"),
             }
             self.pull();
         }
@@ -127,7 +127,7 @@ impl Script {
     }
 
     fn expect(&mut self, line: &str, at: Time, words: &[&str]) {
-        let Some((time, segment)) = self.sent.pop_front() else { panic!("nothing is sent: {line}") };
+        let Some((time, segment)) = self.sent.pop_front() else { panic!("no segment is sent: {line}") };
         let shown = show(&(time, segment));
         assert_eq!(time, at, "{line}: got {shown}");
         let wanted = parse(words);
@@ -199,7 +199,7 @@ fn parse(words: &[&str]) -> Segment {
             "ECT" => segment.ect = true,
             "sack" => {
                 let mut blocks = SackBlocks::default();
-                for block in words.next().expect("blocks").split(',') {
+                for block in words.next().expect("SACK blocks").split(',') {
                     let (start, end) = block.split_once('-').expect("A-B");
                     blocks.push(start.parse().expect("a number"), end.parse().expect("a number"));
                 }
@@ -211,7 +211,7 @@ fn parse(words: &[&str]) -> Segment {
                 segment.timestamps = Some(Timestamps::new(ms(value), Some(ms(echo))));
             }
             "noECE" | "nosack" => {}
-            other => panic!("`{other}` is no part of a segment"),
+            other => panic!("unknown part of a segment `{other}`"),
         }
     }
     segment

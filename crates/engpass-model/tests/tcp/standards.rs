@@ -39,7 +39,7 @@ fn connection_opens_and_closes_as_in_rfc_9293() {
     );
     assert_eq!(script.end.state(), State::TimeWait);
     script.run("300 < F. 1:1 ack 502\n300 > . 502:502 ack 2\n60299 quiet");
-    assert_eq!(script.end.state(), State::TimeWait, "it waits 2 MSL from the last FIN");
+    assert_eq!(script.end.state(), State::TimeWait, "the connection waits 2 MSL from the last FIN");
     script.run("60300 quiet");
     assert_eq!(script.end.state(), State::Closed);
 }
@@ -151,7 +151,7 @@ fn third_duplicate_ack_triggers_fast_retransmit() {
              {burst}"
         ));
         let snapshot = script.end.snapshot();
-        assert_eq!(snapshot.slow_start_threshold, 5000, "half of FlightSize");
+        assert_eq!(snapshot.slow_start_threshold, 5000, "the threshold is half of FlightSize");
         assert_eq!(script.end.stats().timeouts, 0);
     }
 }
@@ -220,7 +220,11 @@ fn limited_transmit() {
          300 < . 1:1 ack 1
          300 > . 1:1001",
     );
-    assert_eq!(script.end.snapshot().slow_start_threshold, 2000, "what it let out is not in FlightSize");
+    assert_eq!(
+        script.end.snapshot().slow_start_threshold,
+        2000,
+        "limited transmit does not count in FlightSize"
+    );
 }
 
 /// Two duplicates are not enough, and no more arrive: only the timer remains, and the endpoint reports that as the reason for waiting.
@@ -232,7 +236,7 @@ fn too_few_duplicate_acks_wait_for_the_timer() {
     script.run("200 < . 1:1 ack 1\n200 < . 1:1 ack 1");
     assert_eq!(script.end.limited_by(ms(200)), LimitedBy::RetransmissionTimer);
     script.run("1100 > . 1:1001");
-    assert!(script.out.timed_out, "since 200 ms the wait was for the timer");
+    assert!(script.out.timed_out, "the retransmission timer has expired");
 }
 
 /// RFC 9293 section 3.8.6.3: "an ACK SHOULD be generated for at least every second full-sized segment" and "within 500 ms"; here the timer
@@ -373,7 +377,11 @@ fn zero_window_is_probed_at_doubling_intervals() {
          100 > . 1:1001
          100 > . 1001:2001",
     );
-    assert_eq!(script.end.limited_by(ms(100)), LimitedBy::ReceiveWindow, "what is in flight takes the rest");
+    assert_eq!(
+        script.end.limited_by(ms(100)),
+        LimitedBy::ReceiveWindow,
+        "data in flight fill the receive window"
+    );
     script.run("200 < . 1:1 ack 2001 win 0");
     assert_eq!(script.end.limited_by(ms(200)), LimitedBy::ReceiveWindow);
     script.run(
@@ -388,7 +396,7 @@ fn zero_window_is_probed_at_doubling_intervals() {
          7300 > . 2002:3002
          7300 > . 3002:4002",
     );
-    assert_eq!(script.end.stats().timeouts, 0, "a probe is no loss");
+    assert_eq!(script.end.stats().timeouts, 0, "a window probe is not a timeout");
 }
 
 /// RFC 9293 section 3.8.6.2.2: the receiver keeps the right edge until it can advance by a segment or half of the buffer.
@@ -480,7 +488,7 @@ fn ecn_echo_lasts_until_cwr_and_reduces_the_window_once() {
          500 write 1000
          500 > P. 3001:4001",
     );
-    assert_eq!(script.end.stats().ecn_reductions, 1, "once for a window of data");
+    assert_eq!(script.end.stats().ecn_reductions, 1, "one reduction per window of data");
 }
 
 /// RFC 8257 section 3.2: when the mark changes, earlier segments are acknowledged immediately, with the old state.

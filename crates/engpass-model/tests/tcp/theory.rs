@@ -156,7 +156,7 @@ fn cubic_window_follows_the_rfc_9438_curve() {
 fn cubic_average_window_matches_rfc_9438() {
     // The formula does not model fast convergence.
     let table = serde_json::json!({ "cubic": { "fast_convergence": false } });
-    let congestion = serde_json::from_value(table).expect("CUBIC's config");
+    let congestion = serde_json::from_value(table).expect("the CUBIC config is valid");
     let p = TcpParameters { congestion, ..bulk("cubic") };
     for (n, rtt) in [(10_000, ms(100)), (10_000, ms(200)), (5_000, ms(200))] {
         let seconds = rtt.as_secs_f64();
@@ -240,7 +240,7 @@ fn odd_segment_count_waits_for_the_delayed_ack_timer() {
         results.push(bench.goodput(Time::from_secs(5), Time::from_secs(25)));
     }
     assert_near(results[0], 65_536.0 * 8.0 / (0.2 + 0.0199 + 0.001), 0.03, "odd");
-    assert!(results[1] > 8.0 * results[0], "even: {results:?}");
+    assert!(results[1] > 8.0 * results[0], "even segment count is not faster: {results:?}");
 }
 
 /// Nagle and delayed acknowledgments: writes of one and a half segments wait for the timer each time (write, write, read).
@@ -313,7 +313,7 @@ fn dctcp_fills_the_line_with_a_short_queue() {
     let mut bench = Bench::new(&p, &p, forward, Pipe::new(None, ms(1))).transfer(u64::MAX / 4, 1 << 20);
     let goodput = bench.goodput(Time::from_secs(2), Time::from_secs(6));
     assert_near(goodput, 100e6 * 1000.0 / 1040.0, 0.02, "the line is full");
-    let rtt = bench.a.snapshot().smoothed_rtt.expect("it is measured").as_secs_f64();
+    let rtt = bench.a.snapshot().smoothed_rtt.expect("the round-trip time is measured").as_secs_f64();
     assert!(rtt < 0.002 + 3.0 * 10_000.0 * 8.0 / 100e6, "{rtt}");
     assert_eq!(bench.a.stats().retransmissions, 0);
 }
@@ -332,8 +332,8 @@ fn bbr_fills_the_line_with_a_short_queue_despite_loss() {
         // Every ten seconds, 200 ms are spent on measuring the round-trip time. The lost share is subtracted as well.
         assert_near(goodput, 1e7 * 1000.0 / 1040.0 * (1.0 - loss), 0.06, &format!("loss {loss}"));
         let snapshot = bench.a.snapshot();
-        let rtt = snapshot.smoothed_rtt.expect("it is measured").as_secs_f64();
-        assert!(rtt < 0.075, "the queue holds less than a product: {rtt}");
+        let rtt = snapshot.smoothed_rtt.expect("the round-trip time is measured").as_secs_f64();
+        assert!(rtt < 0.075, "the queue exceeds a bandwidth-delay product: {rtt}");
         // Twice the product of 10 Mbit/s and 40.9 ms, plus three segments; the gain is 1 while it probes.
         assert!(snapshot.congestion_window <= 110_000, "{snapshot:?}");
     }

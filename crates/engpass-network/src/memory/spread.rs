@@ -54,7 +54,7 @@ pub(super) fn parts(
     path: &FlowPath,
     choosers: &Choosers,
 ) -> Vec<Part> {
-    let to = |leg: PathSegment| topology.hops(leg).last().expect("a leg has links").to;
+    let to = |leg: PathSegment| topology.hops(leg).last().expect("a path segment has links").to;
     let Some(fans) = &path.fans else {
         let part = |(depth, leg): (usize, &PathSegment)| {
             let from = topology.first_hop(*leg).from;
@@ -94,7 +94,7 @@ pub(super) fn parts(
 
 /// Returns the nodes of a fan, each after all nodes from which packets reach it.
 fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
-    let to = |leg: &PathSegment| topology.hops(*leg).last().expect("a leg has links").to;
+    let to = |leg: &PathSegment| topology.hops(*leg).last().expect("a path segment has links").to;
     let mut before: BTreeMap<NodeId, usize> = BTreeMap::new();
     for (_, legs) in &fan.at {
         legs.iter().for_each(|leg| *before.entry(to(leg)).or_default() += 1);
@@ -103,7 +103,7 @@ fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
     while let Some(node) = next.pop() {
         order.push(node);
         for leg in fan.legs_at(node) {
-            let left = before.get_mut(&to(leg)).expect("it was counted");
+            let left = before.get_mut(&to(leg)).expect("every reached node has a count");
             *left -= 1;
             if *left == 0 {
                 next.push(to(leg));
@@ -130,7 +130,7 @@ pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traf
         let mut steps: BTreeMap<NodeId, f64> = BTreeMap::new();
         for node in in_order(topology, fan, from).into_iter().rev() {
             let behind = fan.legs_at(node).iter().map(|leg| {
-                let to = topology.hops(*leg).last().expect("a leg has links").to;
+                let to = topology.hops(*leg).last().expect("a path segment has links").to;
                 steps.get(&to).copied().unwrap_or(1.0)
             });
             let here = if fan.legs_at(node).len() > 1 && !known(node) {

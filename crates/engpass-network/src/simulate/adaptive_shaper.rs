@@ -54,7 +54,7 @@ impl Network {
     pub(super) fn start_next_pdu(&mut self, shaper: u32) {
         let shaper = shaper as usize;
         let this = &mut self.adapting[shaper];
-        let (sender, frame) = this.waiting.pop_front().expect("a turn is somebody's");
+        let (sender, frame) = this.waiting.pop_front().expect("a PDU waits at the shaper");
         let (vc, pace) = (this.vc as usize, this.rate.begin());
         self.fabric.vcs[vc].shaper.restart(self.now, pace);
         self.begin_frame(sender, frame);

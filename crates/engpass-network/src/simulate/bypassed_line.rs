@@ -22,7 +22,7 @@ impl CellSink for BypassedLine<'_> {
     }
 
     fn lost(&mut self, _: &CellTrain, _: u64, _: CellDropCause) {
-        unreachable!("the queue of a NIC has no bound");
+        unreachable!("the queue of a NIC is unbounded");
     }
 
     fn idle(&mut self, ps: u64, rounding: u64) {
@@ -30,7 +30,7 @@ impl CellSink for BypassedLine<'_> {
     }
 
     fn policed(&mut self, _: &CellTrain, _: u64) {
-        unreachable!("a NIC polices nobody");
+        unreachable!("a NIC does not police");
     }
 
     fn waiting(&mut self, _: PduId, _: usize, _: u64) {}

@@ -167,7 +167,7 @@ impl Network {
         let Some(&port) = vc.hops.get(hop) else { return this.eta };
         let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
         let Queue::Classes(queue) = &self.ports[port].queue else {
-            unreachable!("cells wait only where classes are");
+            unreachable!("cells wait only at ports with priority classes");
         };
         let channels = &self.fabric.channels[port];
         let overtaking = self.ports[port].overtaking.filter(|_| class > 0).map(|channel| &channels[channel]);
@@ -206,7 +206,7 @@ impl Network {
     /// Schedules the wake at which `frame` arrives or may have arrived.
     pub(super) fn schedule_pdu_check(&mut self, frame: PduId) {
         let at = self.earliest_arrival(frame);
-        debug_assert!(at > self.now, "a wake acts or moves on");
+        debug_assert!(at > self.now, "the PDU arrives later than now");
         let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
         let vc = &self.fabric.vcs[vc as usize];
         match vc.ends_at_router() {
@@ -223,7 +223,7 @@ impl Network {
 
     fn frame_arrived(&mut self, frame: PduId) {
         let Some(pdu) = self.fabric.frames[frame].pdu else {
-            unreachable!("a frame whose last cell arrived is a PDU");
+            unreachable!("the arrived frame is a PDU");
         };
         self.schedule_feedback(frame);
         match pdu {

@@ -121,7 +121,7 @@ impl Default for EventQueue {
             day: 0,
             // 17 us: a packet of 1500 bytes at some hundred Mbit/s.
             length: 24,
-            pages: vec![NONE; DAYS].try_into().expect("there is a page for every day"),
+            pages: vec![NONE; DAYS].try_into().expect("the calendar has one page per day"),
             marks: [0; DAYS / 64],
             marked: 0,
             nodes: Vec::with_capacity(FEW),
@@ -402,7 +402,7 @@ impl EventQueue {
         }
         self.crowd.sort_unstable();
         let mut sorted = self.crowd.drain(..);
-        self.first = sorted.next().expect("there are more than two");
+        self.first = sorted.next().expect("the day has more than two events");
         place = self.today;
         for key in sorted {
             let node = &mut self.nodes[place as usize];
@@ -553,7 +553,7 @@ mod tests {
                 events.push(now + ahead, 0, Event::Arrive(serial));
                 serial += 1;
             }
-            let (at, number) = list.pop_first().expect("there is one");
+            let (at, number) = list.pop_first().expect("the list has an event");
             if let Some(before) = at.checked_sub(1) {
                 assert_eq!(events.pop_until(before), None, "round {round}");
             }

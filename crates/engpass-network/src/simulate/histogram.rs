@@ -100,7 +100,7 @@ impl Histogram {
 
     /// Extends the counts to this bucket, and counts it.
     fn count(&mut self, bucket: usize) {
-        let Self::Many { first, words } = self else { unreachable!("there are counts") };
+        let Self::Many { first, words } = self else { unreachable!("the histogram has buckets") };
         let (block, before, len) = (bucket / BLOCK * BLOCK, *first as usize, words.len() - BOUNDS);
         let (start, end) = (block.min(before), (block + BLOCK).max(before + len));
         if end - start > len {
@@ -152,7 +152,7 @@ impl Histogram {
             // Nearest rank: this many values do not exceed the quantile.
             let rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
             while counted < rank {
-                let (bucket, count) = buckets.next().expect("a rank is at most the number of all");
+                let (bucket, count) = buckets.next().expect("a rank is at most the number of values");
                 (last, counted) = (bucket, counted + count);
             }
             middle(last).clamp(least, greatest)
@@ -175,7 +175,7 @@ impl Histogram {
     }
 }
 
-const BOUNDED: &str = "the least and the greatest value stand in front of the counts";
+const BOUNDED: &str = "the words before the counts hold the least and the greatest value";
 
 fn unpack(bounds: &[u32; BOUNDS]) -> (u64, u64) {
     let [least, least_high, greatest, greatest_high] = bounds.map(u64::from);
@@ -266,7 +266,7 @@ mod tests {
         let mut sketch = Histogram::default();
         // Ten to thirty milliseconds, downwards.
         (10..=30).rev().for_each(|ms| sketch.add(ms * 1_000_000_000));
-        let Histogram::Many { words, .. } = sketch else { panic!("21 are not few") };
+        let Histogram::Many { words, .. } = sketch else { panic!("21 values exceed the value list") };
         assert_eq!(words[BOUNDS..].iter().sum::<u32>(), 21);
         assert!(words.len() <= BOUNDS + 64, "{}", words.len());
     }

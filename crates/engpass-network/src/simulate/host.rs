@@ -268,7 +268,7 @@ impl Network {
             cpu.stale.swap_remove(stale);
             return;
         }
-        let item = cpu.current.take().expect("a CPU that is done had an item");
+        let item = cpu.current.take().expect("a busy CPU has a work item");
         cpu.acting = true;
         self.item_done(item);
         self.next_item(host);

@@ -68,7 +68,7 @@ impl Network {
             let nic = &mut self.nics[left.nic];
             nic.leaving.push_back((left.at, left.bytes));
             let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
-            nic.unknown.remove(known.expect("what leaves was emitted"));
+            nic.unknown.remove(known.expect("a departing packet was emitted"));
         }
         // Keep the allocation.
         self.fabric.left_nic = all;
@@ -184,7 +184,7 @@ impl Network {
 
     /// Lets the first sender that waits try again at `at`.
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
-        let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
+        let first = *self.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
         let turn = self.turn_of(first, self.sending(first, nic).flow);
         self.events.push(at, turn, Event::Room(nic as u32));
     }
@@ -212,7 +212,7 @@ impl Network {
                 }
             }
             EgressPath::Frames { route } => self.emit_frame(sender, sending, route),
-            EgressPath::Bond { .. } => unreachable!("a member was chosen before"),
+            EgressPath::Bond { .. } => unreachable!("the bond member is chosen before"),
         }
     }
 

@@ -183,7 +183,10 @@ pub(super) fn find_rings(upstream: &[&[usize]]) -> Vec<Ring> {
                 low[after] = low[after].min(low[port]);
             }
             if low[port] == number[port] {
-                let first = open.iter().rposition(|&other| other == port).expect("the port is open");
+                let first = open
+                    .iter()
+                    .rposition(|&other| other == port)
+                    .expect("the port is on the stack of open ports");
                 let ports: Vec<usize> = open.drain(first..).rev().collect();
                 ports.iter().for_each(|&port| home[port] = components);
                 if ports.len() > 1 {

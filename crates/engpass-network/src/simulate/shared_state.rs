@@ -168,7 +168,7 @@ impl SharedState {
             Some(onward) if onward.vc == vc => *onward,
             _ => {
                 let place = list.binary_search_by_key(&vc, |onward| onward.vc);
-                list[place.expect("cells are only routed over ports of their circuit")]
+                list[place.expect("the port belongs to the cell's circuit")]
             }
         }
     }

@@ -28,7 +28,7 @@ impl<T> Slab<T> {
 
     fn push(&mut self, item: T) -> u32 {
         self.items.push(item);
-        u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
+        u32::try_from(self.items.len() - 1).expect("a slab holds fewer than 2^32 items")
     }
 
     /// Returns one more than the largest index in use so far.
@@ -46,7 +46,7 @@ impl<T> Slab<T> {
     #[inline(never)]
     pub(super) fn both(&mut self, first: u32, second: u32) -> [&mut T; 2] {
         let places = [first as usize, second as usize];
-        self.items.get_disjoint_mut(places).expect("both are there, each in its place")
+        self.items.get_disjoint_mut(places).expect("the two indices are valid and differ")
     }
 
     pub(super) fn release(&mut self, index: u32) {
@@ -85,7 +85,7 @@ impl<T: Default> Slab<T> {
     #[inline(always)]
     pub(super) fn take(&mut self, next: u32) -> &mut T {
         let taken = self.free.pop();
-        debug_assert_eq!(taken, Some(next), "nothing else has taken it");
+        debug_assert_eq!(taken, Some(next), "the next free index was not taken in between");
         &mut self[next]
     }
 }

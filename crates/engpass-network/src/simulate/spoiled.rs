@@ -12,7 +12,7 @@ fn point() -> Point {
     let overrides = [("run.duration", "100 ms"), ("run.warmup", "10 ms"), ("traffic.stream.message", "9 kB")];
     let overrides = overrides.map(|(path, value)| (path.to_owned(), value.to_owned()));
     let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    campaign.point("congested", &[]).expect("it is a variant of the study")
+    campaign.point("congested", &[]).expect("the study has this variant")
 }
 
 /// Runs the study and closes a ledger with this fault.
@@ -27,7 +27,7 @@ fn with(fault: Option<Fault>) -> Result<(), SimError> {
 fn refused(fault: Fault) -> String {
     match with(Some(fault)) {
         Err(SimError::Ledger(what)) => what,
-        other => panic!("the books are wrong and were not refused: {other:?}"),
+        other => panic!("the faulty ledger was accepted: {other:?}"),
     }
 }
 

@@ -87,7 +87,7 @@ fn receiver(received: Received, offered_bit_per_s: f64, sent: u64) -> Receiver {
 fn direction(direction: Direction, units_per_bit: u64) -> DirectionOutcome {
     let (cells, frames) = match direction.carried {
         Carried::Cells { cells, clp1_cells, efci_cells, lost_cells } => {
-            let capacity = direction.capacity_cells.expect("a line of cells has a capacity in cells");
+            let capacity = direction.capacity_cells.expect("an ATM line has a capacity in cells");
             let counts =
                 CellCounts { capacity, sent: cells, clp1: clp1_cells, efci: efci_cells, lost: lost_cells };
             (Some(counts), None)

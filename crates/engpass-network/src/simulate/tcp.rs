@@ -129,7 +129,7 @@ impl Endpoint {
 
     /// Returns the CPU time, in picoseconds, to copy the current piece of a write. The first piece also pays for the system call.
     pub(super) fn write_cost(&self, costs: &[SegmentCost]) -> u64 {
-        let application = self.application.as_ref().expect("only the writing end writes");
+        let application = self.application.as_ref().expect("only a writing endpoint has an application");
         let Some(cost) = self.cost(costs) else { return 0 };
         let call = if application.left == application.message { cost.per_write } else { 0 };
         // A gigabyte at a minute per byte exceeds the range of time.
@@ -343,7 +343,7 @@ impl Network {
     #[inline(always)]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        let application = this.application.as_mut().expect("only the writing end writes");
+        let application = this.application.as_mut().expect("only a writing endpoint has an application");
         let bytes = std::mem::take(&mut application.copying);
         application.left -= bytes;
         this.connection.whole().put(Time(self.now), bytes.into(), application.left == 0);
@@ -535,7 +535,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn entered(&mut self, endpoint: usize) {
         let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
-        debug_assert_ne!(datagram, NOTHING, "what was handed over was a segment");
+        debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
         self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
     }
@@ -573,21 +573,21 @@ impl Network {
     /// Returns the CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
-        let endpoint = this.to.get().expect("a segment goes to an endpoint");
+        let endpoint = this.to.get().expect("a segment is addressed to an endpoint");
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
     /// Notes that the CPU has processed a segment; the caller then passes it to the connection.
     pub(super) fn input_done(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
-        self.inputs[to.expect("a segment goes to an endpoint") as usize] -= 1;
+        self.inputs[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
     /// Passes a segment to its connection.
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
-        let endpoint = to.expect("a segment goes to an endpoint") as usize;
+        let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
         self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
         self.send_and_schedule_wake(endpoint);
     }

@@ -59,7 +59,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Creates a recording for so many ports and flows, with queues sampled at these instants.
+    /// Creates a recording for these numbers of ports and flows, with queues sampled at these instants.
     pub(super) fn new(ports: usize, flows: usize, instants: &[u64]) -> Self {
         Self {
             drops: vec![Instants::default(); ports],
@@ -237,7 +237,8 @@ impl Network {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
                 for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
                     if endpoint.application.is_some() {
-                        let now = endpoint.connection.snapshot().expect("who writes is whole");
+                        let now =
+                            endpoint.connection.snapshot().expect("a writing endpoint has a full connection");
                         congestion += now.congestion_window;
                         receive += now.send_window;
                         flight += now.in_flight;

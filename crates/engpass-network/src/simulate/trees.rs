@@ -111,7 +111,7 @@ impl Trees {
 
 impl SharedState {
     fn trees_mut(&mut self) -> &mut Trees {
-        self.trees.as_mut().expect("a datagram of a tree was sent")
+        self.trees.as_mut().expect("the network has multicast trees")
     }
 
     /// Returns true if a node copies this datagram.
@@ -139,7 +139,7 @@ impl SharedState {
         let trees = self.trees_mut();
         let onward = trees.branches[branch].onward.iter().map(|next| trees.branches[*next as usize].route);
         let onward: Vec<u32> = onward.collect();
-        let copied = trees.copied.get_mut(&datagram).expect("its copies have begun");
+        let copied = trees.copied.get_mut(&datagram).expect("the datagram has a copy record");
         let more = fragments - std::mem::replace(&mut copied.fragments, fragments);
         let copies = copied.copies.clone();
         // Fragments made by routers before are still to come.
@@ -148,8 +148,8 @@ impl SharedState {
     }
 
     fn branch_of(&self, datagram: u32) -> usize {
-        let trees = self.trees.as_ref().expect("a datagram of a tree was sent");
-        trees.branch_of(&self.datagrams[datagram]).expect("the datagram is of a tree") as usize
+        let trees = self.trees.as_ref().expect("the network has multicast trees");
+        trees.branch_of(&self.datagrams[datagram]).expect("the datagram belongs to a multicast tree") as usize
     }
 
     /// Creates the copies of a datagram, each with a reference by the original, unless they exist.
@@ -217,7 +217,7 @@ impl SharedState {
         if let Some(copied) = self.trees_mut().copied.get_mut(&of) {
             // No packet is copied any more, so their order does not matter.
             let place = copied.copies.iter().position(|copy| *copy == datagram);
-            copied.copies.swap_remove(place.expect("it is a copy of that"));
+            copied.copies.swap_remove(place.expect("the original lists the copy"));
         }
         if was_received {
             self.note_received(of);
@@ -239,7 +239,7 @@ impl SharedState {
     fn end_branch(&mut self, datagram: u32) {
         self.begin_copies(datagram);
         let loss = self.loss_of(datagram);
-        let copied = self.trees_mut().copied.get_mut(&datagram).expect("its copies have begun");
+        let copied = self.trees_mut().copied.get_mut(&datagram).expect("the datagram has a copy record");
         copied.has_ended = true;
         let copies = copied.copies.clone();
         self.datagrams[datagram].holds = copies.len() as u32;

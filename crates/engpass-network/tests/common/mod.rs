@@ -46,7 +46,8 @@ pub(crate) fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Po
 /// Returns the outcome of that point, for seed 7.
 pub(crate) fn run(text: &str, variant: &str, overrides: &[(&str, &str)]) -> SimOutcome {
     let point = point(text, variant, overrides);
-    simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried and its books balance")
+    simulate(&point.testbed, &point.topology, 7, &|| false)
+        .expect("the simulation succeeds and its ledger balances")
 }
 
 /// Asserts that two figures differ by at most this share.

@@ -75,12 +75,13 @@ fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     let point = point(text, "base", overrides);
     let before = heap::live();
     heap::begin();
-    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
-    network.run(&|| false).expect("nothing interrupts it");
-    let outcome = network.outcome(&point.testbed, &point.topology).expect("the books balance");
+    let mut network =
+        Network::new(&point.testbed, &point.topology, 1).expect("the model supports the workload");
+    network.run(&|| false).expect("no interrupt is requested");
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("the ledger balances");
     drop(network);
     let stored = outcome.stored();
-    let text = serde_json::to_string(&stored).expect("an outcome is plain data");
+    let text = serde_json::to_string(&stored).expect("an outcome serializes to JSON");
     let with_text = heap::live() - before + 2 * text.len() as i64;
     let most = (heap::most() - before).max(with_text);
     let estimate = memory(&point.testbed, &point.topology, Engine::Simulate).run;
@@ -134,7 +135,7 @@ fn memory_estimate_is_within_a_factor_of_two() {
     ];
     for (name, text, overrides) in cases {
         let [estimate, most] = counted(&text, &overrides);
-        assert!(most > 1_000_000, "{name} takes {most} B: it shows nothing");
+        assert!(most > 1_000_000, "{name} takes only {most} B");
         let ratio = estimate as f64 / most as f64;
         assert!((0.5..=2.0).contains(&ratio), "{name}: {estimate} B estimated, {most} B counted");
     }
@@ -167,7 +168,7 @@ fn memory_estimate_with_ecmp_is_an_upper_bound() {
     ] {
         let text = lattice(shape, policy, traffic) + more;
         let [estimate, most] = counted(&text, &[]);
-        assert!(most > 600_000, "{shape:?}, {policy}, {traffic} takes {most} B: it shows nothing");
+        assert!(most > 600_000, "{shape:?}, {policy}, {traffic} takes only {most} B");
         let ratio = estimate as f64 / most as f64;
         println!("{shape:?}, {policy}, {traffic}: {ratio}");
         let over = if shape.2 < 5 && policy == hash { 4.0 } else { 2.5 };

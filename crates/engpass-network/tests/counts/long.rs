@@ -12,7 +12,7 @@ fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
     heap::begin();
     match samples {
         Some(samples) => {
-            watched(&point.testbed, &point.topology, 1, samples, &|| false).expect("it is carried");
+            watched(&point.testbed, &point.topology, 1, samples, &|| false).expect("the simulation succeeds");
         }
         None => {
             crate::run(&point);

@@ -32,17 +32,18 @@ fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     let source = Source { name: "workload.toml".into(), text: text.into() };
     let overrides: Vec<_> =
         overrides.iter().map(|(path, value)| ((*path).to_owned(), (*value).to_owned())).collect();
-    let campaign = load(&source, &overrides, None).expect("the workload is right");
-    campaign.point(variant, &[]).expect("the workload is one point")
+    let campaign = load(&source, &overrides, None).expect("the workload is valid");
+    campaign.point(variant, &[]).expect("the workload has a base point")
 }
 
 /// Runs it. Also returns the number of heap allocations during the run, without building it and without its outcome.
 fn run(point: &Point) -> (SimOutcome, u64) {
-    let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+    let mut network =
+        Network::new(&point.testbed, &point.topology, 1).expect("the model supports the workload");
     let before = heap::asked();
-    network.run(&|| false).expect("nobody interrupts it");
+    network.run(&|| false).expect("no interrupt is requested");
     let asked = heap::asked() - before;
-    let outcome = network.outcome(&point.testbed, &point.topology).expect("the books balance");
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("the ledger balances");
     (outcome, asked)
 }
 

@@ -44,7 +44,7 @@ impl Row {
     fn parse(line: &str) -> Self {
         let (name, numbers) = line.split_at(58);
         let words: Vec<&str> = numbers.split_whitespace().collect();
-        let number = |at: usize| words[at].parse().unwrap_or_else(|_| panic!("a number in `{line}`"));
+        let number = |at: usize| words[at].parse().unwrap_or_else(|_| panic!("no number in `{line}`"));
         let name = name.trim_end().to_owned();
         match words.len() {
             5 => Self { name, packets: number(0), hops: number(1), counts: vec![number(2), number(4)] },
@@ -125,7 +125,7 @@ pub(crate) fn check(section: &str, now: &[Row]) {
             None => "it is new: write it down with UPDATE=1",
         };
         let before = then(row).map(|before| format!("before: {}\n", before.text())).unwrap_or_default();
-        writeln!(wrong, "{what}\n{before}now:    {}", row.text()).expect("a string takes everything");
+        writeln!(wrong, "{what}\n{before}now:    {}", row.text()).expect("writing to a string cannot fail");
     }
     assert!(wrong.is_empty(), "in tests/counts/table.txt, {section}\n{wrong}");
 }

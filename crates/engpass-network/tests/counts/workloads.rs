@@ -92,9 +92,10 @@ fn bytes_per_flow(text: impl Fn(usize) -> String, duration: Option<&str>) -> u64
         let length = ("run.duration", duration.unwrap_or("1 s"));
         let point = point(&text(flows), "base", &[length]);
         let before = heap::live();
-        let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
+        let mut network =
+            Network::new(&point.testbed, &point.topology, 1).expect("the model supports the workload");
         if duration.is_some() {
-            network.run(&|| false).expect("nobody interrupts it");
+            network.run(&|| false).expect("no interrupt is requested");
         }
         heap::live() - before
     };

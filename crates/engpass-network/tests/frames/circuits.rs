@@ -44,7 +44,7 @@ const BACKBONE: &str = r#"
 "#;
 
 fn cells(outcome: &SimOutcome, link: &str) -> u64 {
-    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the outcome has this link");
     match link.directions[0].carried {
         Carried::Cells { cells, .. } => cells,
         Carried::Frames { .. } => panic!("an ATM link carries cells"),
@@ -96,7 +96,7 @@ fn circuit_from_host_to_router_carries_both_directions() {
         .replace("    [link.in]\n    ends = [\"a\", \"a\"]\n    medium = \"ethernet-1g\"\n", "");
     let outcome = run(&text, &extra[1..]);
     close(goodput(&outcome, "stream"), 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0, 1e-3);
-    assert_eq!(flow(&outcome, "stream").lost_datagrams, 0, "its NIC holds the sender back");
+    assert_eq!(flow(&outcome, "stream").lost_datagrams, 0, "a full NIC buffer blocks the sender");
     let back = run(
         &text,
         &[
@@ -186,7 +186,7 @@ fn circuits_share_a_router_line_equally() {
     let half = 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0 / 2.0;
     for name in ["stream", "second"] {
         close(goodput(&outcome, name), half, 0.01);
-        let delays = flow(&outcome, name).delays.expect("it sends datagrams");
+        let delays = flow(&outcome, name).delays.expect("the flow sends datagrams");
         assert!(delays.max < 0.002 + 101.0 * 32.0 * 424.0 / 149.76e6 + 1e-3, "{}", delays.max);
     }
     assert!(outcome.drops.iter().all(|drop| drop.place.node == "near"));
@@ -196,8 +196,8 @@ fn circuits_share_a_router_line_equally() {
 #[test]
 fn circuit_without_switch_fills_its_line() {
     let text = BACKBONE.replace("[switch.x]\n    kind = \"atm\"\n    output_buffer = \"1000 cells\"\n", "");
-    let first = text.find("    [link.second]").expect("it has a second link");
-    let second = text.find("    [link.out]").expect("it has a last link");
+    let first = text.find("    [link.second]").expect("the text has link `second`");
+    let second = text.find("    [link.out]").expect("the text has link `out`");
     let text =
         format!("{}{}", &text[..first], &text[second..]).replace("\"near\", \"x\"", "\"near\", \"far\"");
     let outcome = run(&text, &[]);

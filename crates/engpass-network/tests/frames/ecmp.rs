@@ -37,7 +37,7 @@ pub(super) const PAIR: &str = r#"
 "#;
 
 pub(super) fn frames(outcome: &SimOutcome, link: &str) -> u64 {
-    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the outcome has this link");
     match link.directions[0].carried {
         Carried::Frames { frames, .. } => frames,
         Carried::Cells { .. } => panic!("an Ethernet link carries frames"),
@@ -45,7 +45,7 @@ pub(super) fn frames(outcome: &SimOutcome, link: &str) -> u64 {
 }
 
 pub(super) fn share(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
-    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the outcome has this link");
     link.directions[0].ledger.get(account) as f64 / link.directions[0].capacity as f64
 }
 

@@ -77,14 +77,14 @@ fn network() -> impl Strategy<Value = String> {
                         text,
                         "[link.second-{host}]\nends = [\"{host}\", \"r{router}\"]\nmedium = \"ethernet-100\"\ndelay = \"200 us\"\n"
                     )
-                    .expect("a string takes everything");
+                    .expect("writing to a string cannot fail");
                     if let Some(mode) = MODES.get(usize::from(chance) / 4 % 4) {
                         write!(
                             text,
                             "[bond.{host}]\nnode = \"{host}\"\nlinks = [\"{host}\", \"second-{host}\"]\nmode = {mode}\nmonitor = {{ interval = \"{} us\" }}\n",
                             100 * u32::from(chance % 16),
                         )
-                        .expect("a string takes everything");
+                        .expect("writing to a string cannot fail");
                     }
                 }
             }
@@ -105,7 +105,7 @@ fn network() -> impl Strategy<Value = String> {
                         index - 1,
                         20 + 30 * u32::from(pair),
                     )
-                    .expect("a string takes everything");
+                    .expect("writing to a string cannot fail");
                     let policy = POLICIES[usize::from(policy) % POLICIES.len()];
                     for router in [index - 1, index] {
                         let head = format!("[router.r{router}]\n");
@@ -134,7 +134,7 @@ fn network() -> impl Strategy<Value = String> {
                     "[event.down{index}]\ntarget = \"{target}\"\nchange = \"down\"\nat = \"{down} us\"\nevery = \"{every} us\"\n\
                      [event.up{index}]\ntarget = \"{target}\"\nchange = \"up\"\nat = \"{up} us\"\nevery = \"{every} us\"\n",
                 )
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
             }
             text
         })
@@ -145,14 +145,18 @@ fn outcome(mut network: Network, text: &str, tells: bool) -> SimOutcome {
     if !tells {
         network.disable_lookahead();
     }
-    network.run(&|| false).expect("nobody interrupts it");
-    let outcome = network.outcome(&point.testbed, &point.topology).expect("its books balance");
+    network.run(&|| false).expect("no interrupt is requested");
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("the ledger balances");
     SimOutcome { events: 0, ..outcome }
 }
 
 fn plain(text: &str, tells: bool) -> SimOutcome {
     let point = point(text, "base", &[]);
-    outcome(Network::new(&point.testbed, &point.topology, 3).expect("it is carried"), text, tells)
+    outcome(
+        Network::new(&point.testbed, &point.topology, 3).expect("the model supports the testbed"),
+        text,
+        tells,
+    )
 }
 
 proptest! {
@@ -166,20 +170,21 @@ proptest! {
 fn every_lookahead_rule_is_needed() {
     let mut runner = TestRunner::deterministic();
     let drawn = network();
-    let texts: Vec<String> =
-        (0..2000).map(|_| drawn.new_tree(&mut runner).expect("a network can be drawn").current()).collect();
+    let texts: Vec<String> = (0..2000)
+        .map(|_| drawn.new_tree(&mut runner).expect("the strategy generates a network").current())
+        .collect();
     let plain: Vec<SimOutcome> = texts.iter().map(|text| plain(text, false)).collect();
     for rule in LookaheadRule::ALL {
         let differs = |(text, plain): (&String, &SimOutcome)| {
             let point = point(text, "base", &[]);
-            let network =
-                Network::with_rule_disabled(&point.testbed, &point.topology, 3, rule).expect("it is carried");
+            let network = Network::with_rule_disabled(&point.testbed, &point.topology, 3, rule)
+                .expect("the model supports the testbed");
             // A panic counts as a difference.
             let without = catch_unwind(AssertUnwindSafe(|| outcome(network, text, true)));
             without.map_or(true, |without| without != *plain)
         };
         let found = texts.iter().zip(&plain).position(differs);
         println!("without {rule:?}: network {found:?} of {} differs", texts.len());
-        assert!(found.is_some(), "{rule:?} is not needed");
+        assert!(found.is_some(), "no network needs {rule:?}");
     }
 }

@@ -74,7 +74,7 @@ fn run(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
 }
 
 fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a Flow {
-    &outcome.flows.iter().find(|(flow, _)| flow == name).expect("the flow is there").1
+    &outcome.flows.iter().find(|(flow, _)| flow == name).expect("the outcome has this flow").1
 }
 
 fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
@@ -122,7 +122,7 @@ fn tcp_fills_the_line() {
         let Carried::Frames { frames, lost_frames, .. } = outcome.links[0].1.directions[1].carried else {
             panic!("an Ethernet link carries frames")
         };
-        assert!(frames > 0 && lost_frames == 0, "acknowledgments went back");
+        assert!(frames > 0 && lost_frames == 0, "the return path carries acknowledgments without loss");
     }
 }
 
@@ -233,7 +233,7 @@ fn router_drops_expired_ttl_and_keeps_up_below_its_rate() {
             ("traffic.two.stop", "\"1 ms\""),
         ],
     );
-    assert_eq!(flow(&outcome, "one").lost_datagrams, 0, "500 packets a second of 1000");
+    assert_eq!(flow(&outcome, "one").lost_datagrams, 0, "500 packets/s do not exceed the router's 1000");
     close(goodput(&outcome, "one"), 4e6, 1e-3);
 }
 

@@ -41,7 +41,7 @@ fn packets_to_a_down_line_are_lost_without_another_path() {
     let stream = flow(&outcome, "stream");
     assert_eq!(lost(&outcome), 500);
     assert_eq!(stream.sent_datagrams, stream.received_datagrams + 500 + stream.in_flight_datagrams);
-    let seen = stream.outage.expect("the file has events");
+    let seen = stream.outage.expect("the testbed has events");
     assert_eq!(seen.lost, 500);
     // From the last packet before the outage to the first one after it.
     close(seen.longest as f64, 501e9, 1e-3);
@@ -112,7 +112,7 @@ fn tcp_recovers_after_an_outage() {
     ];
     let outcome = outage(&tcp);
     let stream = flow(&outcome, "stream");
-    assert!(stream.tcp.expect("it is TCP").timeouts >= 1);
+    assert!(stream.tcp.expect("the flow is a TCP flow").timeouts >= 1);
     assert!(lost(&outcome) > 10, "the queue is flushed: {}", lost(&outcome));
     let goodput = goodput(&outcome, "stream");
     assert!((70e6..85e6).contains(&goodput), "{goodput}");

@@ -42,7 +42,7 @@ fn too_big(outcome: &SimOutcome) -> u64 {
 
 /// Returns the bytes of acknowledgments and messages in the reverse direction of a link with this capacity.
 fn control_bytes(outcome: &SimOutcome, link: &str, capacity: f64) -> f64 {
-    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the outcome has this link");
     let back = &link.directions[1];
     back.ledger.get("ACK and control") as f64 / back.capacity as f64 * capacity
 }
@@ -54,7 +54,7 @@ fn path_mtu_discovery_shrinks_segments_to_fit() {
     let outcome = run(TUNNEL, &[]);
     assert_eq!(too_big(&outcome), 10);
     let all: u64 = outcome.drops.iter().map(|drop| drop.datagrams).sum();
-    assert_eq!(all, 10, "the buffer is smaller than the queue");
+    assert_eq!(all, 10, "only the segments that are too big are dropped");
     let stream = flow(&outcome, "stream");
     assert_eq!(stream.tcp.as_ref().map(|tcp| (tcp.timeouts, tcp.retransmitted_segments)), Some((0, 20)));
     // Each of the ten segments of 1448 bytes is split into two. A slow start follows.
@@ -86,7 +86,7 @@ fn router_without_icmp_is_a_path_mtu_black_hole() {
     let outcome = run(TUNNEL, &[("router.near.icmp", "false")]);
     let stream = flow(&outcome, "stream");
     assert_eq!(stream.received_datagrams, 0);
-    let tcp = stream.tcp.as_ref().expect("it is TCP");
+    let tcp = stream.tcp.as_ref().expect("the flow is a TCP flow");
     // A tail probe first; then timeouts at about 0.2, 0.6, 1.4, 3.0 and 6.2 s.
     assert_eq!(tcp.timeouts, 5);
     assert_eq!(too_big(&outcome), stream.lost_datagrams);

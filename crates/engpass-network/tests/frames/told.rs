@@ -66,7 +66,8 @@ pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool
     if warmup {
         text += "warmup = \"21 ms\"\n";
     }
-    let mut add = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("a string takes everything");
+    let mut add =
+        |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("writing to a string cannot fail");
     for (index, (queue, time)) in routers.iter().enumerate() {
         let (icmp, queue) = (queue % 16 != 9, QUEUES[usize::from(*queue) % QUEUES.len()]);
         add(format_args!(
@@ -106,7 +107,8 @@ pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool
 
 /// Returns the network of a point at time zero, with or without lookahead.
 fn network(point: &Point, tells: bool) -> Network {
-    let mut network = Network::new(&point.testbed, &point.topology, 3).expect("it is carried");
+    let mut network =
+        Network::new(&point.testbed, &point.topology, 3).expect("the model supports the testbed");
     if !tells {
         network.disable_lookahead();
     }
@@ -116,15 +118,15 @@ fn network(point: &Point, tells: bool) -> Network {
 fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
     let point = point(text, "base", &[]);
     let seen = network(&point, tells).watched(&point.testbed, &point.topology, 37, &|| false);
-    seen.expect("its books balance")
+    seen.expect("the ledger balances")
 }
 
 /// Runs the testbed without a timeline, so that lookahead includes hosts.
 fn alone(text: &str) -> SimOutcome {
     let point = point(text, "base", &[]);
     let mut network = network(&point, true);
-    network.run(&|| false).expect("nobody interrupts it");
-    network.outcome(&point.testbed, &point.topology).expect("its books balance")
+    network.run(&|| false).expect("no interrupt is requested");
+    network.outcome(&point.testbed, &point.topology).expect("the ledger balances")
 }
 
 /// Runs the testbed with events that could take any line down but never do, and with a decision for every packet at every router, although there is one path.
@@ -139,9 +141,9 @@ fn phantoms(text: &str) -> (SimOutcome, u64) {
         fans.iter_mut().for_each(|fan| fan.at.sort());
         flow.fans = Some(Box::new(fans));
     }
-    let mut network = Network::asking(&testbed, &topology, 3).expect("it is carried");
-    network.run(&|| false).expect("nobody interrupts it");
-    let mut outcome = network.outcome(&testbed, &topology).expect("its books balance");
+    let mut network = Network::asking(&testbed, &topology, 3).expect("the model supports the testbed");
+    network.run(&|| false).expect("no interrupt is requested");
+    let mut outcome = network.outcome(&testbed, &topology).expect("the ledger balances");
     outcome.flows.iter_mut().for_each(|(_, flow)| flow.outage = None);
     (outcome, network.decisions())
 }
@@ -151,7 +153,7 @@ fn empty_headers(text: &str, routers: usize) -> SimOutcome {
     let mut text = text.to_owned();
     for router in 1..routers {
         write!(text, "[tunnel.t{router}]\nends = [\"r{}\", \"r{router}\"]\n", router - 1)
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
     }
     let Point { testbed, mut topology, .. } = point(&text, "base", &[]);
     let mtus: Vec<u64> =
@@ -160,15 +162,16 @@ fn empty_headers(text: &str, routers: usize) -> SimOutcome {
         (path.mtu, path.added) = (mtu, 0);
     }
     // Undo the path MTUs that the tunnels have reduced.
-    let plain = &point(text.split("[tunnel.t1]").next().expect("it has a beginning"), "base", &[]).topology;
+    let plain = &point(text.split("[tunnel.t1]").next().expect("a split text has a first part"), "base", &[])
+        .topology;
     for (path, without) in topology.flows.iter_mut().zip(&plain.flows) {
         let routers: Vec<_> = without.icmp.iter().map(|way| way.router).collect();
         let known = path.icmp.iter().filter(|way| routers.contains(&way.router)).cloned();
         (path.path_mtu, path.icmp) = (without.path_mtu, known.collect());
     }
-    let mut network = Network::new(&testbed, &topology, 3).expect("it is carried");
-    network.run(&|| false).expect("nobody interrupts it");
-    network.outcome(&testbed, &topology).expect("its books balance")
+    let mut network = Network::new(&testbed, &topology, 3).expect("the model supports the testbed");
+    network.run(&|| false).expect("no interrupt is requested");
+    network.outcome(&testbed, &topology).expect("the ledger balances")
 }
 
 proptest! {

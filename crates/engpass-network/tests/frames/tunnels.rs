@@ -41,7 +41,7 @@ const OUTER: (&str, &str) = ("tunnel.gre.fragment", "\"outer\"");
 
 /// Returns the bytes of an account on a line, in a run of one second at 100 Mbit/s.
 fn bytes(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
-    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the outcome has this link");
     let there = &link.directions[0];
     there.ledger.get(account) as f64 / there.capacity as f64 * 12.5e6
 }
@@ -83,7 +83,7 @@ fn packet_of_1476_bytes_enters_gre_unfragmented() {
 fn tunnel_without_fragmentation_drops_long_packets() {
     let outcome = run(GRE, &[("tunnel.gre.fragment", "\"none\"")]);
     assert_eq!(flow(&outcome, "stream").received_datagrams, 0);
-    let [drop] = &outcome.drops[..] else { panic!("one place loses them") };
+    let [drop] = &outcome.drops[..] else { panic!("expected drops at one location") };
     assert_eq!((&*drop.place.node, drop.cause), ("r1", "too big"));
 }
 
@@ -100,11 +100,11 @@ fn tunnel_reassembly_ends_by_timeout_or_full_memory() {
     };
     let (damaged, timeouts, memory) = causes(&[("tunnel.gre.reassembly.timeout", "\"10 ms\"")]);
     // Of 1698 datagrams one in five loses one of its two fragments, and one in a hundred both.
-    assert!((300..400).contains(&damaged), "{damaged} were damaged");
-    assert!((250..350).contains(&timeouts), "{timeouts} timed out");
+    assert!((300..400).contains(&damaged), "{damaged} datagrams were damaged");
+    assert!((250..350).contains(&timeouts), "{timeouts} datagrams timed out");
     assert_eq!(memory, 0);
     // Nothing times out within 30 s; 44 fragments of 1500 bytes and some of 44 fill 64 KiB.
     let (_, timeouts, memory) = causes(&[("tunnel.gre.reassembly.memory", "\"64 KiB\"")]);
     assert_eq!(timeouts, 0);
-    assert!(memory > 500, "{memory} found no memory");
+    assert!(memory > 500, "{memory} fragments found no memory");
 }

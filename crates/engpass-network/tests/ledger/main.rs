@@ -16,7 +16,7 @@ const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
 const CELL: u128 = 5724;
 
 fn link<'a>(outcome: &'a SimOutcome, name: &str) -> &'a LinkUse {
-    &outcome.links.iter().find(|(link, _)| link == name).expect("the link is there").1
+    &outcome.links.iter().find(|(link, _)| link == name).expect("the outcome has this link").1
 }
 
 /// Returns the names of idle accounts with at least `least` parts.
@@ -31,7 +31,7 @@ fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
         .directions
         .iter()
         .find(|direction| direction.from == node)
-        .expect("an end of the link")
+        .expect("the link has this end")
 }
 
 /// Checks the accounts of every link for what always holds.
@@ -52,7 +52,7 @@ fn in_order(outcome: &SimOutcome) {
 #[test]
 fn every_variant_of_the_kyoto_study_balances() {
     let source = Source { name: "kyoto.toml".into(), text: KYOTO.into() };
-    let campaign = load(&source, &[("run.duration".into(), "1 s".into())], None).expect("the study is right");
+    let campaign = load(&source, &[("run.duration".into(), "1 s".into())], None).expect("the study is valid");
     for variant in campaign.variants() {
         for message in ["1 kB", "9152 B", "64 kB"] {
             let sweep = [("traffic.stream.message".to_owned(), message.to_owned())];
@@ -135,7 +135,7 @@ fn congested_port_carries_mostly_lost_datagrams() {
     let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
     let line = from(&outcome, "receiver", "atomis5");
     let [dead, delivered] = ["lost datagrams", "delivered"].map(|account| line.ledger.get(account));
-    assert!(dead > 20 * delivered, "{dead} dead, {delivered} delivered");
+    assert!(dead > 20 * delivered, "{dead} for lost datagrams, {delivered} delivered");
     // 130 of 155.52 Mbit/s, all of it carried: 48 of 53 bytes, and the framing apart.
     let other = line.ledger.get("generator: interference") as f64 / line.capacity as f64;
     assert!((other - 130.0 / 155.52 * 26.0 / 27.0 * 48.0 / 53.0).abs() < 1e-6, "{other}");
@@ -187,7 +187,7 @@ fn retransmission_timer_is_the_idle_reason() {
     ];
     let outcome = run(TWO, "base", &overrides);
     in_order(&outcome);
-    let timeouts = outcome.flows[0].1.tcp.expect("a TCP flow counts").timeouts;
+    let timeouts = outcome.flows[0].1.tcp.expect("a TCP flow has counters").timeouts;
     assert!(timeouts > 3, "{timeouts} timeouts");
     for (name, node) in [("first", "a"), ("second", "s")] {
         let line = from(&outcome, name, node);

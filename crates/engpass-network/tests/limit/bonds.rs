@@ -39,7 +39,7 @@ const OF_TCP: f64 = 1448.0 / 1538.0;
 
 #[track_caller]
 fn close(one: f64, other: f64, within: f64) {
-    assert!((one - other).abs() <= within * other.abs(), "{one} is not {other}");
+    assert!((one - other).abs() <= within * other.abs(), "{one} differs from {other}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::networks::{
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
-    simulate(testbed, topology, seed, &|| false).expect("a random network is simulated")
+    simulate(testbed, topology, seed, &|| false).expect("the simulation succeeds")
 }
 
 /// Returns the payload bytes that a flow has not delivered when the measurement window begins: in flight, waiting at its host, or due.
@@ -45,7 +45,7 @@ fn backlog(
         }
         Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
             let (mut at, mut bytes) = (start, 0);
-            for arrival in traffic.arrivals(seed, &path.name).expect("it has arrivals") {
+            for arrival in traffic.arrivals(seed, &path.name).expect("the traffic has random arrivals") {
                 at = at.saturating_add(arrival.gap.ps());
                 if at > warmup {
                     break;
@@ -79,7 +79,7 @@ fn backlog(
             let begun = due(Pace::of_bits(8 * message, config.rate.0)).max(seen.sent_datagrams + 1);
             (begun - gone.min(begun)) as f64 * message as f64
         }
-        Traffic::RequestResponse(_) => unreachable!("no engine of the model knows them"),
+        Traffic::RequestResponse(_) => unreachable!("no model engine supports request-response traffic"),
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
         let (got, most) = (bytes(flow.goodput_bit_per_s), bytes(limits.bound_bit_per_s));
         prop_assert!(
             got <= most * (1.0 + 1e-9) + backlog + 1e-3,
-            "`{}` gets {} bytes of {} and {} of backlog: {}\n{:#?}",
+            "`{}` gets {} bytes, bound {}, backlog {}: {}\n{:#?}",
             name,
             got,
             most,
@@ -120,7 +120,13 @@ pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
         );
     }
     for (name, capacity, used) in uses(testbed, topology) {
-        prop_assert!(used <= capacity * (1.0 + 1e-9), "{} has {}, and {} is used", name, capacity, used);
+        prop_assert!(
+            used <= capacity * (1.0 + 1e-9),
+            "{} has capacity {}, but {} is used",
+            name,
+            capacity,
+            used
+        );
     }
     Ok(())
 }

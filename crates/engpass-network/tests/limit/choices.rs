@@ -53,7 +53,7 @@ const TURNS: &str = "\"round-robin\"";
 
 #[track_caller]
 fn close(one: f64, other: f64) {
-    assert!((one - other).abs() <= 1e-9 * other.abs(), "{one} is not {other}");
+    assert!((one - other).abs() <= 1e-9 * other.abs(), "{one} differs from {other}");
 }
 
 pub(crate) fn flow(text: &str) -> FlowLimit {
@@ -67,7 +67,7 @@ pub(crate) fn simulated(text: &str) -> Flow {
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let Point { testbed, topology, .. } =
         campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
-    simulate(&testbed, &topology, 1, &|| false).expect("it is carried").flows.remove(0).1
+    simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds").flows.remove(0).1
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn window_limit_uses_the_longest_path_and_bound_the_shortest() {
         .replace("[link.lower]", "[link.lower]\ndelay = \"13 ms\"")
         .replace("[link.upper]", "[link.upper]\ndelay = \"5 ms\"");
     let flow = flow(&text);
-    let window = flow.window.expect("TCP has a window");
+    let window = flow.window.expect("a TCP flow has a window");
     let trip = |delay: f64| delay + 5e-3 + 3.0 * 8.0 * (1500.0 + 40.0) / 1e9 + 4.0 * 1e-6;
     assert!((window.round_trip_s - trip(13e-3)).abs() < 1e-5, "{}", window.round_trip_s);
     close(flow.goodput_bit_per_s, 65_535.0 * 8.0 / window.round_trip_s);
@@ -280,11 +280,11 @@ fn idle_delay_is_that_of_the_shortest_path() {
         text.replace("[link.lower]", "[link.lower]\ndelay = \"13 ms\"")
             .replace("[link.upper]", "[link.upper]\ndelay = \"5 ms\"")
     };
-    let idle = |message| flow(&text(message)).idle_delay_s.expect("it sends datagrams");
+    let idle = |message| flow(&text(message)).idle_delay_s.expect("the flow sends datagrams");
     let fast = |bytes: f64| 8.0 * bytes / 1e9;
     let one = idle(1472);
     let expected = 2.0 * fast(1500.0) + 8.0 * 1500.0 / 10e6 + 5e-3;
-    assert!((one - expected).abs() < 1e-5, "{one} is not {expected}");
+    assert!((one - expected).abs() < 1e-5, "{one} differs from {expected}");
     // Two full packets: the second one follows the first and may have its path to itself.
     let two = idle(1472 + 1480);
     assert!((two - one - fast(1500.0)).abs() < 1e-9, "{two}");
@@ -351,12 +351,12 @@ fn tunnel_dropping_its_turns_leaves_the_other_path_open() {
     // Without the lower line.
     let text = |tunnels: &str| {
         two_lines.split_once("[link.lower]").map(|(before, after)| {
-            let (_, after) = after.split_once("[link.out]").expect("a line to the receiver");
+            let (_, after) = after.split_once("[link.out]").expect("the text has link `out`");
             format!("{before}[link.out]{after}{tunnels}")
         })
     };
     for order in [[0, 1], [1, 0]] {
-        let text = text(&order.map(|which| TUNNELS[which]).concat()).expect("two lines");
+        let text = text(&order.map(|which| TUNNELS[which]).concat()).expect("the text has link `lower`");
         let found = flow(&text);
         assert!(found.bound_bit_per_s >= 10e6, "{found:?}");
         let said = &found.summary;

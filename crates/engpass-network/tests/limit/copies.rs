@@ -73,9 +73,13 @@ fn data_path_limits_match_the_copy_study_tables() {
         (PENTIUM_II, "zero-copy", 124.0, 124.0),
     ] {
         let sent = flow(&pair(host, "", &udp(&format!("send_path = \"{path}\""))));
-        assert!((mb_s(&sent) - send).abs() < 0.005, "{path}: {} and not {send}", mb_s(&sent));
+        assert!((mb_s(&sent) - send).abs() < 0.005, "{path}: {} instead of {send}", mb_s(&sent));
         let received = flow(&pair("", host, &udp(&format!("receive_path = \"{path}\""))));
-        assert!((mb_s(&received) - receive).abs() < 0.005, "{path}: {} and not {receive}", mb_s(&received));
+        assert!(
+            (mb_s(&received) - receive).abs() < 0.005,
+            "{path}: {} instead of {receive}",
+            mb_s(&received)
+        );
     }
 }
 
@@ -307,7 +311,7 @@ fn simulated_rate(text: &str) -> f64 {
     let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     outcome.flows[0].1.goodput_bit_per_s
 }
 
@@ -343,7 +347,7 @@ proptest! {
         for side in [Side::Send, Side::Receive].into_iter().filter(|side| path.serves(*side)) {
             let stream = if tcp { "kind = \"tcp-stream\"\nmessage = \"64 KiB\"".to_owned() } else { udp("") };
             let (found, expected) = (flow(&over(data, path, side, &stream)).goodput_bit_per_s, data.formula(path));
-            prop_assert!((found / expected - 1.0).abs() < 1e-6, "{path:?} {side:?}: {found} and not {expected}");
+            prop_assert!((found / expected - 1.0).abs() < 1e-6, "{path:?} {side:?}: {found} instead of {expected}");
         }
     }
 

@@ -52,7 +52,7 @@ fn pair(stream: &str, memory: &str, without: &[String]) -> Campaign {
 fn rates(campaign: &Campaign) -> [String; 2] {
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let most = limit(&point.testbed, &point.topology);
-    let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+    let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     [format!("{:?}", most.flows), format!("{:?}", got.flows)]
 }
 
@@ -61,9 +61,9 @@ fn warned(campaign: &Campaign) -> Vec<String> {
     let found = campaign.warnings().to_json();
     let path = |one: &serde_json::Value| {
         assert_eq!(one["code"], "no-effect", "{one}");
-        one["path"].as_str().expect("it has a path").replacen("host.", "", 1)
+        one["path"].as_str().expect("the warning has a path").replacen("host.", "", 1)
     };
-    found.as_array().expect("a list").iter().map(path).collect()
+    found.as_array().expect("the warnings are a list").iter().map(path).collect()
 }
 
 /// Returns the counterpart of a cost for the other protocol.
@@ -73,7 +73,7 @@ fn like(key: &str) -> &'static str {
         "per_write" => "per_datagram",
         "per_fragment" => "per_segment",
         "per_segment" | "per_ack" => "per_fragment",
-        _ => panic!("a byte costs both: `{key}`"),
+        _ => panic!("`{key}` has no counterpart"),
     }
 }
 
@@ -96,8 +96,12 @@ fn only_costs_warned_of_have_no_effect() {
                     let without = rates(&pair(stream, memory, std::slice::from_ref(&one)));
                     if without == rates(&full) {
                         let alone = pair(stream, memory, &[format!("{host}.{table}.{}", like(key))]);
-                        assert_ne!(rates(&alone), without, "{stream}: the like of `{one}` counts");
-                        assert!(warned(&alone).contains(&one), "{stream}: `{one}` alone");
+                        assert_ne!(
+                            rates(&alone),
+                            without,
+                            "{stream}: the counterpart of `{one}` has an effect"
+                        );
+                        assert!(warned(&alone).contains(&one), "{stream}: no warning for `{one}`");
                     }
                 }
             }
@@ -120,8 +124,9 @@ fn per_byte_cost_hidden_by_memory_has_no_effect() {
         assert_eq!(warned(&hidden), ["a.cost.per_byte"]);
         let without: Vec<String> = others.iter().cloned().chain(["a.cost.per_byte".to_owned()]).collect();
         let goodputs = |campaign: &Campaign| {
-            let point = campaign.point("base", &[]).expect("it was checked");
-            let got = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+            let point = campaign.point("base", &[]).expect("a checked file has a base point");
+            let got =
+                simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
             (limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s, format!("{:?}", got.flows))
         };
         assert_eq!(goodputs(&pair(stream, memory, &without)), goodputs(&hidden));

@@ -7,13 +7,13 @@ use crate::limits;
 
 #[track_caller]
 fn close(one: f64, other: f64) {
-    assert!((one - other).abs() <= 1e-9 * other.abs(), "{one} is not {other}");
+    assert!((one - other).abs() <= 1e-9 * other.abs(), "{one} differs from {other}");
 }
 
 fn point(text: &str) -> Point {
     let source = Source { name: "groups.toml".into(), text: text.into() };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-    campaign.point("base", &[]).expect("it has a point")
+    campaign.point("base", &[]).expect("a checked file has a base point")
 }
 
 /// A host, a router in front of a narrow line, and two routers behind it with one receiver each. The copy for the farther receiver enters a tunnel before the
@@ -57,12 +57,12 @@ fn line_carries_every_multicast_copy_made_before_it() {
 fn multicast_line_utilisation_equals_simulate() {
     let text = in_and_out_of_a_tunnel("8 Mbit/s") + "[run]\nwarmup = \"100 ms\"\nduration = \"1100 ms\"\n";
     let (limits, point) = (limits(&text), point(&text));
-    let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
+    let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     for (name, link) in &simulated.links {
         let expected = limits.links[name].directions[0].utilisation;
         let found = link.directions[0].utilisation;
         // One frame more or less of about a thousand.
-        assert!((found - expected).abs() <= 2e-3 * expected, "{name}: {found} and {expected}");
+        assert!((found - expected).abs() <= 2e-3 * expected, "{name}: {found} instead of {expected}");
     }
 }
 
@@ -95,14 +95,14 @@ fn each_multicast_receiver_has_its_own_idle_delay_and_bound() {
     "#;
     let outcome = limits(text);
     let point = point(text);
-    let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
+    let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     let (_, flow) = &simulated.flows[0];
     for ((host, received), (_, limit)) in flow.receivers.iter().zip(&outcome.flows["g"].receivers) {
-        let delays = received.delays.expect("it received datagrams");
-        close(limit.idle_delay_s.expect("it sends datagrams"), delays.min);
+        let delays = received.delays.expect("the receiver got datagrams");
+        close(limit.idle_delay_s.expect("the flow sends datagrams"), delays.min);
         assert_eq!(limit.bound_bottleneck.kind, limit.bottleneck.kind, "{host}");
     }
-    let [(_, near), (_, far)] = &outcome.flows["g"].receivers[..] else { panic!("there are two receivers") };
+    let [(_, near), (_, far)] = &outcome.flows["g"].receivers[..] else { panic!("expected two receivers") };
     assert!(far.idle_delay_s > near.idle_delay_s.map(|near| near + 0.149));
     // The whole run is measured: nothing arrives in the first 150 ms, which the bound does not consider.
     close(near.bound_bit_per_s, far.bound_bit_per_s);

@@ -14,8 +14,9 @@ fn delays(text: &str) -> [u64; 3] {
     let source = Source { name: "test.toml".to_owned(), text };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
-    let idle = limit(&point.testbed, &point.topology).flows["t"].idle_delay_s.expect("it sends datagrams");
-    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is carried");
+    let idle =
+        limit(&point.testbed, &point.topology).flows["t"].idle_delay_s.expect("the flow sends datagrams");
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     let simulated = outcome.flows[0].1.delays.expect("datagrams arrive");
     [idle, simulated.min, simulated.max].map(|seconds| (seconds * 1e12).round() as u64)
 }
@@ -24,7 +25,7 @@ fn delays(text: &str) -> [u64; 3] {
 fn idle_delay_of_frames_matches_hand_calculation() {
     let link = "medium = \"ethernet-100\"\ndelay = \"10 ms\"";
     let text = chain(&[link, link], &["router\nper_packet = \"7 us\""], &stream("t", "udp-stream", 1000));
-    let idle = limits(&text).flows["t"].idle_delay_s.expect("it sends datagrams");
+    let idle = limits(&text).flows["t"].idle_delay_s.expect("the flow sends datagrams");
     // 1000 + 28 + 18 + 8 bytes to the last bit, twice; the gap behind them delays only what follows.
     let expected = 2.0 * (1054.0 * 8.0 / 100e6 + 10e-3) + 7e-6;
     assert!((idle - expected).abs() < 2e-12, "{idle} is not {expected}");
@@ -32,7 +33,7 @@ fn idle_delay_of_frames_matches_hand_calculation() {
 
 #[test]
 fn idle_delay_of_cells_matches_hand_calculation() {
-    let idle = |text: &str| limits(text).flows["stream"].idle_delay_s.expect("it sends datagrams");
+    let idle = |text: &str| limits(text).flows["stream"].idle_delay_s.expect("the flow sends datagrams");
     let stream = "[traffic.stream]\nkind = \"udp-stream\"\nfrom = \"ss2\"\nto = \"ss20\"\nmessage = \"9 kB\"";
     // 9000 + 28 + 8 + 8 bytes are 189 cells; 0.93 ms and 135 ns a byte at the sender; three links' delays of 1 us by default or less.
     let slot = 424.0 * 27.0 / 26.0 / 155.52e6;

@@ -58,7 +58,7 @@ fn thin_return_path_lowers_the_fair_share_and_not_the_bound() {
     assert_eq!(download.bound_bottleneck.title, "link `access`");
     let line = 100e6 * 1448.0 / 1500.0;
     assert!((download.bound_bit_per_s / line - 1.0).abs() < 1e-9, "{}", download.bound_summary);
-    let outcome = simulate(&testbed, &topology, 1, &|| false).expect("it is simulated");
+    let outcome = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
     let got = outcome.flows[0].1.goodput_bit_per_s;
     assert!((0.99 * line..=line).contains(&got), "{got} of {line}");
 }
@@ -89,7 +89,7 @@ fn long(tcp: &str) -> String {
 /// Returns the limits of the long path, and the goodput by `simulate`, in bit/s.
 fn long_path(tcp: &str) -> (FlowLimit, f64) {
     let Point { testbed, topology, .. } = point(&long(tcp));
-    let outcome = simulate(&testbed, &topology, 1, &|| false).expect("it is simulated");
+    let outcome = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
     (limit(&testbed, &topology).flows["t"].clone(), outcome.flows[0].1.goodput_bit_per_s)
 }
 
@@ -100,7 +100,7 @@ fn long_path_has_one_window_per_round_trip() {
         (flow.bottleneck.title.as_str(), flow.bound_bottleneck.title.as_str()),
         ("socket buffers", "socket buffers")
     );
-    let window = flow.window.as_ref().expect("TCP has a window");
+    let window = flow.window.as_ref().expect("a TCP flow has a window");
     assert_eq!((window.bytes, window.set_by), (3 << 20, SetBy::ReceiveBuffer));
     // The path MTU holds a segment of 1448 bytes; both packets take 10 Gbit/s and 45 ms.
     let round_trip = 0.09 + 8.0 * (1500.0 + 52.0) / 10e9;
@@ -119,7 +119,7 @@ fn window_summary_names_the_buffer_that_fills_the_line() {
     let product = "the bandwidth-delay product of link `wan` is 112.50 MB, and socket buffers of 108.60 MB would fill it";
     assert!(flow.summary.contains(product), "{}", flow.summary);
     assert!(flow.bound_summary.contains(product), "{}", flow.bound_summary);
-    let filling = flow.window.as_ref().expect("TCP has a window").filling_bytes;
+    let filling = flow.window.as_ref().expect("a TCP flow has a window").filling_bytes;
     let buffers =
         |bytes: f64| format!("tcp = {{ send_buffer = \"{bytes:.0} B\", receive_buffer = \"{bytes:.0} B\" }}");
     // Windows are announced in units of the scale: 2 KiB.

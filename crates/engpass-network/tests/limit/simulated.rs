@@ -14,7 +14,7 @@ fn both(text: &str) -> (f64, f64) {
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
     let most = limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s;
-    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("frames are carried");
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     (most, outcome.flows[0].1.goodput_bit_per_s)
 }
 

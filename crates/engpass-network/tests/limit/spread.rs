@@ -59,11 +59,11 @@ proptest! {
             prop_assert!(all, "`{}`: {:?}", name, flow.paths);
             prop_assert!(flow.bound_bit_per_s.is_finite(), "{:#?}", flow);
         }
-        let simulated = simulate(&testbed, &topology, seed, &|| false).expect("it is simulated");
+        let simulated = simulate(&testbed, &topology, seed, &|| false).expect("the simulation succeeds");
         for (name, flow) in &simulated.flows {
             prop_assert_eq!(&flow.paths, &outcome.flows[name].paths);
             if let (Traffic::UdpStream(_), Some(delays)) = (&testbed.traffic[name], &flow.delays) {
-                let idle = outcome.flows[name].idle_delay_s.expect("it sends datagrams");
+                let idle = outcome.flows[name].idle_delay_s.expect("the flow sends datagrams");
                 prop_assert!(delays.min >= idle, "`{}`: {} s, idle {} s", name, delays.min, idle);
             }
         }

@@ -144,7 +144,7 @@ fn run(text: &str, warmup: f64, counted: f64) -> String {
 /// Returns the goodput and the limits of a single flow; `None` if the run lost something.
 fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     let point = point(text);
-    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
+    let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
     let flow = &outcome.flows[0].1;
     let whole = outcome.drops.is_empty() && flow.tcp.is_none_or(|tcp| tcp.retransmitted_segments == 0);
     whole.then(|| (flow.goodput_bit_per_s, limit(&point.testbed, &point.topology).flows["t"].clone()))
@@ -155,7 +155,7 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     const EVERY: f64 = 2.0;
     let point = point(text);
     let path = &point.topology.flows[0];
-    let window = limits.window.as_ref().expect("TCP has a window");
+    let window = limits.window.as_ref().expect("a TCP flow has a window");
     let segment = path.path_mtu - 52;
     let segments = window.bytes as f64 / segment as f64;
     let slowest = |is_one: &dyn Fn(&Candidate) -> bool, rate: &dyn Fn(&Candidate) -> f64| {
@@ -258,7 +258,7 @@ proptest! {
              tcp = {{ send_buffer = \"{send} kB\", receive_buffer = \"{receive} kB\", congestion = \"{congestion}\" }}\n"
         );
         let limits = limit_of(&text);
-        let window = limits.window.as_ref().expect("TCP has a window");
+        let window = limits.window.as_ref().expect("a TCP flow has a window");
         // Slow start takes some round trips; then follow a hundred round trips and windows, and a hundred writes if these have a rate.
         let least = limits.bound_bit_per_s.min(limits.goodput_bit_per_s);
         let time = |bytes: f64| 8.0 * bytes * f64::from(streams) / least;

@@ -26,7 +26,7 @@ fn unsupported_probe_is_left_out_and_named() {
     let stream = stream("u", "udp-stream", 1472);
     let (with, alone) = (point(&(probe("every = \"10 ms\"") + &stream)), point(&stream));
     for engine in [Engine::Limit, Engine::Simulate] {
-        let this = modelled(&with.testbed, &with.topology, engine).expect("a probe is left out");
+        let this = modelled(&with.testbed, &with.topology, engine).expect("an unsupported probe is left out");
         assert_eq!(this.without.keys().collect::<Vec<_>>(), ["probe"]);
         assert_eq!(*this.testbed, alone.testbed);
         // The numbers of sources stay those of the file, because ports follow from them.
@@ -53,7 +53,8 @@ fn simulate_rejects_probe_traffic_with_noticeable_load() {
 #[test]
 fn limit_rejects_a_file_with_only_unsupported_traffic() {
     let point = point(&probe("every = \"10 ms\""));
-    let why = modelled(&point.testbed, &point.topology, Engine::Limit).expect_err("nothing else is there");
+    let why = modelled(&point.testbed, &point.topology, Engine::Limit)
+        .expect_err("the file has no supported traffic");
     assert!(why.starts_with("traffic `probe` is `request-response`"), "{why}");
 }
 

@@ -55,7 +55,8 @@ pub(super) fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
 pub(super) fn cell_bits(link: &Link, line_rate: u64) -> u64 {
     let Framing::Cells { slot } = link.medium.framing(line_rate) else { unreachable!("all links are ATM") };
     let (num, den) = slot.ratio();
-    u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num)).expect("a rate fits")
+    u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num))
+        .expect("the rate fits in 64 bits")
 }
 
 /// Returns a rate for both directions, or one for each.
@@ -68,7 +69,7 @@ pub(super) fn rate(both: u64, backward: Option<u64>) -> LineRate {
 
 /// Returns the mean of the line rates of a link, in bit/s.
 pub(super) fn mean_rate(link: &Link) -> u64 {
-    link.line_rates().expect("a link has a rate").iter().sum::<u64>() / 2
+    link.line_rates().expect("the link has a rate").iter().sum::<u64>() / 2
 }
 
 /// Returns one draw for every host of a cycle: the draws in turn, combined with the host.
@@ -134,7 +135,7 @@ impl Parts {
         let links = self.links(hosts);
         // The two links of a host are identical.
         let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
-        let first = |host: &str| first(host).expect("a host has a link");
+        let first = |host: &str| first(host).expect("the host has a link");
         let circuits = self.circuits(hosts, &first);
         let rates: u64 = (0..hosts)
             .map(|host| first(&format!("h{host}")))
@@ -222,7 +223,8 @@ impl Parts {
     ) -> IndexMap<String, Traffic> {
         // Returns ends and name of a circuit in one of its directions.
         let on = |(circuit, forward): (usize, bool)| {
-            let (name, circuit) = circuits.get_index(circuit % circuits.len()).expect("there is a circuit");
+            let (name, circuit) =
+                circuits.get_index(circuit % circuits.len()).expect("the testbed has a circuit");
             let ends = [circuit.from.clone(), circuit.to.clone()];
             let [from, to] = ends;
             if forward { (from, to, name.clone()) } else { (to, from, name.clone()) }
@@ -422,9 +424,10 @@ fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) 
 
 /// Returns a share of the cells that a link carries from a node, expressed in one of eight ways, and the `counts` that goes with it.
 fn framed((parts, way): RateDraw, link: &Link, from: &str) -> (FramedRate, Option<Basis>) {
-    let line_rate = link.line_rates().expect("a link has a rate")[usize::from(link.ends[0] != from)];
-    let of =
-        |rate: u64| Rate(u64::try_from(u128::from(rate) * u128::from(parts) / 10_000).expect("a rate fits"));
+    let line_rate = link.line_rates().expect("the link has a rate")[usize::from(link.ends[0] != from)];
+    let of = |rate: u64| {
+        Rate(u64::try_from(u128::from(rate) * u128::from(parts) / 10_000).expect("the rate fits in 64 bits"))
+    };
     let line = of(line_rate);
     let cells = of(cell_bits(link, line_rate));
     let payload = of(cell_bits(link, line_rate) / 424 * 384);

@@ -21,5 +21,5 @@ pub(super) fn of_kind<T: DeserializeOwned>(
         Some((key.clone(), value(key, name)?))
     });
     let table: Map<String, Value> = given.collect();
-    serde_json::from_value(json!({ kind: table })).expect("values of the right types can be read")
+    serde_json::from_value(json!({ kind: table })).expect("values of the right types are readable")
 }

@@ -90,8 +90,9 @@ pub(super) fn config() -> impl Strategy<Value = TcpConfig> {
 
 fn congestion() -> impl Strategy<Value = Congestion> {
     let kinds = Congestion::KINDS.to_vec();
-    select(kinds)
-        .prop_map(|kind| serde_json::from_value(serde_json::json!(kind)).expect("the kind is enough"))
+    select(kinds).prop_map(|kind| {
+        serde_json::from_value(serde_json::json!(kind)).expect("a congestion control kind needs no keys")
+    })
 }
 
 /// Returns picoseconds per write, segment and acknowledgment, for sending and receiving. Zero costs take effect at once; fast hosts fill queues.

@@ -25,17 +25,17 @@ pub(crate) fn text(testbed: &Testbed) -> String {
 }
 
 fn json(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).expect("a testbed can be written")
+    serde_json::to_value(value).expect("a testbed serializes to JSON")
 }
 
 /// Writes the tables of one sort. With `kinds`, the kind is a key like the others.
 fn tables<T: Serialize>(file: &mut String, sort: &str, all: &IndexMap<String, T>, kinds: bool) {
     for (name, table) in all {
-        writeln!(file, "[{sort}.{name}]").expect("a string takes everything");
+        writeln!(file, "[{sort}.{name}]").expect("writing to a string cannot fail");
         match json(table) {
             Value::Object(of_kind) if kinds => {
-                let (kind, table) = of_kind.into_iter().next().expect("a component has a kind");
-                writeln!(file, "kind = {kind:?}").expect("a string takes everything");
+                let (kind, table) = of_kind.into_iter().next().expect("the component has a kind");
+                writeln!(file, "kind = {kind:?}").expect("writing to a string cannot fail");
                 keys(file, &table);
             }
             table => keys(file, &table),
@@ -46,7 +46,7 @@ fn tables<T: Serialize>(file: &mut String, sort: &str, all: &IndexMap<String, T>
 /// Writes a line for each key that is set.
 fn keys(file: &mut String, table: &Value) {
     for (key, value) in table.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
-        writeln!(file, "{key} = {}", inline(value)).expect("a string takes everything");
+        writeln!(file, "{key} = {}", inline(value)).expect("writing to a string cannot fail");
     }
 }
 

@@ -44,7 +44,10 @@ fn are_equal(
         .iter()
         .chain(rare)
         .map(|mechanism| format!("{:>7} {}\n", times(mechanism), mechanism.text()));
-    println!("\nacted in so many of {cases} networks ({name}):\n{}", rows.collect::<String>());
+    println!(
+        "\nnumber of networks, of {cases}, in which each mechanism acted ({name}):\n{}",
+        rows.collect::<String>()
+    );
     for mechanism in mechanisms {
         let (times, least) = (times(mechanism), enough(cases));
         assert!(times >= least, "{}: only {times} of {cases} networks, not {least}", mechanism.text());

@@ -13,7 +13,7 @@ use indexmap::IndexMap;
 
 /// Parses a quantity as written in a file.
 pub(crate) fn q<Q: Quantity>(text: &str) -> Q {
-    Q::parse(text).expect("a quantity in a test is right")
+    Q::parse(text).expect("the test's quantity is valid")
 }
 
 /// Returns an empty testbed with this duration.
@@ -88,7 +88,7 @@ pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a
     };
     let name = format!("{from}-{to}");
     testbed.circuits.insert(name.clone(), circuit);
-    testbed.circuits.get_mut(&name).expect("it was put there")
+    testbed.circuits.get_mut(&name).expect("the item was just inserted")
 }
 
 /// Adds a stream on the circuit `A-B`, called `A>B`, and returns it for changes.
@@ -112,7 +112,7 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
     testbed.traffic.insert(name.clone(), Traffic::UdpStream(stream));
     match &mut testbed.traffic[&name] {
         Traffic::UdpStream(stream) => stream,
-        _ => unreachable!("it was put there"),
+        _ => unreachable!("the item was just inserted"),
     }
 }
 

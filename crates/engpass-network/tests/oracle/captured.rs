@@ -32,7 +32,7 @@ fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Ve
     let ports: Vec<usize> = (0..2 * topology.links.len()).collect();
     let mut all = All::default();
     let outcome = captured(testbed, topology, seed, &ports, &|| false, &mut all);
-    (outcome.expect("a testbed that is drawn is carried"), all.0)
+    (outcome.expect("the simulation of a generated testbed succeeds"), all.0)
 }
 
 /// Identity of a cell or packet, unique in a run.
@@ -43,7 +43,7 @@ fn name(packet: &Packet, place: u32) -> Name {
         Content::Datagram { index, .. } => index,
         // The identification of a segment is unique.
         Content::Segment { .. } | Content::TooBig { .. } => u64::from(packet.head.id),
-        Content::Outside { .. } => unreachable!("nothing comes from outside in a simulated run"),
+        Content::Outside { .. } => unreachable!("a simulated run has no injected packets"),
     };
     (packet.flow, packet.back, packet.source, number, packet.head.offset, place)
 }
@@ -51,7 +51,8 @@ fn name(packet: &Packet, place: u32) -> Name {
 /// Checks counts and order, and that everything that passes a port has passed the one before.
 fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     let topology = resolve(testbed);
-    let alone = simulate(testbed, &topology, seed, &|| false).expect("a testbed that is drawn is carried");
+    let alone = simulate(testbed, &topology, seed, &|| false)
+        .expect("the simulation of a generated testbed succeeds");
     let (outcome, all) = capture(testbed, &topology, seed);
     prop_assert_eq!(&SimOutcome { events: alone.events, ..outcome }, &alone);
     prop_assert!(all.is_sorted_by_key(|passing| (passing.at, passing.port)));
@@ -99,7 +100,7 @@ fn passed_before(topology: &Topology, all: &[CaptureRecord]) -> Result<(), TestC
         match &cell.pdu {
             Pdu::Packet(packet) => {
                 let before = cells.entry(key).or_default().insert(name(packet, cell.place), passing.at);
-                prop_assert_eq!(before, None, "a cell passes once: {:?}", passing);
+                prop_assert_eq!(before, None, "a cell passes a port once: {:?}", passing);
             }
             Pdu::Generated(flow) => {
                 generated.entry((key.0, key.1, key.2, *flow)).or_default().push(passing.at);
@@ -178,9 +179,9 @@ fn a_capture_may_end_before_the_run() {
     udp(&mut testbed, "a", "b", 1000);
     let topology = resolve(&testbed);
     let run = |first: &mut First| captured(&testbed, &topology, 1, &[0, 1], &|| false, first);
-    let alone = simulate(&testbed, &topology, 1, &|| false).expect("it is carried");
+    let alone = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
     let mut few = First(10, false);
-    assert_eq!(run(&mut few).expect("it is carried"), alone);
+    assert_eq!(run(&mut few).expect("the simulation succeeds"), alone);
     assert_eq!(few.0, 0);
     assert!(run(&mut First(10, true)).is_err());
 }

@@ -36,7 +36,8 @@ fn random_ecmp_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..600 {
-        let Drawn(testbed) = mesh().new_tree(&mut runner).expect("a network can be drawn").current();
+        let Drawn(testbed) =
+            mesh().new_tree(&mut runner).expect("the strategy generates a network").current();
         let topology = resolve(&testbed);
         let mut engine = Engine::new(&testbed, 1);
         engine.run_until(testbed.run.duration.0);

@@ -272,7 +272,7 @@ fn contended_sample_covers_full_queues_and_three_hops() {
     let mut met: BTreeMap<&str, u32> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     for _ in 0..100 {
-        let text = contended().new_tree(&mut runner).expect("a line can be drawn").current();
+        let text = contended().new_tree(&mut runner).expect("the strategy generates a line").current();
         let Point { testbed, .. } = &point(&text);
         let mut oracle = Engine::new(testbed, 1);
         oracle.run_until(testbed.run.duration.0);

@@ -28,7 +28,7 @@ use crate::resolve::resolve;
 
 /// Returns the observations of a whole run of the fast engine.
 fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
-    let outcome = simulate(testbed, topology, seed, &|| false).expect("an ATM testbed is simulated");
+    let outcome = simulate(testbed, topology, seed, &|| false).expect("the simulation succeeds");
     no_message_is_faster_than_on_an_idle_way(&outcome, testbed, topology);
     observed(&outcome, testbed, topology)
 }
@@ -38,7 +38,7 @@ fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Test
     let idle = limit(testbed, topology);
     for (name, flow) in &outcome.flows {
         if let (Traffic::UdpStream(_), Some(delays)) = (&testbed.traffic[name], &flow.delays) {
-            let idle = idle.flows[name].idle_delay_s.expect("it sends datagrams");
+            let idle = idle.flows[name].idle_delay_s.expect("the flow sends datagrams");
             assert!(delays.min >= idle, "`{name}`: {} s, idle {idle} s", delays.min);
         }
     }
@@ -130,7 +130,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     }
     let mut losses = BTreeMap::new();
     for drop in &outcome.drops {
-        let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
+        let flow = testbed.traffic.get_index_of(&drop.flow).expect("a drop belongs to a flow");
         let place = place(drop, topology);
         // Receivers of one group may have equal losses.
         let lost: &mut Lost = losses.entry(Losing { place, flow }).or_default();
@@ -146,7 +146,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
 fn place(drop: &Drop, topology: &Topology) -> Place {
     let node = || {
         let node = topology.nodes.iter().position(|node| *node == drop.place.node);
-        node.expect("it is lost at a node")
+        node.expect("a drop location has a node")
     };
     let Some((link, end)) = drop.port else {
         return match drop.cause {
@@ -163,7 +163,7 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "input queue full" => Place::InputFull { node: node() },
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },
-            other => panic!("no cause: {other}"),
+            other => panic!("unknown drop cause: {other}"),
         };
     };
     match drop.cause {
@@ -179,12 +179,12 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "CLP threshold" => Cause::LowPriority,
             "discard policy" => Cause::Policy,
             "policer" => return Place::Policer { link, end },
-            other => panic!("no cause: {other}"),
+            other => panic!("unknown drop cause: {other}"),
         };
         return Place::Port { link, end, cause };
     }
     let cause = queue::Cause::ALL.into_iter().find(|cause| cause.text() == drop.cause);
-    Place::Queue { link, end, cause: cause.expect("a discipline names its cause") }
+    Place::Queue { link, end, cause: cause.expect("the drop cause belongs to a discipline") }
 }
 
 /// The ledger's idle time, counts and accounts.

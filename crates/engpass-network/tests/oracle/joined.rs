@@ -50,7 +50,8 @@ fn random_circuit_at_router_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {
-        let Drawn(testbed) = joined().new_tree(&mut runner).expect("a network can be drawn").current();
+        let Drawn(testbed) =
+            joined().new_tree(&mut runner).expect("the strategy generates a network").current();
         let topology = resolve(&testbed);
         let mut engine = Engine::new(&testbed, 1);
         engine.run_until(testbed.run.duration.0);

@@ -237,7 +237,7 @@ fn random_atm_networks_cover_all_cases() {
     let mut runner = TestRunner::deterministic();
     let mut most = 0;
     for _ in 0..NETWORKS {
-        let testbed = network().new_tree(&mut runner).expect("a network can be drawn").current().0;
+        let testbed = network().new_tree(&mut runner).expect("the strategy generates a network").current().0;
         let topology = resolve(&testbed);
         let seen = at_the_end(&testbed, 1);
         most = most.max(seen.departures.values().map(|departed| departed.cells).sum());
@@ -318,7 +318,7 @@ fn random_atm_networks_cover_all_cases() {
             let used: Vec<usize> = topology
                 .flows
                 .iter()
-                .map(|flow| vc_index(flow.circuit.expect("on ATM"), flow.forward))
+                .map(|flow| vc_index(flow.circuit.expect("the flow has a circuit"), flow.forward))
                 .collect();
             used.iter().any(|vc| used.contains(&(vc ^ 1)))
         });
@@ -339,12 +339,12 @@ impl Met {
         *self.0.entry(what).or_default() += u64::from(there);
     }
 
-    /// Fails if something is met too rarely.
+    /// Fails if a case occurs too rarely in a sample of `NETWORKS` networks.
     pub(crate) fn enough(&self) {
         self.enough_of(NETWORKS);
     }
 
-    /// Fails if something is met too rarely in a sample of so many networks.
+    /// Fails if a case occurs too rarely in a sample of `networks` networks.
     pub(crate) fn enough_of(&self, networks: u32) {
         println!("{:?}", self.0);
         for (what, times) in &self.0 {
@@ -401,7 +401,7 @@ fn random_tcp_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {
-        let drawn = network_with_tcp().new_tree(&mut runner).expect("a network can be drawn");
+        let drawn = network_with_tcp().new_tree(&mut runner).expect("the strategy generates a network");
         let Drawn(testbed) = drawn.current();
         let topology = resolve(&testbed);
         let seen = at_the_end(&testbed, 1);
@@ -443,7 +443,8 @@ fn random_frame_networks_cover_all_cases() {
     let mut met = Met::default();
     let mut runner = TestRunner::deterministic();
     for _ in 0..NETWORKS {
-        let Drawn(testbed) = frames().new_tree(&mut runner).expect("a network can be drawn").current();
+        let Drawn(testbed) =
+            frames().new_tree(&mut runner).expect("the strategy generates a network").current();
         let topology = resolve(&testbed);
         let seen = at_the_end(&testbed, 1);
         met.tcp(&testbed, &seen);
@@ -489,10 +490,10 @@ fn contended_packet_ports_cover_every_drop_cause() {
     let mut runner = TestRunner::deterministic();
     let ports = NETWORKS / 2;
     for _ in 0..ports {
-        let Drawn(testbed) = port().new_tree(&mut runner).expect("a port can be drawn").current();
+        let Drawn(testbed) = port().new_tree(&mut runner).expect("the strategy generates a port").current();
         let kind = match (testbed.switches.values().next(), testbed.routers.values().next()) {
             (Some(Switch::Ethernet(config)), _) => config.queue.kind(),
-            (_, router) => router.expect("there is a switch or a router").queue.kind(),
+            (_, router) => router.expect("the testbed has a switch or a router").queue.kind(),
         };
         let seen = at_the_end(&testbed, 1);
         let causes: BTreeSet<Cause> = seen.losses.keys().filter_map(|key| queue_cause(&key.place)).collect();
@@ -524,13 +525,16 @@ fn queue_cause(place: &Place) -> Option<Cause> {
 
 #[test]
 fn compare_names_every_difference() {
-    let testbed =
-        network().new_tree(&mut TestRunner::deterministic()).expect("a network can be drawn").current().0;
+    let testbed = network()
+        .new_tree(&mut TestRunner::deterministic())
+        .expect("the strategy generates a network")
+        .current()
+        .0;
     let oracle = at_the_end(&testbed, 1);
     let mut fast = oracle.clone();
     assert_eq!(compare(&fast, &oracle), Ok(()));
     fast.flows[0].received += 1;
-    let key = *fast.departures.keys().next().expect("a cell was sent");
+    let key = *fast.departures.keys().next().expect("a port has sent a cell");
     fast.departures.remove(&key);
     let differences = compare(&fast, &oracle).unwrap_err();
     assert_eq!(differences.lines().count(), 2, "{differences}");

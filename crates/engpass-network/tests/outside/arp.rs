@@ -48,7 +48,7 @@ fn arp_entries_are_cleared_when_events_begin() {
     }
     let took = |output: Output| match output {
         Output::Delivered { at, token, .. } => at - (token - 1) * 100 * MS,
-        other => panic!("it is lost: {other:?}"),
+        other => panic!("expected a delivery: {other:?}"),
     };
     let took: Vec<u64> = all(&mut network, u64::MAX).into_iter().map(took).collect();
     assert_eq!(took, [direct + ANSWER, direct, direct + ANSWER, direct]);

@@ -61,7 +61,7 @@ fn joined(middle: Option<[&str; 2]>, policy: &str, events: &str) -> String {
 /// Returns the frames that these links have carried from their first end.
 fn carried<const N: usize>(network: &mut InjectedNetwork, links: [&str; N]) -> [u64; N] {
     let seen = network.seen();
-    links.map(|link| seen.iter().find(|line| line.link == link).expect("it is there").sent)
+    links.map(|link| seen.iter().find(|line| line.link == link).expect("the outcome has this link").sent)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn delivery_report_counts_the_routers_passed() {
         .iter()
         .map(|told| match told {
             Output::Delivered { routers, .. } => *routers,
-            _ => panic!("nothing is lost: {told:?}"),
+            _ => panic!("expected deliveries: {told:?}"),
         })
         .collect();
     assert_eq!(routers, [3, 2, 3, 2]);
@@ -149,7 +149,7 @@ fn multicast_takes_the_first_equal_cost_path() {
             }
             let told = all(&mut network, SECOND);
             assert_eq!(carried(&mut network, ["in", "upper", "lower", "out", "third"]), [3, 3, 0, 3, 3]);
-            let outcome = network.end_window(2 * SECOND, &mut |_| {}).expect("its books balance");
+            let outcome = network.end_window(2 * SECOND, &mut |_| {}).expect("the ledger balances");
             assert_eq!(outcome.flows.len(), 2);
             assert!(outcome.flows.iter().all(|(_, flow)| flow.received_datagrams == 3));
             // The next packet to a single host takes the first turn.
@@ -226,8 +226,8 @@ fn queued_packets_are_lost_with_a_down_line() {
         network.run_until(15 * ms, &mut |output| told.push(output));
         let down: Vec<_> =
             network.seen().into_iter().filter(|line| line.down).map(|line| line.link).collect();
-        assert_eq!(down, ["upper", "upper"], "in both directions");
-        assert_eq!(told.len(), 20, "each is told once");
+        assert_eq!(down, ["upper", "upper"], "both directions of the link are down");
+        assert_eq!(told.len(), 20, "each packet is reported once");
         let down = 10 * ms;
         let lost: Vec<u64> = told
             .iter()
@@ -243,7 +243,7 @@ fn queued_packets_are_lost_with_a_down_line() {
         }
         // A window ends in the outage, and the next one begins there.
         for (end, begin) in [(20, 2), (50, 20)] {
-            let outcome = network.end_window(end * ms, &mut |_| {}).expect("its books balance");
+            let outcome = network.end_window(end * ms, &mut |_| {}).expect("the ledger balances");
             network.begin_window(end * ms, &mut |_| {});
             let upper = &outcome.links[1].1.directions[0];
             let share = upper.ledger.get("idle: line down") as f64 / upper.capacity as f64;

@@ -59,7 +59,7 @@ fn group(network: &mut InjectedNetwork) -> u32 {
 fn delivered(told: &[Output]) -> Vec<(u64, u64)> {
     let one = |told: &Output| match *told {
         Output::Delivered { at, token, .. } => (token, at),
-        _ => panic!("nothing is lost: {told:?}"),
+        _ => panic!("expected deliveries: {told:?}"),
     };
     let mut found: Vec<_> = told.iter().map(one).collect();
     found.sort_unstable();
@@ -80,13 +80,13 @@ fn group_packet_crosses_each_line_once_and_arrives_on_time() {
     assert_eq!(network.members(group).len(), 4);
     network.begin_window(0, &mut |_| {});
     network.inject_group(1_000, group, packet(1400, 99), &[0, 1, 2, 3]);
-    assert_eq!(network.inside(), 1, "it has not come");
+    assert_eq!(network.inside(), 1, "the group packet counts once before it is copied");
     assert_eq!(delivered(&all(&mut network, u64::MAX)), alone);
     assert_eq!(network.inside(), 0);
     let seen: Vec<_> = network.seen().iter().map(|line| (line.link.clone(), line.sent)).collect();
     let carried: Vec<_> = seen.iter().filter(|(_, sent)| *sent > 0).collect();
     assert_eq!((carried.len(), carried.iter().all(|(_, sent)| *sent == 1)), (7, true), "{carried:?}");
-    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("the ledger balances");
     let flows: Vec<_> = (outcome.flows.iter())
         .map(|(name, flow)| (name.as_str(), flow.sent_datagrams, flow.received_datagrams))
         .collect();
@@ -117,7 +117,7 @@ fn loss_on_a_shared_line_counts_for_all_members_behind_it() {
     let place = || "one -> two".to_owned();
     let wanted = [21, 22, 23, 31, 32, 33].map(|token| (token, place()));
     assert_eq!(lost, wanted);
-    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("the ledger balances");
     for (name, flow) in &outcome.flows {
         let lost = if name == "s to near" { 0 } else { 2 };
         assert_eq!(
@@ -137,7 +137,9 @@ fn group_packet_ttl_expires_per_member_path() {
     let told = all(&mut network, u64::MAX);
     let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();
     assert_eq!((told.len(), lost.len()), (4, 1));
-    let Output::Lost { token: 3, place, .. } = *lost[0] else { panic!("it is behind the router: {lost:?}") };
+    let Output::Lost { token: 3, place, .. } = *lost[0] else {
+        panic!("only the member behind the router loses it: {lost:?}")
+    };
     let (place, cause) = network.place(place);
     assert_eq!((place.to_string().as_str(), cause), ("r", "time to live"));
 }
@@ -185,7 +187,7 @@ fn bond_chooses_one_member_per_group_packet() {
             |name: &str| seen.iter().filter(|line| line.link == name).map(|line| line.sent).sum::<u64>();
         assert_eq!(["l0", "second"].map(sent), carried);
         assert_eq!(["l1", "l2", "l6"].map(sent), [4; 3]);
-        network.end_window(10_000_000_000_000, &mut |_| {}).expect("its books balance");
+        network.end_window(10_000_000_000_000, &mut |_| {}).expect("the ledger balances");
     }
 }
 
@@ -253,7 +255,7 @@ proptest! {
         network.inject_group(5, group, packet(bytes, 0), &tokens);
         let together = delivered(&all(&mut network, u64::MAX));
         prop_assert!(network.seen().iter().all(|line| line.sent <= 1));
-        let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+        let outcome = network.end_window(1_000_000_000_000, &mut |_| {}).expect("the ledger balances");
         prop_assert!(outcome.flows.iter().all(|(_, flow)| (flow.sent_datagrams, flow.received_datagrams) == (1, 1)));
         prop_assert_eq!((together.len(), outcome.flows.len()), (ways.len(), ways.len()));
         for (way, (_, at)) in ways.iter().zip(&together) {
@@ -310,12 +312,12 @@ fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
     let mut come: Vec<_> = (all(&mut network, u64::MAX).iter())
         .map(|told| match *told {
             Output::Delivered { at, token, routers, .. } => (token, at, routers),
-            _ => panic!("nothing is lost"),
+            _ => panic!("expected deliveries"),
         })
         .collect();
     come.sort_unstable();
     let sent = network.seen().iter().step_by(2).map(|line| line.sent).collect();
-    network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    network.end_window(1_000_000_000_000, &mut |_| {}).expect("the ledger balances");
     (come, sent)
 }
 

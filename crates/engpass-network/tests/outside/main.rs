@@ -39,12 +39,12 @@ pub(crate) const LAN: &str = r#"
 
 pub(crate) fn outside(text: &str) -> InjectedNetwork {
     let point = point(text, "base", &[]);
-    InjectedNetwork::new(&point.testbed, &point.topology, 7).expect("it is carried")
+    InjectedNetwork::new(&point.testbed, &point.topology, 7).expect("the model supports the testbed")
 }
 
 pub(crate) fn way(outside: &InjectedNetwork, name: &str) -> u32 {
     let place = outside.ways().iter().position(|way| way.name == name);
-    place.unwrap_or_else(|| panic!("there is a way {name}")) as u32
+    place.unwrap_or_else(|| panic!("no path {name}")) as u32
 }
 
 pub(crate) fn packet(bytes: u32, token: u64) -> Packet {
@@ -165,11 +165,11 @@ fn delay_is_unchanged_after_a_hundred_days() {
             network.begin_window(at - 3, &mut |_| {});
             let told = all(&mut network, u64::MAX);
             let [Output::Delivered { at: arrived, .. }] = told[..] else {
-                panic!("one packet arrives: {told:?}")
+                panic!("expected one delivery: {told:?}")
             };
             delays.push(arrived - at);
-            let outcome = network.end_window(at + day, &mut |_| {}).expect("its books balance");
-            let [(name, flow)] = &outcome.flows[..] else { panic!("one way was taken") };
+            let outcome = network.end_window(at + day, &mut |_| {}).expect("the ledger balances");
+            let [(name, flow)] = &outcome.flows[..] else { panic!("expected one flow") };
             assert_eq!((name.as_str(), flow.kind, flow.received_datagrams), ("a to b", "outside", 1));
             assert_eq!(outcome.links[0].1.directions[0].carried.sent(), if bytes == 1500 { 1 } else { 192 });
         }
@@ -185,7 +185,7 @@ fn injected_packets_without_payload_are_control() {
     lan.begin_window(0, &mut |_| {});
     lan.inject(5, to, Packet { header: 20, ..packet(1500, 1) });
     lan.inject(5, back, Packet { header: 32, ..packet(52, 2) });
-    let outcome = lan.end_window(10_000_000_000, &mut |_| {}).expect("its books balance");
+    let outcome = lan.end_window(10_000_000_000, &mut |_| {}).expect("the ledger balances");
     let flows: Vec<_> =
         outcome.flows.iter().map(|(name, flow)| (name.as_str(), flow.sent_datagrams)).collect();
     assert_eq!(flows, [("a to b", 1)]);

@@ -68,7 +68,7 @@ fn too_big_message_delay_matches_hand_calculation() {
     let lost_at = (1500 + AROUND) * FAST + US;
     let at = lost_at + (576 + AROUND) * FAST + US;
     let [Output::Lost { at: told_at, message: true, token: 7, .. }, message] = told(&mut network)[..] else {
-        panic!("it is lost, and its sender told")
+        panic!("expected a loss with an ICMP message")
     };
     assert_eq!(told_at, lost_at);
     let error = Error::TooBig { mtu: 1000 };
@@ -143,15 +143,19 @@ fn icmp_message_waits_in_queues_and_is_lost_if_full() {
         let found = told(&mut network);
         let message = found.iter().find(|told| told.token() == 1 && !matches!(told, Output::Lost { .. }));
         let idle = there + 5 * US + 128 * SLOW + 1000 * US + (128 + AROUND) * FAST + US;
-        match message.expect("its fate is told") {
+        match message.expect("the ICMP message is reported") {
             Output::Message { at, .. } => {
                 assert!(arrives);
                 assert!(if before == 0 { *at == idle } else { *at > idle + 1500 * SLOW }, "{at} {idle}");
             }
             lost => assert!(matches!(lost, Output::MessageLost { .. }) && !arrives, "{lost:?}"),
         }
-        let outcome = network.end_window(SECOND, &mut |_| {}).expect("its books balance");
-        let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");
+        let outcome = network.end_window(SECOND, &mut |_| {}).expect("the ledger balances");
+        let middle = outcome
+            .links
+            .iter()
+            .find(|(link, _)| link.as_str() == "middle")
+            .expect("the outcome has this link");
         let control = middle.1.directions[1].ledger.get("ACK and control");
         assert_eq!(control, if arrives { 128 * 8 } else { 0 });
         let own = outcome.drops.iter().filter(|drop| drop.flow == "a to b");
@@ -177,8 +181,9 @@ fn icmp_messages_cross_circuits() {
     let cell = (424.0 / 149.76e6 * 1e12) as u64;
     let paper = (1500 + AROUND) * FAST + 32 * cell + 13 * cell + (576 + AROUND) * FAST;
     assert!(at.abs_diff(paper) < 11 * US, "{at} {paper}");
-    let outcome = network.end_window(SECOND, &mut |_| {}).expect("its books balance");
-    let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");
+    let outcome = network.end_window(SECOND, &mut |_| {}).expect("the ledger balances");
+    let middle =
+        outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("the outcome has this link");
     let back = &middle.1.directions[1];
     assert_eq!(back.carried.sent(), 13);
     // All of their payload is control traffic.
@@ -236,8 +241,10 @@ struct Seen(Vec<(u64, Option<MessageContent>, u32, u8)>);
 
 impl CaptureSink for Seen {
     fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
-        let Unit::Packet(packet) = &passing.unit else { panic!("there are no cells") };
-        let Content::Outside { token, said } = packet.content else { panic!("all come from outside") };
+        let Unit::Packet(packet) = &passing.unit else { panic!("expected a packet, not a cell") };
+        let Content::Outside { token, said } = packet.content else {
+            panic!("every packet is an injected packet")
+        };
         self.0.push((token, said, packet.head.bytes, packet.head.ttl));
         ControlFlow::Continue(())
     }
@@ -258,7 +265,7 @@ fn captures_record_icmp_messages() {
     told(&mut network);
     network.run_until(2 * SECOND, &mut |_| {});
     let mut seen = Seen::default();
-    network.end_capture(&mut seen).expect("it goes to the end");
+    network.end_capture(&mut seen).expect("nothing stops the capture");
     let said = |router, error, passed, bytes| {
         Some(MessageContent { router, error, passed, bytes, more: false, marked: false })
     };

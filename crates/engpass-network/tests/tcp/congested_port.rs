@@ -15,18 +15,19 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
     let delay = "delay = \"1 ms\"\n";
     if atm {
         write!(text, "[switch.s]\nkind = \"atm\"\noutput_buffer = \"{cells} cells\"\n{port}\n")
-            .expect("fits");
+            .expect("writing to a string cannot fail");
     } else {
         // The same amount of memory, for packets.
         write!(text, "[router.s]\nqueue = {{ drop-tail = {{ limit = \"{} B\" }} }}\n", cells * 48)
-            .expect("fits");
+            .expect("writing to a string cannot fail");
     }
     let medium = if atm {
         "medium = \"oc-3c\"\n"
     } else {
         "medium = \"point-to-point\"\nrate = \"135 Mbit/s\"\nmtu = \"9180 B\"\n"
     };
-    write!(text, "[host.sink]\n[link.out]\nends = [\"s\", \"sink\"]\n{medium}{delay}").expect("fits");
+    write!(text, "[host.sink]\n[link.out]\nends = [\"s\", \"sink\"]\n{medium}{delay}")
+        .expect("writing to a string cannot fail");
     for flow in 0..FLOWS {
         write!(
             text,
@@ -36,9 +37,10 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
             1000 + flow * 130,
             flow * 13
         )
-        .expect("fits");
+        .expect("writing to a string cannot fail");
         if atm {
-            write!(text, "[circuit.c{flow}]\nfrom = \"h{flow}\"\nto = \"sink\"\n").expect("fits");
+            write!(text, "[circuit.c{flow}]\nfrom = \"h{flow}\"\nto = \"sink\"\n")
+                .expect("writing to a string cannot fail");
         }
     }
     let sink = [

@@ -72,7 +72,7 @@ fn tcp_recovers_from_congestion_losses() {
     let overrides = [("switch.s.output_buffer", "\"600 cells\""), ("link.second.medium", "\"ds3\"")];
     let outcome = run(&overrides);
     let flow = stream(&outcome);
-    let tcp = flow.tcp.expect("a TCP flow counts");
+    let tcp = flow.tcp.expect("a TCP flow has counters");
     assert!(flow.lost_datagrams > 0 && tcp.retransmitted_segments > 0);
     // The edges of the measurement window split data in flight, at most a window of segments.
     let known = flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams;

@@ -154,7 +154,7 @@ impl Edges {
 
     fn resolved<'a>(schema: &'a Value, node: &'a Value) -> &'a Value {
         match node["$ref"].as_str() {
-            Some(path) => schema.pointer(path.trim_start_matches('#')).expect("a reference leads somewhere"),
+            Some(path) => schema.pointer(path.trim_start_matches('#')).expect("a schema reference is valid"),
             None => node,
         }
     }
@@ -263,17 +263,18 @@ fn in_order(path: &str, value: &Value) -> Result<(), TestCaseError> {
 fn is_simulated(text: &str, changes: &[(String, String)]) -> Result<bool, TestCaseError> {
     let source = Source { name: "edges.toml".into(), text: text.into() };
     let Ok(campaign) = load(&source, changes, None) else { return Ok(false) };
-    let point = campaign.point("base", &[]).expect("what is accepted as a whole has its point");
+    let point = campaign.point("base", &[]).expect("an accepted file has a base point");
     let (testbed, topology) = (&point.testbed, &point.topology);
     let most = limit(testbed, topology);
-    in_order("limit", &serde_json::to_value(most.stored()).expect("an outcome is data"))?;
+    in_order("limit", &serde_json::to_value(most.stored()).expect("an outcome serializes to JSON"))?;
     // Timers of a picosecond take too long: stop after a while.
     let asked = Cell::new(0);
     let enough = || asked.replace(asked.get() + 1) > 20;
     match simulate(testbed, topology, testbed.run.seed, &enough) {
-        Ok(outcome) => {
-            in_order("simulate", &serde_json::to_value(outcome.stored()).expect("an outcome is data"))?
-        }
+        Ok(outcome) => in_order(
+            "simulate",
+            &serde_json::to_value(outcome.stored()).expect("an outcome serializes to JSON"),
+        )?,
         Err(SimError::Interrupted) => {}
         Err(other) => return Err(TestCaseError::fail(format!("{other:?}"))),
     }

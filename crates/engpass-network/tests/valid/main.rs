@@ -66,7 +66,7 @@ fn frame_run_reports_its_progress() {
     }
     let point = point(&pair("medium = \"ethernet-100\"", STREAM), "base", &[]);
     let heard = Heard(RefCell::default());
-    simulate(&point.testbed, &point.topology, 1, &heard).expect("it is carried");
+    simulate(&point.testbed, &point.topology, 1, &heard).expect("the simulation succeeds");
     let heard = heard.0.into_inner();
     assert!(heard.is_sorted() && heard[0] < heard[heard.len() - 1], "{heard:?}");
     assert!(heard.iter().all(|at| *at <= point.testbed.run.duration.0), "{heard:?}");

@@ -114,7 +114,7 @@ impl Engine<'_> {
             let ip = IP_HEADER_BYTES + tunnels + bytes;
             match link.lines[0].framing {
                 Framing::Cells { .. } => {
-                    let sdu = self.sdu(vc.expect("cells go on circuits"), ip);
+                    let sdu = self.sdu(vc.expect("a cell flow has a circuit"), ip);
                     layers.push(("encapsulation", sdu - ip));
                     layers.push(("AAL5 trailers", 8));
                     layers.push(("padding", cells(sdu) * 48 - sdu - 8));

@@ -80,13 +80,13 @@ impl Engine<'_> {
     /// Sends a request for a neighbour from the router and schedules its timeout.
     fn asks(&mut self, now: u64, key: Key) {
         let (interface, station) = key;
-        let due = self.neighbours.all[&key].due().expect("it is asked for");
+        let due = self.neighbours.all[&key].due().expect("the neighbour is being resolved");
         let place = (2 * interface.link + interface.end, station);
         self.agenda.put(due, Group::ArpRetry, place, Event::ArpRetry { of: key });
         let NodeKind::Router(router) =
             kind(&self.topology, self.topology.links[interface.link].ends[interface.end])
         else {
-            unreachable!("only routers ask")
+            unreachable!("only routers resolve addresses")
         };
         let request = self.arp_packet(now, ArpPacket { asks: true, interface, station });
         self.comes_to_engine(now, router, request);
@@ -95,8 +95,8 @@ impl Engine<'_> {
     /// Handles the timeout of a request.
     pub(crate) fn arp_retry(&mut self, now: u64, key: Key) {
         let (line, _) = key;
-        let arp = self.arp_of(line).expect("only routers that ask have neighbours");
-        let neighbour = self.neighbours.all.get_mut(&key).expect("it was asked for");
+        let arp = self.arp_of(line).expect("a neighbour belongs to a router with ARP");
+        let neighbour = self.neighbours.all.get_mut(&key).expect("the neighbour is being resolved");
         match neighbour.on_timeout(&arp, now) {
             TimeoutAction::Nothing => {}
             TimeoutAction::Asks => {
@@ -145,20 +145,21 @@ impl Engine<'_> {
     fn line_back(&self, node: NodeId, interface: LineId) -> LineId {
         let lines = tree(&self.topology, interface);
         let came = lines.into_iter().find(|line| far_end(&self.topology, *line) == node);
-        let LineId { link, end } = came.expect("the request has come here");
+        let LineId { link, end } = came.expect("the interface's tree reaches the node");
         LineId { link, end: 1 - end }
     }
 
     /// Sends an ARP packet that a router has processed.
     pub(crate) fn arp_leaves_router(&mut self, now: u64, router: usize, packet: usize) {
-        let ArpPacket { asks, interface, .. } = self.packets[packet].arp.expect("it is an ARP packet");
+        let ArpPacket { asks, interface, .. } =
+            self.packets[packet].arp.expect("the packet is an ARP packet");
         let line = if asks { interface } else { self.line_back(self.router_node(router), interface) };
         self.joins_queue(now, line, packet);
     }
 
     /// Handles the arrival of an ARP packet at the far end of a line.
     pub(crate) fn arp_arrives(&mut self, now: u64, line: LineId, packet: usize) {
-        let arp = self.packets[packet].arp.expect("it is an ARP packet");
+        let arp = self.packets[packet].arp.expect("the packet is an ARP packet");
         self.ledger.received(now, self.packets[packet].datagram, 0);
         let node = far_end(&self.topology, line);
         match kind(&self.topology, node) {
@@ -222,7 +223,7 @@ impl Engine<'_> {
     /// Deletes the neighbours of a router on a line that it sees go down.
     pub(crate) fn forgets_neighbours(&mut self, now: u64, line: LineId) {
         for key in self.neighbours.on(line) {
-            let neighbour = self.neighbours.all.get_mut(&key).expect("it is on the line");
+            let neighbour = self.neighbours.all.get_mut(&key).expect("the neighbour is on the line");
             if neighbour.is_known(now) || neighbour.due().is_some() {
                 self.acted.note(Mechanism::ForgottenOnDown);
             }
@@ -248,7 +249,7 @@ impl Engine<'_> {
         }
         for (&(line, station), neighbour) in &all.all {
             let Neighbour::Asked { held, due, left } = neighbour else { continue };
-            let arp = self.arp_of(line).expect("only routers that ask have neighbours");
+            let arp = self.arp_of(line).expect("a neighbour belongs to a router with ARP");
             let places = held.len() as u64 <= arp.hold;
             if *due <= at || *left >= arp.attempts || !places || !self.outages.is_seen_up(line) {
                 return Err(format!("{line:?} asks for {station} at {at}: {neighbour:?}"));

@@ -22,7 +22,11 @@ impl Engine<'_> {
     /// Returns the index of a member in the bond that chooses it.
     fn member(&self, bond: usize, out: Out) -> usize {
         let line = self.first_line(out);
-        self.topology.bonds[bond].links.iter().position(|link| *link == line.link).expect("it is a member")
+        self.topology.bonds[bond]
+            .links
+            .iter()
+            .position(|link| *link == line.link)
+            .expect("the link is a member of the bond")
     }
 
     /// Returns the line of a member at the bond's end. The bond sees the carrier of this line.

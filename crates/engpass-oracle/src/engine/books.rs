@@ -31,8 +31,8 @@ impl Engine<'_> {
     /// Posts a cell that is about to leave a line.
     pub(crate) fn book_cell(&mut self, now: u64, line: LineId) {
         let (num, den) = self.line(line).pace().ratio();
-        let (base, before) = self.line(line).begun().expect("a cell that leaves has begun");
-        let cell = self.line(line).cells().next().expect("a cell leaves").clone();
+        let (base, before) = self.line(line).begun().expect("a departing cell is being sent");
+        let cell = self.line(line).cells().next().expect("the line has a cell in transmission").clone();
         let whole = self.is_whole(now, line, (num, den), Cut { base, units: (before, before + 1) });
         if whole {
             let sent = self.books.sent.entry(line).or_default();
@@ -52,8 +52,8 @@ impl Engine<'_> {
     /// Posts a frame whose transmission is about to end.
     pub(crate) fn book_frame(&mut self, now: u64, line: LineId) {
         let this = &self.frame_lines[&line];
-        let sending = this.sending.expect("a frame that ends has begun");
-        let (base, before) = this.begun().expect("a frame that ends has begun");
+        let sending = this.sending.expect("a departing frame is being sent");
+        let (base, before) = this.begun().expect("a departing frame is being sent");
         let pace = this.pace().ratio();
         let physical = this.physical();
         let whole = self.is_whole(now, line, pace, Cut { base, units: (before, before + sending.bytes) });

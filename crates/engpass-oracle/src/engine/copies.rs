@@ -65,6 +65,6 @@ impl Engine<'_> {
     }
 
     fn way_of_part(&self, part: usize) -> usize {
-        self.way_to(self.ledger.datagram(part).receiver.expect("it goes to a receiver"))
+        self.way_to(self.ledger.datagram(part).receiver.expect("the datagram copy has a receiver"))
     }
 }

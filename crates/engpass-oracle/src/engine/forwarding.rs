@@ -31,7 +31,7 @@ fn in_turn(turn: u64, shares: &Shares) -> usize {
         }
         place -= weight;
     }
-    unreachable!("a turn is some member's")
+    unreachable!("a turn is below the total weight")
 }
 
 impl Engine<'_> {
@@ -54,7 +54,7 @@ impl Engine<'_> {
             self.acted.note(Mechanism::TunnelChoice);
         }
         if let Some(bond) = self.bond_on(group[0]) {
-            let macs = self.macs(way, framed_at.expect("a host or router has sent it"), group[0]);
+            let macs = self.macs(way, framed_at.expect("a host or router has framed the packet"), group[0]);
             return self.leaves_by_bond(node, bond, &group, &PacketView { heads: &heads, fragment, macs });
         }
         let up: Vec<bool> = group.iter().map(|out| self.is_seen_up(*out)).collect();
@@ -93,14 +93,14 @@ impl Engine<'_> {
             (2 * (cumulative << 31) + total) / (2 * total) - 1
         };
         let chosen = shares.iter().find(|(_, weight)| u128::from(hash >> 1) <= last_of(*weight));
-        Some(chosen.expect("the last share ends with the last number").0)
+        Some(chosen.expect("the shares cover every hash value").0)
     }
 
     /// Returns the members that a policy chooses among, with their weights: those that are up, or all if none is.
     pub(crate) fn shares(&self, group: &[Out], up: &[bool]) -> Shares {
         let weights = match self.policy_of(group[0]) {
             Ecmp::Hash(Hash { weights, .. }) | Ecmp::RoundRobin(RoundRobin { weights }) => weights,
-            Ecmp::First(_) => unreachable!("it has one way"),
+            Ecmp::First(_) => unreachable!("the `first` policy has a single member"),
         };
         let all = !up.contains(&true);
         let of = |out: &Out| {
@@ -117,7 +117,7 @@ impl Engine<'_> {
         let node = self.topology.links[line.link].ends[line.end];
         match kind(&self.topology, node) {
             NodeKind::Router(router) => &self.testbed.routers[router].ecmp,
-            _ => unreachable!("only routers choose"),
+            _ => unreachable!("a path segment group begins at a router"),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::wire::line_bytes;
 
 impl Engine<'_> {
     pub(crate) fn frame_line(&mut self, line: LineId) -> &mut FrameLine {
-        self.frame_lines.get_mut(&line).expect("the link carries frames")
+        self.frame_lines.get_mut(&line).expect("the line carries frames")
     }
 
     fn line_bytes(&self, line: LineId, packet: usize) -> u64 {
@@ -50,7 +50,7 @@ impl Engine<'_> {
         {
             self.packets[packet].framed_at = Some(line);
         }
-        let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
+        let this = self.frame_lines.get_mut(&line).expect("the line carries frames");
         let mut dropped = Dropped::new();
         let found = Length::of(&this.held);
         let verdict = match &mut this.discipline {
@@ -92,7 +92,7 @@ impl Engine<'_> {
 
     /// Takes the next packet if the transmitter is free and there is one.
     pub(crate) fn takes_packet(&mut self, now: u64, line: LineId) {
-        let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
+        let this = self.frame_lines.get_mut(&line).expect("the line carries frames");
         if this.sending.is_some() {
             return;
         }
@@ -147,7 +147,7 @@ impl Engine<'_> {
     /// Handles the departure of the last bit of a packet: its place in the queue becomes free, and it propagates.
     pub(crate) fn last_bit_leaves(&mut self, now: u64, line: LineId) {
         let this = self.frame_line(line);
-        let Sending { packet, bytes, begun } = this.sending.expect("a packet that leaves is being sent");
+        let Sending { packet, bytes, begun } = this.sending.expect("a departing packet is being sent");
         let end = this.base + after(this.byte, this.sum);
         this.held.pop_front();
         if this.held.is_empty() {
@@ -196,7 +196,7 @@ impl Engine<'_> {
             NodeKind::Switch(_) => {
                 for packet in self.parted(node, packet) {
                     let Out::Line(next) = self.way_out(node, packet) else {
-                        unreachable!("switches have links")
+                        unreachable!("a switch forwards only to a line")
                     };
                     self.joins_queue(now, next, packet);
                 }

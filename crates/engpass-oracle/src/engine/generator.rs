@@ -29,7 +29,7 @@ impl Engine<'_> {
     fn generator(&mut self, flow: usize) -> &mut Generator {
         match &mut self.sources[flow] {
             Source::Generator(generator) => generator,
-            _ => unreachable!("only cells have a generator"),
+            _ => unreachable!("the flow is a generator"),
         }
     }
 

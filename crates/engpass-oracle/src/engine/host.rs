@@ -37,7 +37,7 @@ impl Engine<'_> {
     fn process(&mut self, flow: usize) -> &mut Process {
         match &mut self.sources[flow] {
             Source::Process(process) => process,
-            _ => unreachable!("only datagrams have a process"),
+            _ => unreachable!("the flow has a sending process"),
         }
     }
 

@@ -74,7 +74,8 @@ impl Engine<'_> {
             return self.acted.note(Mechanism::BlackHole);
         };
         self.acted.note(Mechanism::Signalled);
-        let (segment, to) = self.ledger.datagram(datagram).segment.expect("only segments stay whole");
+        let (segment, to) =
+            self.ledger.datagram(datagram).segment.expect("only TCP segments must not be fragmented");
         let message = Message { endpoint: to ^ 1, seq: segment.seq, mtu };
         let datagram = self.ledger.begin(now, Datagram::message(flow, message, payload_bytes(bytes)));
         self.packets.push(Packet {
@@ -97,14 +98,15 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
         });
-        let position = came_by.map(LineId::position).expect("a line has brought it to the router");
+        let position = came_by.map(LineId::position).expect("the packet came to the router over a line");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };
         self.agenda.put(now, Group::MessageBegins, position, begins);
     }
 
     /// Delivers an ICMP message to the sender that it is for.
     pub(crate) fn message_arrives(&mut self, now: u64, datagram: usize) {
-        let Message { endpoint, seq, mtu } = self.ledger.datagram(datagram).message.expect("it is a message");
+        let Message { endpoint, seq, mtu } =
+            self.ledger.datagram(datagram).message.expect("the datagram is an ICMP message");
         self.ledger.received(now, datagram, 0);
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(now), seq, mtu);

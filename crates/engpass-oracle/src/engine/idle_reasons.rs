@@ -32,7 +32,7 @@ impl Engine<'_> {
             return;
         }
         let LastPacket { sums: then, since, .. } = reasons.senders[&sender];
-        let sums = self.histories[sender].sums(emitted.expect("what leaves a line was emitted"));
+        let sums = self.histories[sender].sums(emitted.expect("a departing packet was emitted"));
         let idle = reasons.open(self.books.idle_of(line));
         if let User::Shared(_) = self.user_of(line) {
             let own = self.unit(line).time(since);

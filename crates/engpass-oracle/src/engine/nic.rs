@@ -27,7 +27,7 @@ impl Engine<'_> {
         let room = match self.ways[way].first {
             Out::Circuit(vc) => self.sdu(vc, IP_HEADER_BYTES + bytes),
             Out::Line(_) => IP_HEADER_BYTES + bytes,
-            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
+            Out::Tunnel(_) => unreachable!("a tunnel does not begin at a host"),
         };
         Packet {
             flow: this.flow,
@@ -37,7 +37,7 @@ impl Engine<'_> {
             way,
             discipline_flow: sender as u32,
             carries: None,
-            ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
+            ttl: self.testbed.traffic[this.flow].ttl().expect("packet traffic has a TTL"),
             priority: self.testbed.traffic[this.flow].priority(),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
             ce: false,
@@ -91,7 +91,7 @@ impl Engine<'_> {
         match first {
             Out::Circuit(vc) => self.hand_to_shaper(now, vc, number),
             Out::Line(line) => self.joins_queue(now, line, number),
-            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
+            Out::Tunnel(_) => unreachable!("a tunnel does not begin at a host"),
         }
         match sender {
             Sender::Process(flow) => self.process_goes_on(now, flow),
@@ -144,7 +144,7 @@ impl Engine<'_> {
     pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
         let at_host = self.at_host(self.vcs[vc].lines[0]);
         let shaper = &mut self.shapers[vc];
-        let cell = shaper.waiting.pop_front().expect("a shaper emits what it was handed");
+        let cell = shaper.waiting.pop_front().expect("an emitting shaper has a waiting cell");
         if cell.number == 0 && at_host {
             shaper.begins_frame(now);
         }
@@ -202,7 +202,7 @@ impl Engine<'_> {
 
     /// Handles feedback that reached its shaper.
     pub(crate) fn answer(&mut self, vc: usize, marked: bool) {
-        let rate = self.shapers[vc].rate.as_mut().expect("only a shaper that adapts is answered");
+        let rate = self.shapers[vc].rate.as_mut().expect("only an adaptive shaper gets feedback");
         rate.unanswered = 0;
         if marked {
             rate.lower();

@@ -46,7 +46,7 @@ impl Engine<'_> {
 
     /// Handles the end of processing of a packet at a router, and forwards it.
     pub(crate) fn router_done(&mut self, now: u64, router: usize) {
-        let packet = self.routers[router].waiting.pop_front().expect("a packet was processed");
+        let packet = self.routers[router].waiting.pop_front().expect("a busy router has a packet");
         if !self.routers[router].waiting.is_empty() {
             self.processes_next(now, router);
         }

@@ -58,7 +58,7 @@ impl Engine<'_> {
             _ => {
                 cell.efci |= config.efci_threshold.is_some_and(|level| q > cells(level, buffer));
                 self.join(now, output, cell, class);
-                assert!(self.line(output).held(class) <= buffer, "a port holds what it has places for");
+                assert!(self.line(output).held(class) <= buffer, "a queue stays within its buffer");
                 return;
             }
         };

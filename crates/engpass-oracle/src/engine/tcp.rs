@@ -207,7 +207,7 @@ impl Engine<'_> {
     /// Handles a piece of a write that was copied into the send buffer.
     pub(crate) fn piece_copied(&mut self, now: u64, endpoint: usize) {
         let application = self.application(endpoint);
-        let piece = application.copying.take().expect("a piece was copied");
+        let piece = application.copying.take().expect("a piece of a write is being copied");
         let left = application.left.expect("a write is under way") - piece;
         application.left = (left > 0).then_some(left);
         self.endpoints[endpoint].connection.put(Time(now), piece, left == 0);
@@ -239,7 +239,7 @@ impl Engine<'_> {
     /// Returns the packet with the segment that an endpoint hands over.
     pub(crate) fn segment_in_work(&self, endpoint: usize) -> Packet {
         let this = &self.endpoints[endpoint];
-        let datagram = this.segment.expect("a segment was formed");
+        let datagram = this.segment.expect("the endpoint has formed a segment");
         let bytes = self.ledger.datagram(datagram).bytes();
         self.packet(this.way(), datagram, 0, bytes)
     }
@@ -248,7 +248,7 @@ impl Engine<'_> {
     pub(crate) fn endpoint_goes_on(&mut self, now: u64, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         this.sending = false;
-        let datagram = this.segment.take().expect("a segment was handed over");
+        let datagram = this.segment.take().expect("the endpoint has formed a segment");
         self.ledger.sent(now, datagram);
         self.history(Sender::Endpoint(endpoint)).stirs(now);
         self.look_after(now, endpoint);
@@ -256,7 +256,8 @@ impl Engine<'_> {
 
     /// Handles a segment that reached its host.
     pub(crate) fn segment_arrives(&mut self, now: u64, datagram: usize) {
-        let (segment, endpoint) = self.ledger.datagram(datagram).segment.expect("it is a segment");
+        let (segment, endpoint) =
+            self.ledger.datagram(datagram).segment.expect("the datagram is a TCP segment");
         let (host, writes) = (self.endpoints[endpoint].host, self.endpoints[endpoint].writes());
         let cost = self.cost_of(endpoint);
         let cost = match (segment.len, writes) {
@@ -274,7 +275,8 @@ impl Engine<'_> {
     /// Passes a segment to its connection.
     pub(crate) fn take_segment(&mut self, now: u64, datagram: usize) {
         let marked = self.ledger.datagram(datagram).ce;
-        let (mut segment, endpoint) = self.ledger.datagram(datagram).segment.expect("it is a segment");
+        let (mut segment, endpoint) =
+            self.ledger.datagram(datagram).segment.expect("the datagram is a TCP segment");
         segment.ce |= marked;
         let this = &mut self.endpoints[endpoint];
         let refused = this.connection.stats().bytes_refused;

@@ -82,7 +82,7 @@ impl Engine<'_> {
     fn puts_together(&mut self, now: u64, router: usize, fragment: usize) -> Option<bool> {
         let node = self.router_node(router);
         let Packet { datagram, carries, .. } = self.packets[fragment];
-        let of = carries.expect("it is in a tunnel");
+        let of = carries.expect("the fragment is in a tunnel");
         let (ip, held) = (self.packets[fragment].ip(), self.held_at(of.tunnel));
         let all = self.outer_bytes(of);
         let Tunnel { timeout, memory, end, .. } = &mut self.tunnels[of.tunnel];
@@ -105,13 +105,13 @@ impl Engine<'_> {
             self.agenda.put(now + *timeout, Group::TunnelGivesUp, (router, of.tunnel), gives_up);
         }
         let came: u64 = waiting.iter().map(|fragment| self.packets[*fragment].bytes).sum();
-        assert!(came <= all, "an outer packet is no longer than it was");
+        assert!(came <= all, "fragments do not exceed the outer packet");
         if came < all {
             return None;
         }
-        let fragments = end.waiting.remove(&of.packet).expect("its fragments wait");
+        let fragments = end.waiting.remove(&of.packet).expect("the outer packet has waiting fragments");
         end.counts.joined += fragments.len() as u64;
-        assert!(end.whole.insert(of.packet), "an outer packet becomes whole once");
+        assert!(end.whole.insert(of.packet), "an outer packet is reassembled once");
         Some(fragments.into_iter().any(|fragment| self.packets[fragment].ce))
     }
 

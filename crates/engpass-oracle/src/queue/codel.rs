@@ -40,7 +40,7 @@ impl State {
                 self.dropping = false;
             }
             while self.dropping && now >= self.drop_next {
-                let mut this = packet.expect("an empty list is not above the target");
+                let mut this = packet.expect("CoDel drops only from a non-empty queue");
                 self.count += 1;
                 if law.ecn && this.mark() {
                     self.drop_next = control_law(law, self.drop_next, self.count);
@@ -55,7 +55,7 @@ impl State {
                 }
             }
         } else if ok_to_drop {
-            let mut this = packet.expect("an empty list is not above the target");
+            let mut this = packet.expect("CoDel drops only from a non-empty queue");
             if law.ecn && this.mark() {
                 packet = Some(this);
             } else {

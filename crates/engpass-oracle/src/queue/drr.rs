@@ -55,7 +55,7 @@ impl Scheduler for Drr {
                 .queues
                 .iter_mut()
                 .find(|(_, queue)| Some(bytes(queue)) == most)
-                .expect("some flow holds packets");
+                .expect("a queue over its limit holds packets");
             let (flow, last) = (*flow, queue.pop_back().expect("the longest queue is not empty"));
             dropped.push((last, Cause::Full));
             self.leave_if_empty(flow);

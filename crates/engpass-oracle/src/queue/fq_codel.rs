@@ -54,7 +54,7 @@ impl FqCoDel {
     fn drop_from_longest(&mut self, dropped: &mut Dropped) {
         let most = self.queues.values().map(|flow| Length::of(&flow.list).bytes).max();
         let longest = self.queues.values_mut().find(|flow| Some(Length::of(&flow.list).bytes) == most);
-        let longest = longest.expect("too much is held by some queue");
+        let longest = longest.expect("a queue over its limit holds packets");
         let half = (longest.list.len() as u64).div_ceil(2).min(MOST_DROPPED);
         dropped.extend(longest.list.drain(..half as usize).map(|packet| (packet, Cause::Full)));
     }
@@ -79,7 +79,7 @@ impl Scheduler for FqCoDel {
         loop {
             let is_new = !self.new.is_empty();
             let number = *self.new.front().or(self.old.front())?;
-            let flow = self.queues.get_mut(&number).expect("a queue on a list is known");
+            let flow = self.queues.get_mut(&number).expect("a queue on a list exists");
             let from = if is_new { &mut self.new } else { &mut self.old };
             if flow.credits <= 0 {
                 flow.credits += self.config.quantum.bytes() as i64;

@@ -80,7 +80,7 @@ fn bounds(host: &Host) -> bool {
 }
 
 fn no_effect(checker: &mut Checker<'_>, path: &[&str], why: &str) {
-    let key = path.last().expect("a path has a key");
+    let key = path.last().expect("a key path is not empty");
     let message = format!("`{key}` has no effect: {why}");
     let help = "add one of them to a host, such as `memory = { bandwidth = \"20 GB/s\" }`";
     checker.report_key(path, Diagnostic::warning("no-effect", message).help(help));

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::source::Traffic;
+
 use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
@@ -122,7 +124,10 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
             Some(Value::List(items)) => Some(items),
             _ => None,
         };
+        let is_multicast = matches!(&draft.traffic[name], Some(Traffic::Multicast(_)) | None);
         let own = match group {
+            // The wrong type was reported where the table was read.
+            Some(_) if !is_multicast => None,
             Some(items) => receivers(&mut checker, name, items, &hosts, draft),
             None => ends(&mut checker, "traffic", name),
         };

@@ -21,7 +21,9 @@ pub fn choice(testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Path
         let policy = topology.bonds[bond].config.policy();
         return Choice { members: vec![Member::of_weight(1); legs.len()], policy, bond: Some(bond) };
     }
-    let NodeKind::Router(router) = topology.kind(node) else { unreachable!("only routers and bonds choose") };
+    let NodeKind::Router(router) = topology.kind(node) else {
+        unreachable!("only routers and bonds choose a path")
+    };
     let ecmp = &testbed.routers[router].ecmp;
     let member = |leg: &PathSegment| {
         let link = topology.first_hop(*leg).link;

@@ -108,7 +108,8 @@ impl ShortestPaths {
                 continue;
             }
             // Among equals, the first.
-            let best = taken.iter().rev().max_by_key(|(_, to)| most[to].0).expect("a group has a leg");
+            let best =
+                taken.iter().rev().max_by_key(|(_, to)| most[to].0).expect("a choice has a path segment");
             most.insert(node, (most[&best.1].0 + usize::from(counts(node)), Some(*best)));
         }
         let mut legs = Vec::new();

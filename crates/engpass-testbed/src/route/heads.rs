@@ -80,7 +80,10 @@ mod tests {
             streams = 9999
         "#;
         let source = Source { name: "x.toml".into(), text: text.into() };
-        let point = load(&source, &[], None).expect("it is right").point("base", &[]).expect("it is right");
+        let point = load(&source, &[], None)
+            .expect("the testbed is valid")
+            .point("base", &[])
+            .expect("the testbed has a base point");
         let heads = |flow, stream| heads(&point.testbed, &point.topology, flow, stream);
         let [one, many, last] = [heads(0, 0), heads(1, 4), heads(2, 9998)];
         assert_eq!((one.source, one.destination), (0x0a00_0001, 0x0a00_0002));

@@ -64,7 +64,9 @@ impl Topology {
                 };
                 for sender in senders.iter().copied().filter(|node| *node != target) {
                     let hop = |leg| {
-                        let via = successors(Some(leg), beyond).last().expect("it is the leg or behind it");
+                        let via = successors(Some(leg), beyond)
+                            .last()
+                            .expect("`successors` yields the first segment");
                         let weight = match self.kind(sender) {
                             NodeKind::Router(router) => {
                                 testbed.routers[router].ecmp.weight(&self.links[leg.0].name)
@@ -176,7 +178,7 @@ impl Topology {
             forward,
             route: legs.iter().flat_map(|leg| self.hops(*leg)).collect(),
             mtu: self.mtu(legs[0]),
-            path_mtu: path_mtu.expect("a way has a leg"),
+            path_mtu: path_mtu.expect("a path has a segment"),
             legs,
             fans,
             discovers_mtu: false,
@@ -192,7 +194,7 @@ impl Topology {
 fn only_link(leg: PathSegment) -> (usize, NodeId) {
     match leg {
         PathSegment::Link(hop) => (hop.link, hop.to),
-        PathSegment::Circuit { .. } | PathSegment::Tunnel { .. } => unreachable!("there are links alone"),
+        PathSegment::Circuit { .. } | PathSegment::Tunnel { .. } => unreachable!("the path has only links"),
     }
 }
 

@@ -42,7 +42,7 @@ impl RoutingGraph {
         let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
         for _ in 0..TRIES {
             let Reverse((_, way)) = begun.pop()?;
-            let here = *way.met.last().expect("a way begins somewhere");
+            let here = *way.met.last().expect("a partial path has a start");
             if here == to {
                 // A path that reached the end without the circuit cannot continue.
                 if way.over {

@@ -154,10 +154,10 @@ impl Made {
 fn written(packet: &Packet, bytes: &[u8], run: std::ops::Range<u32>, change: Change) -> (Offload, Vec<u8>) {
     let mut head = [0; offload::LENGTH + HEAD];
     let length = packet.write(bytes, run.clone(), change, &[], &mut head);
-    let (offload, head) = head[..length].split_first_chunk().expect("it begins with the virtio header");
+    let (offload, head) = head[..length].split_first_chunk().expect("the packet begins with a virtio header");
     let mut out = head.to_vec();
     out.extend(&bytes[packet.payload_of(run)]);
-    (Offload::read(offload).expect("a kind that there is"), out)
+    (Offload::read(offload).expect("the offload kind is known"), out)
 }
 
 /// Completes a missing checksum, as the receiving kernel or a network card does.
@@ -171,7 +171,7 @@ fn complete(offload: Offload, mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 fn read((offload, bytes): &(Offload, Vec<u8>)) -> Packet {
-    Packet::read(*offload, bytes).expect("it is well made")
+    Packet::read(*offload, bytes).expect("the packet is well-formed")
 }
 
 prop_compose! {
@@ -195,7 +195,7 @@ fn checksum_at_the_end_of_the_longest_packet_is_written() {
     let mut bytes = vec![0x60, 0, 0, 0, 0xff, 0xff, 17, 64];
     bytes.resize(65_575, 0);
     let offload = Offload { checksum: Some((65_530, 43)), ..Offload::default() };
-    let packet = Packet::read(offload, &bytes).expect("it is whole");
+    let packet = Packet::read(offload, &bytes).expect("the packet is complete");
     let alone = packet.alone(&bytes, 0);
     assert_eq!((alone.len(), &alone[65_573..]), (65_575, &[0xff; 2][..]));
 }
@@ -273,7 +273,7 @@ proptest! {
             let whole_sum = Offload { checksum: None, ..*offload };
             prop_assert!(!first.may_be_followed(bytes, count as u32, &read(&(whole_sum, theirs.clone())), theirs));
             if other.length < first.length {
-                prop_assert!(!other.may_be_followed(theirs, 1, &first, bytes), "a longer one ends it");
+                prop_assert!(!other.may_be_followed(theirs, 1, &first, bytes), "a longer datagram ends the GSO packet");
             }
         }
         if packets.len() > 1 {
@@ -362,8 +362,8 @@ fn ethernet_header_shifts_the_offload_offsets() {
     let packet = read(&whole);
     let mut head = [0; offload::LENGTH + 14 + HEAD];
     let length = packet.write(&whole.1, 0..2, Change::default(), &[9; 14], &mut head);
-    let (offload, rest) = head[..length].split_first_chunk().expect("it begins with the virtio header");
-    let offload = Offload::read(offload).expect("a kind that there is");
+    let (offload, rest) = head[..length].split_first_chunk().expect("the packet begins with a virtio header");
+    let offload = Offload::read(offload).expect("the offload kind is known");
     assert_eq!((offload.checksum, offload.head), (Some((34, 16)), 66));
     assert_eq!((&rest[..14], rest[14], rest.len()), (&[9; 14][..], 0x45, 66));
 }
@@ -377,9 +377,9 @@ fn icmp_packet_passes_unchanged_without_padding() {
     let sum = checksum(&[&bytes[..20]]);
     bytes[10..12].copy_from_slice(&sum.to_be_bytes());
     bytes.extend([0; 13]);
-    let packet = Packet::read(Offload::default(), &bytes).expect("it is well made");
+    let packet = Packet::read(Offload::default(), &bytes).expect("the packet is well-formed");
     assert_eq!((packet.segments(), packet.length, packet.headers, packet.ttl), (1, 33, 28, 64));
-    assert_eq!(packet.to, "10.0.0.2".parse::<IpAddr>().expect("an address"));
+    assert_eq!(packet.to, "10.0.0.2".parse::<IpAddr>().expect("the address is valid"));
     assert_eq!(written(&packet, &bytes, 0..1, Change::default()), (Offload::default(), bytes[..33].to_vec()));
     let (_, changed) = written(&packet, &bytes, 0..1, Change { ce: true, hops: 2 });
     assert_eq!((changed[1], changed[8], checksum(&[&changed[..20]])), (3, 62, 0));
@@ -391,7 +391,7 @@ fn ports_are_read_except_from_fragments_and_icmp() {
     let shown = |made: &Made, change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = made.packet(0, &made.payload, true, Change::default());
         change(&mut bytes);
-        Packet::read(Offload::default(), &bytes).expect("it is well made").transport
+        Packet::read(Offload::default(), &bytes).expect("the packet is well-formed").transport
     };
     for v4 in [true, false] {
         let made = Made { v4, ..tcp() };
@@ -409,7 +409,7 @@ fn ports_are_read_except_from_fragments_and_icmp() {
 fn packet_parser_rejects_malformed_packets() {
     let (offload, bytes) = tcp().whole();
     let refused =
-        |offload: Offload, bytes: &[u8]| Packet::read(offload, bytes).expect_err("it is not well made");
+        |offload: Offload, bytes: &[u8]| Packet::read(offload, bytes).expect_err("the packet is malformed");
     assert_eq!(refused(offload, &[]), Malformed::Length);
     assert_eq!(refused(offload, &[0x55; 60]), Malformed::Version);
     assert_eq!(refused(offload, &bytes[..bytes.len() - 1]), Malformed::Length);
@@ -423,6 +423,6 @@ fn packet_parser_rejects_malformed_packets() {
     assert_eq!(
         Offload::read(&[0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
         None,
-        "UDP fragmentation was never asked for"
+        "UDP fragmentation offload is not enabled"
     );
 }

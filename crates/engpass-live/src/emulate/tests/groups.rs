@@ -34,9 +34,9 @@ fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake
     for (at, (from, bytes)) in sends.into_iter().enumerate() {
         world.scripts[from].push_back((2_000_000 + at as u64 * 1_000_000, bytes));
     }
-    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("the file opens");
     let mut driver = driver(model_of(TREE, segments), world, 1, Some(log));
-    let router = ["10.0.0.9", "fd00::9"].map(|text| text.parse::<IpAddr>().expect("an address"));
+    let router = ["10.0.0.9", "fd00::9"].map(|text| text.parse::<IpAddr>().expect("the address is valid"));
     driver.routers = Routers(vec![router.to_vec()]);
     if !segments.is_empty() {
         driver.stations([1, 2, 3].map(|last| Some(Station { device: [2, 0, 0, 0, 0, last] })));
@@ -47,8 +47,8 @@ fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake
     assert!(driver.world.is_over() && driver.kept() == 0);
     driver.end();
     let lost = driver.counts.lost.iter().sum();
-    let bytes = fs::read(path(name)).expect("it was written");
-    fs::remove_file(path(name)).expect("it is there");
+    let bytes = fs::read(path(name)).expect("the log was written");
+    fs::remove_file(path(name)).expect("the file exists");
     let found = again(&mut model_of(TREE, segments), &bytes);
     assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
     (driver.world, lost, bytes)
@@ -62,7 +62,7 @@ pub(super) fn group_log(name: &str) -> (Vec<u8>, usize, usize) {
         _ => (0, sent(0, [10, 0, 0, 3], 1, number, 2)),
     });
     let (.., bytes) = logged(name, sends.collect(), &[]);
-    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("the log has a header line") + 1;
     let count = (bytes.len() - header) / 48;
     (bytes, header, count)
 }
@@ -79,7 +79,7 @@ fn group_packets_reach_the_other_members() {
     // A member does not receive its own packets.
     assert_eq!((got(0), got(1), got(2), lost), (vec![], vec![10, 11, 12], vec![10, 11, 12, 20], 0));
     let ttls: Vec<_> = world.written.iter().filter(|one| one.host == 2).map(|one| one.bytes[8]).collect();
-    assert_eq!((ttls.first(), ttls.last()), (Some(&3), Some(&1)), "less by the router between");
+    assert_eq!((ttls.first(), ttls.last()), (Some(&3), Some(&1)), "the router decrements the TTL");
 }
 
 #[test]
@@ -89,11 +89,13 @@ fn router_reports_expired_ttl_of_unicast_packets_only() {
     let sends =
         vec![(0, sent(0, there, 1, 1, 1)), (0, sent(0, group, 1, 2, 1)), (0, sent(0, there, 2, 3, 1))];
     let (world, lost) = written("life", sends, &[]);
-    assert_eq!(lost, 3, "the group has two members");
-    let [told, passed] = &world.written[..] else { panic!("one is told, one passes: {:?}", world.written) };
+    assert_eq!(lost, 3, "one unicast packet and two group copies are lost");
+    let [told, passed] = &world.written[..] else {
+        panic!("expected an ICMP message and a packet: {:?}", world.written)
+    };
     assert_eq!((told.host, &told.bytes[9..10], &told.bytes[12..16]), (0, &[1][..], &[10, 0, 0, 9][..]));
     assert_eq!((told.bytes[20], &told.bytes[28 + 16..28 + 20]), (11, &there[..]));
-    assert_eq!((told.bytes[8], told.bytes[28 + 8]), (64, 1), "it was quoted as it came");
+    assert_eq!((told.bytes[8], told.bytes[28 + 8]), (64, 1), "the message quotes the packet as received");
     assert_eq!((passed.host, passed.bytes[8]), (1, 1));
 }
 

@@ -164,10 +164,10 @@ fn model(text: &str) -> Model {
 
 /// Builds the network, with TAP devices at the hosts `segments`.
 pub(super) fn model_of(text: &str, segments: &[usize]) -> Model {
-    let source = Source::from_bytes("law.toml", text.as_bytes()).expect("it is text");
+    let source = Source::from_bytes("law.toml", text.as_bytes()).expect("the testbed text is UTF-8");
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let point = campaign.point(&campaign.variants()[0], &[]).expect("a checked file has a first point");
-    Model::new(&point, 7, segments).expect("the model carries it")
+    Model::new(&point, 7, segments).expect("the model supports the testbed")
 }
 
 /// Random bursts of packets, many more than the network can carry.
@@ -191,7 +191,7 @@ fn world(hosts: usize, seed: u64, sends: u64) -> Fake {
 
 /// Runs a driver with a log, for `turns` turns after the last packet. Returns the numbers of writes and of lost packets.
 fn logged<N: Network>(network: N, world: Fake, name: &str, turns: usize) -> (usize, u64) {
-    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("the file opens");
     let mut driver = driver(network, world, 1, Some(log));
     let mut left = turns;
     while left > 0 {
@@ -199,21 +199,21 @@ fn logged<N: Network>(network: N, world: Fake, name: &str, turns: usize) -> (usi
         left -= usize::from(driver.world.is_over());
     }
     driver.end();
-    assert!(driver.log.as_ref().expect("it has one").to_json()["error"].is_null());
+    assert!(driver.log.as_ref().expect("the driver has a log").to_json()["error"].is_null());
     (driver.world.written.len(), driver.counts.lost.iter().sum())
 }
 
 pub(super) fn again(network: &mut impl Network, bytes: &[u8]) -> Replayed {
-    let mut reading = Reading::new(io::Cursor::new(bytes)).expect("it begins with a header");
+    let mut reading = Reading::new(io::Cursor::new(bytes)).expect("the log begins with a header");
     let found = replay::replay(network, &mut reading, &|| false);
-    found.expect("it is readable").expect("nobody interrupts it")
+    found.expect("the log is readable").expect("no interrupt is requested")
 }
 
 fn check(text: &str, name: &str, hosts: usize) {
     for seed in 0..4 {
         let (written, lost) = logged(model(text), world(hosts, seed, 400), name, 200);
         assert!(written > 100 && lost > 20, "{written} written, {lost} lost");
-        let bytes = fs::read(path(name)).expect("it was written");
+        let bytes = fs::read(path(name)).expect("the file was written");
         let mut network = model(text);
         let found = again(&mut network, &bytes);
         assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
@@ -221,14 +221,14 @@ fn check(text: &str, name: &str, hosts: usize) {
         let told = found.to_json(&network);
         assert_eq!(told["identical"], true);
     }
-    fs::remove_file(path(name)).expect("it is there");
+    fs::remove_file(path(name)).expect("the file exists");
 }
 
 /// Captures record real packets as they pass and do not change the run.
 #[test]
 fn captures_do_not_change_the_emulated_run() {
     let (written, lost) = logged(model(FRAMES), world(3, 1, 200), "not-captured", 200);
-    fs::remove_file(path("not-captured")).expect("it is there");
+    fs::remove_file(path("not-captured")).expect("the file exists");
     let files = ["a", "c"].map(|link| path(&format!("captured-{link}")));
     let points = ["link.a.a", "link.c.r"].map(str::to_owned);
     let config =
@@ -243,24 +243,28 @@ fn captures_do_not_change_the_emulated_run() {
     }
     driver.end();
     assert_eq!((driver.world.written.len(), driver.counts.lost.iter().sum::<u64>()), (written, lost));
-    let captured = driver.network.end_capture().expect("it was asked for");
-    let packets = [0, 1].map(|file| captured[file]["packets"].as_u64().expect("it was written"));
+    let captured = driver.network.end_capture().expect("the network has a capture");
+    let packets = [0, 1].map(|file| captured[file]["packets"].as_u64().expect("the file was written"));
     assert!(packets[0] > 300 && packets[1] > 100, "{packets:?}");
-    for (file, told) in files.iter().zip(captured.as_array().expect("one for each file")) {
-        assert_eq!(fs::metadata(file).expect("it is there").len(), told["bytes"].as_u64().expect("a number"));
-        fs::remove_file(file).expect("it is there");
+    for (file, told) in files.iter().zip(captured.as_array().expect("the result lists the files")) {
+        assert_eq!(
+            fs::metadata(file).expect("the file exists").len(),
+            told["bytes"].as_u64().expect("a number")
+        );
+        fs::remove_file(file).expect("the file exists");
     }
     let wrong = CaptureConfig { files: vec![("link.d".into(), path("none"))], ..Default::default() };
-    let error = model(FRAMES).capture(&wrong, "", &Routers::default()).expect_err("there is no such link");
+    let error =
+        model(FRAMES).capture(&wrong, "", &Routers::default()).expect_err("the testbed has no such link");
     assert!(error.to_string().contains("help: it has `link.a`"), "{error}");
 }
 
 /// Runs a driver with captures. Returns their counts, and the length of the last file before the end.
 fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u64) {
-    let last = files.last().expect("one at least").1.clone();
+    let last = files.last().expect("at least one file is captured").1.clone();
     let mut network = model(FRAMES);
     let config = CaptureConfig { files, ..Default::default() };
-    network.capture(&config, "a test", &Routers::default()).expect("there are such links");
+    network.capture(&config, "a test", &Routers::default()).expect("the testbed has these links");
     begun();
     let mut world = world(3, 1, 200);
     // More than the capture file buffers before it writes.
@@ -273,9 +277,9 @@ fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u
         driver.turn();
         left -= usize::from(driver.world.is_over());
     }
-    let before_the_end = fs::metadata(last).expect("it is there").len();
+    let before_the_end = fs::metadata(last).expect("the file exists").len();
     driver.end();
-    (driver.network.end_capture().expect("it was asked for"), before_the_end)
+    (driver.network.end_capture().expect("the network has a capture"), before_the_end)
 }
 
 /// A capture that fails does not end the others, and the files can be read while the network runs.
@@ -284,51 +288,58 @@ fn failed_capture_does_not_stop_the_others() {
     let whole = path("captured-whole");
     let wanted = ("link.c.r".to_owned(), whole.clone());
     let (alone, _) = captured_by(vec![wanted.clone()], || {
-        let header = fs::metadata(&whole).expect("it is there").len();
-        assert!(header > 100, "who opens it at once sees what it is: {header} B");
+        let header = fs::metadata(&whole).expect("the file exists").len();
+        assert!(header > 100, "the file has a header at once: {header} B");
     });
-    assert!(alone[0]["packets"].as_u64().expect("it was written") > 100);
+    assert!(alone[0]["packets"].as_u64().expect("the file was written") > 100);
     // The first file has no space; the reader of the second disconnects after the header.
     let pipe = path("captured-pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("every Linux has it");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("`mkfifo` is installed");
     assert!(made.success());
     let reader = std::thread::spawn({
         let pipe = pipe.clone();
-        move || fs::File::open(pipe).expect("it is there").read_exact(&mut [0; 100]).expect("a head")
+        move || {
+            fs::File::open(pipe)
+                .expect("the file exists")
+                .read_exact(&mut [0; 100])
+                .expect("the file has 100 bytes")
+        }
     });
     let files =
         vec![("link.a.a".to_owned(), "/dev/full".into()), ("link.a.a".to_owned(), pipe.clone()), wanted];
-    let (captured, before_the_end) = captured_by(files, || reader.join().expect("it has read"));
-    let errors = [0, 1].map(|file| captured[file]["error"].as_str().expect("it broke off").to_owned());
+    let (captured, before_the_end) =
+        captured_by(files, || reader.join().expect("the reader thread does not panic"));
+    let errors = [0, 1].map(|file| captured[file]["error"].as_str().expect("the capture failed").to_owned());
     assert!(errors[0].contains("No space left") && errors[0].contains("virtual time 0.000 s"));
     assert!(errors[1].contains("Broken pipe") && !errors[1].contains("0.000 s"), "{}", errors[1]);
     assert_eq!((&captured[2], before_the_end), (&alone[0], alone[0]["bytes"].as_u64().expect("a number")));
-    fs::remove_file(pipe).expect("it is there");
-    fs::remove_file(whole).expect("it is there");
+    fs::remove_file(pipe).expect("the file exists");
+    fs::remove_file(whole).expect("the file exists");
 }
 
 /// If the driver is killed, the log is complete up to shortly before.
 #[test]
 fn log_is_written_while_the_driver_runs() {
     let name = "law-going";
-    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("the file opens");
     let mut driver = driver(Line::new(3, 20_000_000, 1_000_000_000, 10, 9), world(3, 1, 50), 1, Some(log));
     let mut left = 100;
     while left > 0 {
         driver.turn();
         left -= usize::from(driver.world.is_over());
     }
-    let logged = driver.log.as_ref().expect("it has one").to_json()["records"].as_u64().expect("a number");
+    let logged =
+        driver.log.as_ref().expect("the driver has a log").to_json()["records"].as_u64().expect("a number");
     let mut bytes = Vec::new();
     // A separate thread writes the log.
     for _ in 0..10_000 {
-        bytes = fs::read(path(name)).expect("it is there");
+        bytes = fs::read(path(name)).expect("the file exists");
         if bytes.len() as u64 > logged * 48 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    fs::remove_file(path(name)).expect("it is there");
+    fs::remove_file(path(name)).expect("the file exists");
     let found = again(&mut Line::new(3, 20_000_000, 1_000_000_000, 10, 9), &bytes);
     assert_eq!((found.inputs + found.outputs, found.difference, found.whole), (logged, None, false));
     driver.end();
@@ -348,13 +359,13 @@ fn replay_over_ethernet_equals_the_run() {
 #[test]
 fn replay_with_ecmp_and_link_failures_equals_the_run() {
     let (mut ttls, log) = (BTreeSet::new(), path("law-choices-ttl"));
-    let log = Log::create(&log, &serde_json::json!({ "engpass-log": 2 })).expect("a file");
+    let log = Log::create(&log, &serde_json::json!({ "engpass-log": 2 })).expect("the file opens");
     let mut driver = driver(model(CHOICES), world(3, 1, 400), 1, Some(log));
     for _ in 0..20 {
         driver.turn();
     }
-    let begun = driver.begin_events().expect("they have not begun");
-    assert!(driver.begin_events().is_err(), "they have begun");
+    let begun = driver.begin_events().expect("the events have not begun");
+    assert!(driver.begin_events().is_err(), "the events begin only once");
     while !driver.world.is_over() {
         driver.turn();
     }
@@ -365,14 +376,14 @@ fn replay_with_ecmp_and_link_failures_equals_the_run() {
     assert_eq!(ttls, [61, 62].into());
     let words: BTreeSet<String> = driver.network.words().collect();
     assert!(words.iter().any(|words| words.ends_with("line down")), "{words:?}");
-    let bytes = fs::read(path("law-choices-ttl")).expect("it was written");
-    fs::remove_file(path("law-choices-ttl")).expect("it is there");
+    let bytes = fs::read(path("law-choices-ttl")).expect("the file was written");
+    fs::remove_file(path("law-choices-ttl")).expect("the file exists");
     let found = again(&mut model(CHOICES), &bytes);
     assert!(found.difference.is_none() && found.whole, "{found:?}");
     // Without the events the replay differs.
-    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("the log has a header line") + 1;
     let mut kinds = bytes[header..].chunks(48).map(|record| record[40]);
-    let record = header + 48 * kinds.position(|kind| kind == 6).expect("the log has it");
+    let record = header + 48 * kinds.position(|kind| kind == 6).expect("the log records the begin of events");
     assert_eq!(bytes[record..record + 8], begun.to_le_bytes());
     let without = [&bytes[..record], &bytes[record + 48..]].concat();
     assert!(again(&mut model(CHOICES), &without).difference.is_some());
@@ -383,9 +394,9 @@ fn replay_finds_changes_of_the_log() {
     let name = "law-changed";
     let line = || Line::new(3, 20_000_000, 1_000_000_000, 10, 9);
     logged(line(), world(3, 1, 50), name, 100);
-    let bytes = fs::read(path(name)).expect("it was written");
-    fs::remove_file(path(name)).expect("it is there");
-    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let bytes = fs::read(path(name)).expect("the file was written");
+    fs::remove_file(path(name)).expect("the file exists");
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("the log has a header line") + 1;
     assert_eq!(again(&mut line(), &bytes).difference, None);
     let record = |index: usize| header + index * 48;
     let count = (bytes.len() - header) / 48;
@@ -394,15 +405,18 @@ fn replay_finds_changes_of_the_log() {
     // Change the instant of an output.
     let mut late = bytes.clone();
     late[record(outputs[5])] ^= 1;
-    let difference = again(&mut line(), &late).difference.expect("it differs");
+    let difference = again(&mut line(), &late).difference.expect("the replay differs from the log");
     assert_eq!(difference.output, 5);
-    let (logged, replayed) = (difference.logged.expect("one"), difference.replayed.expect("one"));
+    let (logged, replayed) = (
+        difference.logged.expect("the difference has this output"),
+        difference.replayed.expect("the difference has this output"),
+    );
     assert_eq!((logged.token, logged.at ^ 1), (replayed.token, replayed.at));
     // Change its delivery status.
-    let delivered = outputs.iter().position(|index| kind(*index) == 2).expect("most are");
+    let delivered = outputs.iter().position(|index| kind(*index) == 2).expect("a packet was delivered");
     let mut marked = bytes.clone();
     marked[record(outputs[delivered]) + 40] = 3;
-    let difference = again(&mut line(), &marked).difference.expect("it differs");
+    let difference = again(&mut line(), &marked).difference.expect("the replay differs from the log");
     assert_eq!(difference.output, delivered as u64);
     assert_eq!(
         difference.replayed.map(|output| output.fate),
@@ -427,9 +441,9 @@ fn replay_finds_changes_of_the_log() {
 /// Returns the log of a small run, the length of its header in bytes, and its number of records.
 fn small_log(name: &str) -> (Vec<u8>, usize, usize) {
     logged(model(FRAMES), world(3, 5, 60), name, 100);
-    let bytes = fs::read(path(name)).expect("it was written");
-    fs::remove_file(path(name)).expect("it is there");
-    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let bytes = fs::read(path(name)).expect("the file was written");
+    fs::remove_file(path(name)).expect("the file exists");
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("the log has a header line") + 1;
     let count = (bytes.len() - header) / 48;
     (bytes, header, count)
 }
@@ -438,7 +452,7 @@ fn small_log(name: &str) -> (Vec<u8>, usize, usize) {
 fn replay_names_the_damaged_record() {
     let (bytes, header, count) = small_log("law-damaged");
     let is_input = |index: usize| bytes[header + index * 48 + 40] == 1;
-    let input = (count / 2..count).find(|index| is_input(*index)).expect("there are many");
+    let input = (count / 2..count).find(|index| is_input(*index)).expect("the log has an injection");
     let damaged = |place: usize, value: u8| {
         let mut bytes = bytes.clone();
         bytes[header + input * 48 + place] = value;
@@ -456,19 +470,21 @@ fn replay_names_the_damaged_record() {
         (38, 1, "its format is invalid"),
     ] {
         let found = damaged(place, value);
-        let damage = found.damage.expect("it is damaged");
+        let damage = found.damage.expect("the record is damaged");
         assert!(damage.record == input as u64 && damage.why.contains(why), "{place}: {damage:?}");
         assert_eq!((found.difference, found.whole), (None, false));
-        assert!(found.inputs > 10 && found.outputs > 10, "what is before it is compared");
+        assert!(found.inputs > 10 && found.outputs > 10, "the records before the damage are compared");
     }
     // A host may send a packet with a TTL of zero; the router drops it.
     let found = damaged(42, 0);
     assert!(found.damage.is_none() && found.difference.is_some(), "{found:?}");
     let behind = [&bytes[..], &bytes[header..header + 48]].concat();
     let found = again(&mut model(FRAMES), &behind);
-    let damage = found.damage.expect("nothing goes in when all is over");
+    let damage = found.damage.expect("a record after the end is damage");
     assert_eq!((damage.record, damage.why.contains("after the end")), (count as u64, true));
-    let damage = again(&mut model(FRAMES), &[&bytes[..], b"junk"].concat()).damage.expect("nor a part of it");
+    let damage = again(&mut model(FRAMES), &[&bytes[..], b"junk"].concat())
+        .damage
+        .expect("a partial record after the end is damage");
     assert_eq!((damage.record, damage.why.contains("after the end")), (count as u64, true));
 }
 
@@ -516,8 +532,8 @@ proptest! {
         let name = "law-any";
         let line = || Line::new(3, pace, delay, 10, every);
         logged(line(), world(3, seed, 60), name, 400);
-        let found = again(&mut line(), &fs::read(path(name)).expect("it was written"));
-        fs::remove_file(path(name)).expect("it is there");
+        let found = again(&mut line(), &fs::read(path(name)).expect("the file was written"));
+        fs::remove_file(path(name)).expect("the file exists");
         prop_assert!(found.difference.is_none() && found.whole && found.changed == 0, "{found:?}");
     }
 }

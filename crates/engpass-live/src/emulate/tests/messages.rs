@@ -47,14 +47,15 @@ fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
     for (at, bytes) in sends.into_iter().enumerate() {
         world.scripts[0].push_back((2_000_000 + at as u64 * 10_000_000, bytes));
     }
-    let addresses = ["10.0.0.8", "10.0.0.9"].map(|text| vec![text.parse::<IpAddr>().expect("an address")]);
+    let addresses =
+        ["10.0.0.8", "10.0.0.9"].map(|text| vec![text.parse::<IpAddr>().expect("the address is valid")]);
     let routers = Routers(addresses.to_vec());
     let file = path(&format!("{name}-captured"));
     let files = vec![("link.in.near".to_owned(), file.clone())];
     let mut network = model_of(NARROW, &[]);
     let config = CaptureConfig { files, ..Default::default() };
-    network.capture(&config, "a test", &routers).expect("there is such a link");
-    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    network.capture(&config, "a test", &routers).expect("the testbed has this link");
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("the file opens");
     let mut driver = driver(network, world, 1, Some(log));
     driver.routers = routers;
     for _ in 0..4000 {
@@ -62,11 +63,11 @@ fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
     }
     assert!(driver.world.is_over() && driver.kept() == 0);
     driver.end();
-    driver.network.end_capture().expect("it was asked for");
-    let captured = fs::read(&file).expect("it was written");
-    let bytes = fs::read(path(name)).expect("it was written");
-    fs::remove_file(file).expect("it is there");
-    fs::remove_file(path(name)).expect("it is there");
+    driver.network.end_capture().expect("the network has a capture");
+    let captured = fs::read(&file).expect("the file was written");
+    let bytes = fs::read(path(name)).expect("the file was written");
+    fs::remove_file(file).expect("the file exists");
+    fs::remove_file(path(name)).expect("the file exists");
     let found = again(&mut model_of(NARROW, &[]), &bytes);
     assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
     let lost = driver.counts.lost.iter().sum();
@@ -98,7 +99,7 @@ fn router_fragments_packets_without_dont_fragment() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
     cut[LENGTH + 6] = 0;
     let (world, lost, _) = written("cut", vec![cut, datagrams(0, 1, 2, 1, 1500)]);
-    let [got] = &world.written[..] else { panic!("one arrives: {:?}", world.written) };
+    let [got] = &world.written[..] else { panic!("expected one packet: {:?}", world.written) };
     assert_eq!((lost, got.host, got.bytes.len(), got.bytes[8]), (0, 1, 1428, 62));
 }
 
@@ -108,7 +109,7 @@ fn icmp_message_quotes_the_fragment_as_received() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
     (cut[LENGTH + 6], cut[LENGTH + 8]) = (0, 2);
     let (world, lost, captured) = written("quoted", vec![cut]);
-    let [told] = &world.written[..] else { panic!("one is told: {:?}", world.written) };
+    let [told] = &world.written[..] else { panic!("expected one ICMP message: {:?}", world.written) };
     // The fragment has 996 bytes, and more follow; 548 bytes of it fit into the message.
     let quoted = &told.bytes[28..];
     assert_eq!((lost, told.bytes.len(), quoted.len()), (1, 576, 548));
@@ -125,7 +126,7 @@ fn icmp_message_ttl_counts_the_routers_passed() {
     let mut short = datagrams(0, 1, 1, 1, 100);
     short[LENGTH + 8] = 2;
     let (world, lost, captured) = written("passed", vec![short]);
-    let [told] = &world.written[..] else { panic!("one is told: {:?}", world.written) };
+    let [told] = &world.written[..] else { panic!("expected one ICMP message: {:?}", world.written) };
     assert_eq!((lost, told.host, &told.bytes[12..16]), (1, 0, &[10, 0, 0, 9][..]));
     assert_eq!((told.bytes[8], told.bytes[20], told.bytes[28 + 8]), (63, 11, 1));
     assert_eq!((checksum(&told.bytes[..20]), checksum(&told.bytes[28..48])), (0, 0));

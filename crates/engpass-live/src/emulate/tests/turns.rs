@@ -18,7 +18,7 @@ fn run_out<N: Network>(driver: &mut Driver<N, Fake>) {
             return;
         }
     }
-    panic!("what goes in comes to an end");
+    panic!("every injected packet is delivered or lost");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn packets_that_arrive_apart_are_written_when_they_arrive() {
         assert_eq!((one.offload.kind, one.offload.checksum), (Kind::Whole, Some((20, 6))));
         // Reading takes up to 0.1 ms and waking up to 0.1 ms; delays do not accumulate.
         let due = 2_000_000 + (number as u64 + 1) * 1_000_000 + 5_000_000;
-        assert!((due..due + 200_000).contains(&one.at), "{} for {due}", one.at);
+        assert!((due..due + 200_000).contains(&one.at), "written at {} instead of {due}", one.at);
     }
     let late = driver.late.to_json(false);
     assert_eq!((&late["packets"], &late["valid"]), (&json!(10), &json!(true)));
@@ -141,8 +141,8 @@ fn host_with_a_full_nic_buffer_is_not_read() {
         assert!(driver.backlog(0) <= 1);
         assert!(driver.world.listens[2]);
     }
-    assert!(driver.world.scripts[0].len() > 20, "the rest waits at the device");
-    assert!(driver.world.scripts[2].is_empty(), "others are read");
+    assert!(driver.world.scripts[0].len() > 20, "the device keeps the packets that were not read");
+    assert!(driver.world.scripts[2].is_empty(), "other hosts are read");
     run_out(&mut driver);
     assert_eq!(driver.world.written.len(), 51);
 }
@@ -197,7 +197,7 @@ fn failed_device_is_reported_once_and_then_skipped() {
     let counts = driver.counts.hosts[2].to_json();
     assert_eq!(counts["failures"], 1);
     assert!(counts["last_failure"].as_str().is_some_and(|told| told.contains("bad state")), "{counts}");
-    assert_eq!(driver.world.written.len(), 1, "others go on");
+    assert_eq!(driver.world.written.len(), 1, "the other devices still work");
 }
 
 #[test]
@@ -214,7 +214,8 @@ fn ethernet_devices_get_frames_and_arp_replies() {
     world.scripts[0].push_back((1_000_000, frame([8, 6], &ask)));
     let packet = datagrams(0, 1, 5, 4, 500);
     let (offload, packet) = packet.split_at(12);
-    let mut offload = Offload::read(offload.try_into().expect("its length")).expect("a kind");
+    let mut offload = Offload::read(offload.try_into().expect("the offload header has 12 bytes"))
+        .expect("the offload kind is known");
     offload.checksum = Some((34, 6));
     let mut super_frame = frame([8, 0], packet);
     super_frame[..12].copy_from_slice(&offload.write());
@@ -222,7 +223,7 @@ fn ethernet_devices_get_frames_and_arp_replies() {
     let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
     driver.stations([[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].map(|device| Some(Station { device })));
     run_out(&mut driver);
-    let [answer, passed] = &driver.world.written[..] else { panic!("two frames are written") };
+    let [answer, passed] = &driver.world.written[..] else { panic!("expected an ARP reply and a packet") };
     assert_eq!(
         (answer.host, &answer.bytes[20..28]),
         (0, &[&[0, 2], &ethernet::hardware(1)[..]].concat()[..])
@@ -265,7 +266,7 @@ proptest! {
             let numbers = numbers(&one.offload, &one.bytes);
             let flow = (one.bytes[15], one.host);
             for number in &numbers {
-                prop_assert!(last.insert(flow, *number).is_none_or(|before| before < *number), "in order");
+                prop_assert!(last.insert(flow, *number).is_none_or(|before| before < *number), "packets of a flow stay in order");
             }
             marked += if one.bytes[1] & 3 == 3 { numbers.len() as u64 } else { 0 };
             seen.extend(numbers);

@@ -108,7 +108,7 @@ impl HostIo for Fake {
         }
         match self.scripts[host].front() {
             Some((at, _)) if *at <= self.now => {
-                let (_, bytes) = self.scripts[host].pop_front().expect("it was looked at");
+                let (_, bytes) = self.scripts[host].pop_front().expect("the script has a packet");
                 buffer[..bytes.len()].copy_from_slice(&bytes);
                 Ok(bytes.len())
             }
@@ -119,8 +119,8 @@ impl HostIo for Fake {
     fn write(&mut self, host: usize, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         self.now += 2000;
         let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-        let (offload, bytes) = all.split_first_chunk().expect("it begins with the virtio header");
-        let offload = Offload::read(offload).expect("a kind that there is");
+        let (offload, bytes) = all.split_first_chunk().expect("the packet begins with a virtio header");
+        let offload = Offload::read(offload).expect("the offload kind is known");
         let bytes = bytes.to_vec();
         if bytes.len() >= self.longest && offload.size > 0 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -184,7 +184,10 @@ impl Network for Line {
     }
 
     fn inject(&mut self, input: Input) {
-        assert!(input.at > self.reached || self.reached == 0, "what is put in is later than all that was");
+        assert!(
+            input.at > self.reached || self.reached == 0,
+            "an injection is later than the instant reached"
+        );
         self.inputs.push_back(input);
     }
 

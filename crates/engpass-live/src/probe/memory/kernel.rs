@@ -109,10 +109,13 @@ pub const BLOCK: usize = 256;
 /// # Panics
 /// If the slices differ in length, are empty, or violate the alignment of [`BLOCK`].
 pub fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
-    assert!(from.len() == to.len() && from.len().is_multiple_of(BLOCK) && !from.is_empty(), "whole blocks");
+    assert!(
+        from.len() == to.len() && from.len().is_multiple_of(BLOCK) && !from.is_empty(),
+        "the length is a positive multiple of the block size"
+    );
     assert!(
         from.as_ptr().addr().is_multiple_of(BLOCK) && to.as_ptr().addr().is_multiple_of(BLOCK),
-        "aligned blocks"
+        "the buffers are aligned to the block size"
     );
     match kernel {
         Kernel::CopyLibrary => {

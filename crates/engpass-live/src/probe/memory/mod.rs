@@ -75,8 +75,9 @@ pub(super) fn visit(
                 started.inspect_err(|_| meeting.never_comes())
             })
             .collect();
-        let join =
-            |worker: std::thread::ScopedJoinHandle<'_, _>| worker.join().expect("a worker only moves memory");
+        let join = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+            worker.join().expect("a memory worker does not panic")
+        };
         let (started, missing): (Vec<_>, Vec<_>) = workers.into_iter().partition(Result::is_ok);
         let taken = started.into_iter().flatten().map(join).collect();
         missing.into_iter().find_map(Result::err).map_or(taken, Err)
@@ -92,8 +93,10 @@ pub(super) fn visit(
             all => {
                 let all: Vec<Vec<Sample>> = all.iter().map(|one| of(one)).collect();
                 let together = (0..effort.repeats).map(|repeat| {
-                    let begin = all.iter().map(|one| one[repeat].begin).min().expect("there is a thread");
-                    let end = all.iter().map(|one| one[repeat].end).max().expect("there is a thread");
+                    let begin =
+                        all.iter().map(|one| one[repeat].begin).min().expect("there is at least one thread");
+                    let end =
+                        all.iter().map(|one| one[repeat].end).max().expect("there is at least one thread");
                     rate(end - begin)
                 });
                 Taken { undisturbed: together.collect(), stand_in: Vec::new() }
@@ -214,7 +217,7 @@ pub fn sizes(last_cache: u64, available: u64, quick: bool) -> Vec<usize> {
     let all: Vec<usize> =
         (0..).map(|step| FIRST << step).take_while(|bytes| *bytes <= most).map(|b| b as usize).collect();
     let step = if quick { 3 } else { 1 };
-    let (last, rest) = all.split_last().expect("the first is never too large");
+    let (last, rest) = all.split_last().expect("the first size is within the limit");
     rest.iter().rev().skip(step - 1).step_by(step).rev().chain([last]).copied().collect()
 }
 

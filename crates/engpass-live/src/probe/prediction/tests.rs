@@ -78,7 +78,7 @@ fn roofline_ceilings_match_hand_calculation() {
     assert_eq!((all.len(), all[0].bus), (1, None));
     let of = |path| all[0].ceilings.iter().find(|ceiling| ceiling.path == path).unwrap();
     let near = |found: Option<f64>, expected: f64| {
-        assert!((found.unwrap() / expected - 1.0).abs() < 1e-3, "{found:?} and not {expected}");
+        assert!((found.unwrap() / expected - 1.0).abs() < 1e-3, "{found:?} instead of {expected}");
     };
     near(of(DataPath::OneCopyPipelined).from_memory, 40e9 / 3.0);
     near(of(DataPath::ZeroCopy).from_memory, 40e9);
@@ -100,7 +100,7 @@ fn ceilings_over_bus_rates_match_hand_calculation() {
         ceiling.from_memory.unwrap() / 1e9
     };
     let near = |found: f64, expected: f64| {
-        assert!((found / expected - 1.0).abs() < 1e-3, "{found} and not {expected}");
+        assert!((found / expected - 1.0).abs() < 1e-3, "{found} instead of {expected}");
     };
     // 40 GB/s of memory bandwidth: a third for the pipeline, all of it without a copy, and 1 / (1/16 + 1/4) one after the other.
     near(at(8e9, DataPath::OneCopyPipelined), 8.0);

@@ -43,7 +43,7 @@ fn data_path_rates_match_figures_2_and_3_of_the_study() {
             let found = mb_s(path, &memory, &bus);
             assert!(
                 (found / expected - 1.0).abs() < 1e-3,
-                "{path:?} at {m}, {p}: {found} and not {expected}"
+                "{path:?} at {m}, {p}: {found} instead of {expected}"
             );
         }
     }
@@ -59,7 +59,7 @@ fn one_copy_is_never_faster_than_pipelined_one_copy() {
         let [strict, pipelined, printed] =
             [DataPath::OneCopy, DataPath::OneCopyPipelined, DataPath::OneCopyAsPrinted]
                 .map(|path| mb_s(path, &memory, &bus));
-        assert!(strict <= pipelined * (1.0 + 1e-9), "{m}: {strict} and {pipelined}");
+        assert!(strict <= pipelined * (1.0 + 1e-9), "{m}: strict {strict}, pipelined {pipelined}");
         match m {
             ..=133 => assert!((strict / (m as f64 / 3.0) - 1.0).abs() < 1e-9 && printed >= strict),
             _ => assert!((strict / printed - 1.0).abs() < 1e-9),
@@ -98,7 +98,7 @@ fn caches_and_write_allocate_change_the_memory_transfers() {
     let mut summing = cached(1 << 20, true);
     let found = mb_s(DataPath::CopyAndChecksum, &summing, &plenty);
     assert!((found - 1.0 / (1.0 / 500.0 + 1.0 / 60.0)).abs() < 1e-6, "{found}");
-    summing.cache.as_mut().expect("it has one").checksum = Some(ByteRate(500_000_000));
+    summing.cache.as_mut().expect("the memory has a cache").checksum = Some(ByteRate(500_000_000));
     assert_eq!(mb_s(DataPath::CopyAndChecksum, &summing, &plenty).round(), 250.0);
 }
 

@@ -27,7 +27,7 @@ fn serve(queue: &mut Controlled, ecn: Ecn, wait: u64, from: u64, end: u64) -> (V
     for ms in from..end {
         queue.queue = Fifo::default();
         (0..5).for_each(|id| queue.queue.push(Time((ms - wait) * MS), packet(id, ecn)));
-        let sent = queue.dequeue(Time(ms * MS), &mut lost).expect("it holds some");
+        let sent = queue.dequeue(Time(ms * MS), &mut lost).expect("the queue holds a packet");
         if sent.ecn == Ecn::Marked {
             marks.push(ms);
         }
@@ -124,7 +124,7 @@ fn codel_makes_all_drops_that_are_due_at_one_dequeue() {
         queue.enqueue(Time::ZERO, packet(id, Ecn::NotCapable), &mut lost);
     }
     let mut at = |ms: u64| {
-        let sent = queue.dequeue(Time(ms * MS), &mut lost).expect("it holds some").id;
+        let sent = queue.dequeue(Time(ms * MS), &mut lost).expect("the queue holds a packet").id;
         (sent, lost.drain(..).map(|(packet, _)| packet.id).collect::<Vec<_>>())
     };
     assert_eq!(at(100), (0, vec![]));

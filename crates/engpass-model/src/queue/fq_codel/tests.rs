@@ -4,7 +4,7 @@ use crate::queue::Ecn;
 fn build(config: FqCoDel) -> Box<dyn Scheduler> {
     match config.build(Stream::new(1, "queue"), 1) {
         Discipline::Service(queue) => queue,
-        Discipline::Arrival(_) => unreachable!("it schedules"),
+        Discipline::Arrival(_) => unreachable!("the queue kind is a scheduler"),
     }
 }
 
@@ -88,7 +88,7 @@ fn fq_codel_runs_codel_on_each_queue_separately() {
     }
     assert!(lost.iter().all(|(packet, cause)| (packet.flow, *cause) == (0, Cause::CoDel)));
     // Flow 0 is above the target from 10 ms, so it may drop from 110 ms on; the dequeue at 110 ms serves flow 1.
-    assert_eq!(lost.len(), 1, "and the next would be at 211 ms");
+    assert_eq!(lost.len(), 1, "the next drop is due at 211 ms");
     let waits = sent.iter().filter(|(_, flow)| *flow == 1).map(|(ms, _)| ms % 10);
     // Quantum 1514: flow 0 may send one more packet first.
     assert!(waits.clone().count() == 19 && waits.max() <= Some(2), "{sent:?}");
@@ -104,5 +104,8 @@ fn fq_codel_flows_share_queues_by_a_seeded_hash() {
     (0..6400).for_each(|flow| used[hash.queue(flow)] += 1);
     assert!(used.iter().all(|flows| (50..160).contains(flows)), "{used:?}");
     let other = Hash { queues: 64, perturbation: Stream::new(4, "queue").bits() };
-    assert!((0..100).any(|flow| hash.queue(flow) != other.queue(flow)), "another seed, other collisions");
+    assert!(
+        (0..100).any(|flow| hash.queue(flow) != other.queue(flow)),
+        "another seed maps flows to other queues"
+    );
 }

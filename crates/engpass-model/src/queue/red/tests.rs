@@ -43,7 +43,7 @@ fn red_average_matches_hand_calculation() {
     let mut gateway = gateway(Red { weight_log2: 2, ..Red::default() });
     let average = |gateway: &Gateway| gateway.average as f64 / (1u64 << 32) as f64;
     gateway.update(Time::ZERO, holding(8));
-    assert_eq!(average(&gateway), 2.0, "a quarter of 8");
+    assert_eq!(average(&gateway), 2.0, "the average is a quarter of 8 packets");
     gateway.update(Time::ZERO, holding(8));
     assert_eq!(average(&gateway), 3.5);
     gateway.update(Time::ZERO, holding(1));
@@ -82,7 +82,7 @@ proptest! {
         let mut gateway = gateway(Red { weight_log2: weight, ..Red::default() });
         for queue in &queues {
             gateway.update(Time::ZERO, holding(*queue));
-            prop_assert!(gateway.average <= queues.iter().max().expect("one at least") << PLACES);
+            prop_assert!(gateway.average <= queues.iter().max().expect("at least one queue length is generated") << PLACES);
         }
     }
 }
@@ -109,7 +109,7 @@ fn zones() {
     assert_eq!(zone(5, true), Zone::Between(0));
     assert_eq!(zone(10, true), share(1, 20));
     assert_eq!(zone(15, true), share(1, 10));
-    assert_eq!(zone(20, true), share(4, 10), "a third of the way from 10 % to 100 %");
+    assert_eq!(zone(20, true), share(4, 10), "the probability is a third of the way from 10 % to 100 %");
     assert_eq!(zone(30, true), Zone::Above);
     assert_eq!(zone(14, false), share(9, 100));
     assert_eq!(zone(15, false), Zone::Above);
@@ -140,7 +140,9 @@ fn red_drop_rate_matches_the_formula() {
     for packets in [6, 8, 11, 14, 17, 22, 28] {
         let mut gateway = standing(Red::default());
         let rate = gaps(&mut gateway, packets, 400_000).len() as f64 / 4e5;
-        let Zone::Between(probability) = gateway.zone() else { panic!("the average is between") };
+        let Zone::Between(probability) = gateway.zone() else {
+            panic!("the average is between the thresholds")
+        };
         // E[X] = sum of P[X > n], with p_a = p_b / (1 - count p_b) and count = n for the n-th packet after a drop.
         let p = probability as f64 / (1u64 << 32) as f64;
         let (mut survives, mut mean) = (1.0, 0.0);
@@ -152,7 +154,7 @@ fn red_drop_rate_matches_the_formula() {
             }
             survives *= 1.0 - p / left;
         }
-        assert!((rate * mean - 1.0).abs() < 0.02, "{packets}: one in {mean}, and {rate} are dropped");
+        assert!((rate * mean - 1.0).abs() < 0.02, "{packets}: expected one drop in {mean}, got rate {rate}");
     }
 }
 
@@ -165,7 +167,7 @@ fn red_first_packet_is_dropped_with_probability_p_b() {
             let mut gateway = Gateway::new(config, Stream::new(seed, "queue"), 8_000_000_000);
             (1..)
                 .find(|_| gateway.admit(Time::ZERO, holding(10), &packet(Ecn::NotCapable)) == DROP)
-                .expect("one")
+                .expect("a packet is dropped")
         })
         .sum::<u64>() as f64
         / 2e4;
@@ -204,7 +206,7 @@ fn red_marks_replace_random_drops_but_not_forced_drops() {
     assert_eq!(gateway.admit(Time::ZERO, holding(30), &packet(Ecn::Capable)), DROP);
     let mut gateway = standing(config);
     let dropped = gaps(&mut gateway, 10, 1000).len();
-    assert!((80..120).contains(&dropped), "what cannot be marked is dropped: {dropped}");
+    assert!((80..120).contains(&dropped), "packets without ECN are dropped: {dropped}");
 }
 
 #[test]

@@ -379,6 +379,6 @@ mod tests {
         let found: Vec<u64> = [1, 2, 14, 15, 100].map(|n| after_a_loss(true, n)).to_vec();
         assert_eq!(found, [2, 3, 3, 4, 4]);
         let curve: Vec<u64> = [1, 4, 15, 60, 100].map(|n| after_a_loss(false, n)).to_vec();
-        assert_eq!(curve, [2, 2, 3, 3, 4], "2.8 at first, then along the curve");
+        assert_eq!(curve, [2, 2, 3, 3, 4], "the window is 2.8 segments at first, then follows the curve");
     }
 }

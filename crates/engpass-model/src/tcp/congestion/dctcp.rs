@@ -143,7 +143,7 @@ mod tests {
         ];
         for (ack, alpha) in acks {
             control.on_ack(&mut window, &ack);
-            assert_eq!(control.alpha, alpha, "{} is acknowledged", ack.unacknowledged);
+            assert_eq!(control.alpha, alpha, "acknowledged up to {}", ack.unacknowledged);
         }
     }
 

@@ -307,7 +307,7 @@ mod tests {
     /// Returns the threshold after `signal`, in hundredths of a segment, of a sender with `hundredths` of a segment in its window.
     fn threshold(kind: &str, whole: bool, hundredths: u64, signal: Signal) -> u64 {
         let p = TcpParameters {
-            congestion: serde_json::from_value(kind.into()).expect("it is a kind"),
+            congestion: serde_json::from_value(kind.into()).expect("the congestion control kind exists"),
             whole_segments: whole,
             ..Profile::Linux6.parameters(1040)
         };

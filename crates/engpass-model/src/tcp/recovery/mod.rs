@@ -142,7 +142,10 @@ impl Recovery {
     #[inline]
     pub(super) fn inflation(&self) -> i64 {
         if self.phase != Phase::Fast {
-            debug_assert!(self.more.as_ref().is_none_or(|more| more.inflation == 0), "recovery is over");
+            debug_assert!(
+                self.more.as_ref().is_none_or(|more| more.inflation == 0),
+                "window inflation is zero outside fast recovery"
+            );
             return 0;
         }
         self.more.as_ref().map_or(0, |more| more.inflation)

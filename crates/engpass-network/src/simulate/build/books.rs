@@ -84,7 +84,7 @@ impl<'a> Builder<'a> {
             if place == 0 {
                 trees.push(vec![flow]);
             }
-            trees.last_mut().expect("a tree has a first branch").push(first_branch + 2 * number);
+            trees.last_mut().expect("a multicast tree has a first branch").push(first_branch + 2 * number);
         }
         let opening = LedgerInputs {
             topology: self.topology,

@@ -97,7 +97,7 @@ impl Builder<'_> {
                 continue;
             }
             for index in 0..self.origins[port].len() {
-                let before = self.origins[port][index].expect("only lines lead to a switch");
+                let before = self.origins[port][index].expect("a switch input comes from a line");
                 let channel = self.try_bypass_line(before, port).unwrap_or_else(|| {
                     self.ports[port].upstream.push(before);
                     Channel::new(self.slots[before])
@@ -109,7 +109,8 @@ impl Builder<'_> {
             for index in 0..self.onward[port].len() {
                 if let Some((next, _)) = self.onward[port][index].channel {
                     let place = self.origins[next].iter().position(|origin| *origin == Some(port));
-                    self.onward[port][index].channel = Some((next, place.expect("every hop has a channel")));
+                    self.onward[port][index].channel =
+                        Some((next, place.expect("every hop of a circuit has an input channel")));
                 }
             }
             self.number_ways(port);

@@ -461,7 +461,7 @@ impl Builder<'_> {
                     }
                 }
                 SourceOutput::OnRealHosts(_) => {
-                    unreachable!("a network with traffic that the model does not carry is refused")
+                    unreachable!("unsupported traffic is rejected before")
                 }
                 SourceOutput::Cells(_) => {}
             }

@@ -89,7 +89,7 @@ impl Interface {
         let router = path.router - topology.hosts - topology.switches;
         let line = |hop: &Hop| TreeLine { port: topology.port_of(hop), from: hop.from, to: hop.to };
         Self {
-            config: testbed.routers[router].arp.clone().expect("it asks for addresses"),
+            config: testbed.routers[router].arp.clone().expect("the router resolves addresses"),
             router: path.router,
             link: path.link,
             tree: path.tree.iter().map(line).collect(),
@@ -104,7 +104,7 @@ impl Interface {
 
     /// Returns the line of the tree that leads to a node.
     fn line_to(&self, node: NodeId) -> TreeLine {
-        *self.tree.iter().find(|line| line.to == node).expect("a request comes to it")
+        *self.tree.iter().find(|line| line.to == node).expect("the interface's tree reaches the node")
     }
 }
 
@@ -226,7 +226,7 @@ impl Frames {
         for step in self.steps.iter_mut().filter(|step| step.is_hold()) {
             let key = before[(step.port - HOLD) as usize];
             let place = neighbours.iter().position(|(known, _)| *known == key);
-            step.port = HOLD + place.expect("it was there before") as u32;
+            step.port = HOLD + place.expect("sorting keeps every neighbour") as u32;
         }
     }
 }
@@ -277,7 +277,7 @@ impl Network {
         let Resolution { interfaces, neighbours, .. } = &self.frames.arp;
         let (about, neighbour) = &neighbours[number];
         let line = interfaces[about.interface].tree[0];
-        let due = neighbour.due().expect("it is asked for");
+        let due = neighbour.due().expect("the neighbour is being resolved");
         let said = MessageContent { operation: Operation::Request, about: *about, line };
         self.events.push(due, line.port, Event::Arp(number as u32));
         self.begin_arp(said);
@@ -374,7 +374,7 @@ impl Network {
 
     /// Handles an ARP packet at the end of its line: a switch forwards it, a station learns from it and may reply.
     pub(super) fn take_arp(&mut self, datagram: u32) {
-        let said = self.frames.arp.packets.remove(&datagram).expect("an ARP packet that arrives was sent");
+        let said = self.frames.arp.packets.remove(&datagram).expect("an arriving ARP packet is registered");
         let MessageContent { operation, about, line } = said;
         let arp = &self.frames.arp;
         let interface = &arp.interfaces[about.interface];

@@ -157,7 +157,7 @@ impl Network {
         } else {
             debug_assert!(
                 self.has_expected_length(packet),
-                "order is kept, or what is carried is written down"
+                "a packet without a per-hop record has its expected length"
             );
         }
         self.fabric.datagrams.release_packet(packet);
@@ -212,7 +212,7 @@ impl Network {
     /// Forwards a packet that the engine of a router has finished.
     pub(in crate::simulate) fn router_done(&mut self, router: u32) {
         let engine = &mut self.frames.routers[router as usize];
-        let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
+        let (_, packet) = engine.busy.pop_front().expect("a busy router has a packet");
         engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));

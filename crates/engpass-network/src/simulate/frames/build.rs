@@ -110,7 +110,7 @@ impl Frames {
     pub(super) fn hops_from(&self, first: usize) -> u16 {
         let own = self.steps[first..].iter().take_while(|step| step.port != END);
         let hops = if own.clone().all(Step::is_line) { own.count() } else { 0 };
-        u16::try_from(hops).expect("a way has fewer lines than 65 536")
+        u16::try_from(hops).expect("a route has fewer than 65 536 lines")
     }
 
     /// Consecutive flows often take the same path: drops the steps from `first` on if one of the last routes has the same. Returns where the steps are.

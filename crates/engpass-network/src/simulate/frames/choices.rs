@@ -127,9 +127,9 @@ impl Frames {
     /// Returns the step on the first path of a route after its first `lines` lines (at least one), and after the ends of tunnels that follow them.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
         let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
-        let line = crossed.nth(usize::from(lines) - 1).expect("a way has as many lines as it shares");
+        let line = crossed.nth(usize::from(lines) - 1).expect("a route has at least its shared lines");
         let behind = |place: &u32| !self.steps[*place as usize].is_unwrap();
-        (line + 1..).find(behind).expect("a way has an end")
+        (line + 1..).find(behind).expect("a route has an end")
     }
 }
 

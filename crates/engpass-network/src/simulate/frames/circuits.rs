@@ -60,7 +60,7 @@ impl Entry {
     }
 
     fn queue(&mut self) -> &mut Queue {
-        self.queue.as_mut().expect("packets wait for circuits at routers")
+        self.queue.as_mut().expect("a circuit that begins at a router has a queue")
     }
 }
 
@@ -134,7 +134,7 @@ impl Network {
     /// Puts a packet into the queue of a circuit that begins at a router.
     #[inline(never)]
     pub(super) fn enter_circuit(&mut self, id: u32, place: u32, at: u64) {
-        debug_assert_eq!(at, self.now, "nothing is known of a circuit ahead of the clock");
+        debug_assert_eq!(at, self.now, "a packet enters a circuit at the present instant");
         let step = self.frames.steps[place as usize];
         self.fabric.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, at) {

@@ -39,7 +39,7 @@ impl Network {
 
     /// Carries out a loss that was found ahead of time.
     pub(in crate::simulate) fn on_deferred_drop(&mut self, packet: u32) {
-        let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
+        let fates = self.fabric.fates.as_mut().expect("only injected packets have deferred losses");
         match fates.place_of(packet) {
             DropLocation::Queue(number, cause) => {
                 self.drop_at_port(self.frames.places[number], packet, cause, self.now);

@@ -247,7 +247,7 @@ impl Network {
         let line = &mut ports[steps[place as usize].port as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         let AdmitResult::Departs(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
-            unreachable!("the line of a host takes all");
+            unreachable!("a host's line accepts every packet");
         };
         if let Some((sender, elastic)) = sender {
             fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
@@ -261,7 +261,7 @@ impl Network {
     #[inline(never)]
     fn on_not_sent(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
         match admitted {
-            AdmitResult::Departs(..) => unreachable!("it goes on"),
+            AdmitResult::Departs(..) => unreachable!("a departing packet is forwarded by the caller"),
             AdmitResult::Queued(due) => {
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;

@@ -124,7 +124,7 @@ impl Network {
         let segment = *self.fabric.datagrams.segment(datagram);
         let (about, bytes) = match &mut self.fabric.fates {
             None if is_too_big => {
-                let endpoint = to.expect("only segments are kept whole") ^ 1;
+                let endpoint = to.expect("only TCP segments must not be fragmented") ^ 1;
                 let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
                 (About::Segment(message), icmp::error_bytes(ip.into()))
             }
@@ -139,7 +139,7 @@ impl Network {
                 };
                 // The router has already decremented the TTL if it was above zero.
                 let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
-                let router = u16::try_from(step.router).expect("a network has fewer routers");
+                let router = u16::try_from(step.router).expect("a network has fewer than 65 536 routers");
                 let marked = ecn == Ecn::Marked;
                 let said = MessageContent { router, error, passed, bytes: ip as u16, more, marked };
                 (About::Outside(fates.packet(datagram), said), bytes)
@@ -183,7 +183,7 @@ impl Network {
             }
             About::Outside(lost, said) => {
                 let flow = self.injected.number_of_control(number);
-                let fates = self.fabric.fates.as_mut().expect("the packet is from outside");
+                let fates = self.fabric.fates.as_mut().expect("an injected network has delivery statuses");
                 fates.register_message(datagram, lost, said, flow);
                 (flow, None)
             }
@@ -209,7 +209,8 @@ impl Network {
 
     /// Puts the packet of a message into the engine of the router that made it.
     pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
-        let packet = self.frames.icmp.begun.remove(&number).expect("it was made and has not left its router");
+        let packet =
+            self.frames.icmp.begun.remove(&number).expect("the ICMP message has not left its router");
         self.receive_or_forward(packet);
     }
 
@@ -230,7 +231,7 @@ impl Network {
             return;
         }
         let message = self.frames.icmp.messages.remove(&datagram);
-        let Message { endpoint, seq, mtu } = message.expect("a message that arrives was made");
+        let Message { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
         let endpoint = endpoint as usize;
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(self.now), seq, mtu.into());

@@ -37,7 +37,7 @@ impl Lengths {
 
     /// Records that packets leave the tunnel that they entered last.
     pub(super) fn unwrap(&mut self) {
-        let (changes, least) = self.before.pop().expect("packets are in a tunnel");
+        let (changes, least) = self.before.pop().expect("the packet is in a tunnel");
         self.changes.truncate(changes);
         self.least = least;
     }

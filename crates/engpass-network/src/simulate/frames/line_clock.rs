@@ -54,7 +54,7 @@ impl LineClock {
         (self.end, self.rounding) = (now, 0);
     }
 
-    /// Returns true if the transmission time of this length is at hand.
+    /// Returns true if the transmission time of this length is cached.
     #[inline(always)]
     pub(super) fn is_cached_length(&self, bytes: u32) -> bool {
         bytes == self.length

@@ -243,7 +243,7 @@ impl Frames {
     fn last_line(&self, place: u32) -> usize {
         let mut steps = self.carried(place, 0).map(|there| self.steps[there as usize]);
         let carries = |step: &Step| step.is_line() || self.entry(*step).is_some();
-        let step = steps.find(carries).expect("a line leads to every router");
+        let step = steps.find(carries).expect("a packet at a router has crossed a line");
         match self.entry(step) {
             Some(entry) => entry.ports[entry.ports.len() - 1],
             None => self.ports[step.port as usize].port as usize,

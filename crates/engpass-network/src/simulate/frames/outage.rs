@@ -195,7 +195,7 @@ impl Network {
     /// Applies a change of an event: both directions of a link go down or come up, and the nodes that notice it choose differently.
     pub(in crate::simulate) fn change_line(&mut self, event: u32) {
         let change = self.changes[event as usize].next;
-        let Change { link, seen_by, down, .. } = change.expect("an event that happens changes something");
+        let Change { link, seen_by, down, .. } = change.expect("a due event has a change");
         self.await_change(event as usize);
         if let Some(trace) = &mut self.fabric.trace {
             trace.changed(self.now, link, down);

@@ -65,7 +65,7 @@ impl Network {
         let this = &mut fabric.datagrams[datagram];
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
-        let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
+        let head = *fabric.fates.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
         // Packets whose TTL would expire form no train.
         let routers = steps.iter().filter(|step| step.is_routed()).count();
@@ -92,7 +92,7 @@ impl Network {
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
                 let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window)
                 else {
-                    unreachable!("there is room for a whole train");
+                    unreachable!("every line has room for the train");
                 };
                 // A NIC buffer counts IP packets, a queue counts frames.
                 let bytes = if hop == 0 { ip } else { view.bytes };

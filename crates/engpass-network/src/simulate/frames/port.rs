@@ -406,7 +406,7 @@ impl FramePort {
     fn is_within_window(&self, begin: u64, end: u64, window: &Window) -> bool {
         // After measurement has started, every arrival is later than the start of the window.
         let inside = end <= window.end;
-        debug_assert!(!inside || window.holds_all(begin, end), "books are opened when the window begins");
+        debug_assert!(!inside || window.holds_all(begin, end), "measurement begins with the window");
         inside
     }
 
@@ -680,7 +680,7 @@ mod tests {
                     awaited += u32::from(!told);
                 }
                 (AdmitResult::Dropped(Cause::Full), FastPathResult::Dropped) => lost += 1,
-                _ => panic!("what finds room in one finds room in the other"),
+                _ => panic!("both ports agree on room for the packet"),
             }
             for at in [now, now + 500_000, places.clock.left() - 1] {
                 assert_eq!(places.backlog(at), alone.backlog(at));
@@ -710,7 +710,7 @@ mod tests {
                 let view = view(id, 1000);
                 let AdmitResult::Departs(sent, false) = port.admit(now, view, &mut Vec::new(), &window)
                 else {
-                    panic!("there is room")
+                    panic!("the queue has room for the packet")
                 };
                 port.push_delivered_ahead(sent.left, view.bytes);
                 waited += sent.left - now - service;
@@ -718,7 +718,10 @@ mod tests {
             let rho = percent as f64 / 100.0;
             let expected = rho / (2.0 * (1.0 - rho));
             let mean = waited as f64 / f64::from(packets) / service as f64;
-            assert!((mean / expected - 1.0).abs() < 0.03, "{mean} is not {expected} at {percent} %");
+            assert!(
+                (mean / expected - 1.0).abs() < 0.03,
+                "mean wait {mean} instead of {expected} at {percent} %"
+            );
         }
     }
 }

@@ -207,7 +207,7 @@ impl FlowDirection<'_> {
 
     /// Leaves the tunnel that packets are in.
     fn leave_tunnel(&self, front: &mut LayoutState) {
-        let (_, fragment) = front.inside.pop().expect("packets are in a tunnel");
+        let (_, fragment) = front.inside.pop().expect("the packet is in a tunnel");
         front.fragment = fragment;
         front.lengths.unwrap();
     }

@@ -23,7 +23,7 @@ struct Run<'a> {
 fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) -> NodeId {
     let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
     let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
-    stations.next().expect("a way ends at no switch")
+    stations.next().expect("a path does not end at a switch")
 }
 
 impl Frames {
@@ -62,7 +62,7 @@ impl Frames {
         run.inside.push(direction);
         let [mut node, end] = run.topology.tunnels[tunnel].from_to(forward);
         while node != end {
-            let (leg, behind) = run.within.split_first().expect("a way leads to the end of the tunnel");
+            let (leg, behind) = run.within.split_first().expect("the path reaches the end of the tunnel");
             run.within = behind;
             self.add_leg(run, *leg, behind);
             node = run.topology.last_hop(*leg).to;
@@ -82,7 +82,7 @@ impl Frames {
     pub(super) fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];
-        let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at routers") };
+        let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at a router") };
         self.routers[router].asks = true;
         Step {
             port: UNWRAP + direction,

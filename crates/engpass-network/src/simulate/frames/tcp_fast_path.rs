@@ -217,7 +217,7 @@ impl Network {
         let Self { endpoints, frames, fabric, events, nics, .. } = self;
         let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
         let connection = connection.whole();
-        let application = application.as_mut().expect("who acts writes");
+        let application = application.as_mut().expect("the fast path runs at a writing endpoint");
         loop {
             if !act.asked && !act.is_shut() {
                 let ended = match connection.start_burst(Time(now)) {

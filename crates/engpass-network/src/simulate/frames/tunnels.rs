@@ -123,7 +123,7 @@ impl Tunnels {
             self.stacks.push(tunnels.to_vec());
             self.stacks.len() - 1
         });
-        u16::try_from(known).expect("tunnels are in few combinations")
+        u16::try_from(known).expect("there are fewer than 65 536 tunnel stacks")
     }
 
     /// Assigns this stack to the steps before `steps` that have none yet.
@@ -353,7 +353,7 @@ impl Network {
             return None;
         }
         direction.bytes += u64::from(ip);
-        let cut = tunnels.cut.get_mut(&number).expect("it is a fragment of that");
+        let cut = tunnels.cut.get_mut(&number).expect("the fragment's outer packet is known");
         if cut.come.1 == 0 {
             cut.until = (self.now.saturating_add(direction.timeout), direction.waited);
             direction.waited += 1;
@@ -372,7 +372,7 @@ impl Network {
             return None;
         }
         let tunnels = &mut self.frames.tunnels;
-        let cut = tunnels.cut.remove(&number).expect("it is a fragment of that");
+        let cut = tunnels.cut.remove(&number).expect("the fragment's outer packet is known");
         let direction = &mut tunnels.directions[tunnel as usize];
         direction.waiting.remove(&cut.until);
         direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
@@ -407,7 +407,7 @@ impl Network {
             && entry.key().0 <= self.now
         {
             let number = entry.remove();
-            let cut = self.frames.tunnels.cut.remove(&number).expect("it waits");
+            let cut = self.frames.tunnels.cut.remove(&number).expect("a timed-out packet is in reassembly");
             let direction = &mut self.frames.tunnels.directions[tunnel as usize];
             direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
             let (datagram, place) = (cut.whole.datagram, DropLocation::Timeout(direction.end));

@@ -60,7 +60,7 @@ impl InjectedNetwork {
     /// # Panics
     /// If no window is open.
     pub fn end_window(&mut self, at: u64, each: &mut impl FnMut(Output)) -> Result<SimOutcome, SimError> {
-        let from = self.window().expect("a window that ends has begun");
+        let from = self.window().expect("a measurement window has begun");
         self.run_until(at.max(from + 1), each);
         self.network.close_window(self.reached);
         // Everything at this instant has been processed.

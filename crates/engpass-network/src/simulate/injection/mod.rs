@@ -293,7 +293,7 @@ impl InjectedNetwork {
     /// # Panics
     /// If there is no such path.
     pub fn inject_identical(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
-        assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
+        assert!((way as usize) < self.ways.len(), "the path of an injected packet exists");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         self.put_in(Input { at, way, packet, count, copies: 0 });
         at
@@ -337,7 +337,7 @@ impl InjectedNetwork {
         let members = self.members(group);
         assert_eq!(members.len(), tokens.len(), "every member has a token");
         let fits = |way: &u32| u64::from(packet.bytes) <= self.ways[*way as usize].mtu;
-        assert!(members.iter().all(fits), "what goes to a group is cut for none of its members");
+        assert!(members.iter().all(fits), "a group packet fits the MTU of every member's path");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         for (way, token, copies) in self.network.groups.send(group, tokens) {
             self.put_in(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });

@@ -157,7 +157,7 @@ impl Network {
             let route = match sender.way {
                 EgressPath::Frames { route } => route,
                 EgressPath::Bond { route } => route + member,
-                _ => unreachable!("only ways of frames are shared"),
+                _ => unreachable!("only frame paths form a multicast tree"),
             };
             // Two references: until it is handed over, and until the copy is made.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };

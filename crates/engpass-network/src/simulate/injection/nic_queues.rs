@@ -76,8 +76,8 @@ impl InjectedSenders {
     /// Returns the fragment that is being handed over to a NIC.
     pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
         let gate = &self.gates[nic];
-        let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
-        let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
+        let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
+        let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("the NIC has a queued packet");
         ReadyPacket {
             flow: self.senders[sender].flow,
             nic,
@@ -291,14 +291,13 @@ impl Network {
     /// Continues in the queue after a NIC has taken a fragment.
     fn finish_head_fragment(&mut self, nic: usize) {
         let gate = &mut self.injected.gates[nic];
-        let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
+        let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
         if fragment + 1 < cut.count {
             gate.at_hand = Some((cut, fragment + 1, datagram));
             return;
         }
         gate.at_hand = None;
-        let QueuedPacket { sender, .. } =
-            gate.waiting.pop_front().expect("what was at hand was the first that waited");
+        let QueuedPacket { sender, .. } = gate.waiting.pop_front().expect("the NIC has a queued packet");
         let this = &mut self.injected.senders[sender];
         this.queued -= 1;
         self.injected.backlogs[this.host] -= 1;

@@ -129,7 +129,7 @@ impl DeliveryReports {
     /// Reports a message that has arrived at the sender of the packet that it is about.
     pub(in crate::simulate) fn on_message_delivered(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
-            unreachable!("a message says something")
+            unreachable!("an ICMP message has a content")
         };
         self.told.push(Output::Message { at, way, token, said, routers });
         self.inside -= 1;
@@ -201,7 +201,7 @@ impl DeliveryReports {
 
     /// Removes and returns the location of a loss whose time has come.
     pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> DropLocation {
-        self.later.remove(&packet).expect("a loss that was put off has a place")
+        self.later.remove(&packet).expect("a deferred loss has a drop location")
     }
 
     fn deliver(&mut self, datagram: u32, at: u64) {

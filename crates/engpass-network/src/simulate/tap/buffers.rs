@@ -148,7 +148,7 @@ impl TapBuffers {
                 (true, (endpoint - seen.endpoint) / 2, content)
             }
             (to, None) => {
-                let to = to.expect("a segment goes to an endpoint");
+                let to = to.expect("a segment is addressed to an endpoint");
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;
                 let content = Content::Segment {

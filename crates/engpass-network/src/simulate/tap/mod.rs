@@ -167,7 +167,7 @@ impl Network {
                             let pdu = match (&packet, generator_of(cells.frame)) {
                                 (Some(packet), _) => Pdu::Packet(packet.clone()),
                                 (None, flow) => {
-                                    Pdu::Generated(flow.expect("a frame that nobody generates is a packet's"))
+                                    Pdu::Generated(flow.expect("a frame without a packet has a generator"))
                                 }
                             };
                             let CellTrain { clp, efci, of, .. } = cells;

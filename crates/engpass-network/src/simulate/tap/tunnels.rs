@@ -46,7 +46,7 @@ impl Trace {
     pub(in crate::simulate) fn leaves_tunnel(&mut self, packet: u32) {
         let Some(taps) = &mut self.taps else { return };
         let Some(hidden) = taps.hidden.get_mut(&packet) else { return };
-        let (_, head) = hidden.0.pop().expect("it is in a tunnel");
+        let (_, head) = hidden.0.pop().expect("the packet is in a tunnel");
         if hidden.0.is_empty() {
             taps.hidden.remove(&packet);
         }

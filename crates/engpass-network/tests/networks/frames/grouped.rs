@@ -67,7 +67,7 @@ impl GroupDraw {
         Multicast {
             from,
             to: hosts,
-            group: Group::parse("239.255.0.1").expect("it is the address of a group"),
+            group: Group::parse("239.255.0.1").expect("the address is a multicast group"),
             message: Size(self.message),
             rate: Rate(rate.max(1) as u64),
             receive_buffer: None,

@@ -136,7 +136,7 @@ impl Joined {
     fn first<'a>(links: &'a IndexMap<String, Link>, [from, to]: &[String; 2]) -> &'a Link {
         let of_cells = || links.values().filter(|link| link.medium.is_atm() && link.ends.contains(from));
         let direct = of_cells().find(|link| link.ends.contains(to));
-        direct.or_else(|| of_cells().next()).expect("a circuit begins on a link")
+        direct.or_else(|| of_cells().next()).expect("a circuit begins on an ATM link")
     }
 
     fn circuits(&self, links: &IndexMap<String, Link>) -> IndexMap<String, Circuit> {
@@ -214,7 +214,7 @@ impl Joined {
             match &mut traffic[&name] {
                 Traffic::UdpStream(config) => config.circuit = named,
                 Traffic::TcpStream(config) => config.circuit = named,
-                _ => unreachable!("streams are named so"),
+                _ => unreachable!("only streams have these names"),
             }
         }
     }

@@ -106,7 +106,7 @@ pub(super) fn events_of(
     // Events must be frequent enough to matter, and rare enough for a quick check.
     let some = |parts: u64| Duration(part(parts).0.max(run / 1000).max(1));
     let event = |(index, draw): (usize, &EventDraw)| {
-        let (name, ends) = links.get_index(draw.link % links.len()).expect("there are links");
+        let (name, ends) = links.get_index(draw.link % links.len()).expect("the testbed has links");
         let target = match draw.end {
             Some(end) => format!("{}/{name}", ends[end]),
             None => name.clone(),

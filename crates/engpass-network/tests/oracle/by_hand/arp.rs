@@ -16,7 +16,7 @@ const DATA: u64 = 85_320_000;
 const POINT: u64 = 83_240_000;
 const US: u64 = 1_000_000;
 
-/// Runs for so many picoseconds; both engines must agree.
+/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
     let testbed = testbed("arp.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
     assert_eq!(difference(&testbed, 1), Ok(()));

@@ -177,7 +177,7 @@ fn bond_ignores_a_failure_that_its_host_does_not_see() {
 #[test]
 fn host_drops_frames_that_arrive_on_an_inactive_member() {
     let hosts = SERVER.replace("[switch.s]\nkind = \"ethernet\"\n", "").replace("\"s\"]\n", "\"h1\"]\n");
-    let (hosts, _) = hosts.split_once("[link.out]").expect("there is a third link");
+    let (hosts, _) = hosts.split_once("[link.out]").expect("the text has link `out`");
     let bonds = ["h0", "h1"].map(|host| {
         format!(
             "[bond.{host}]\nnode = \"{host}\"\nlinks = [\"a\", \"b\"]\nmode = \"active-backup\"\nmonitor.interval = \"1 ms\"\n"

@@ -35,7 +35,7 @@ queue = { drop-tail = { limit = "2 packets" } }
 "#;
 const ROUTER: usize = 3;
 
-/// Runs 20 ms with so many datagrams to `h1` and `h2`; both engines must agree.
+/// Runs 20 ms with this number of datagrams to `h1` and `h2`; both engines must agree.
 fn run(datagrams: u32, router: &str, traffic: &str) -> Observed {
     let stop = datagrams * 1000 - 500;
     let group = format!(

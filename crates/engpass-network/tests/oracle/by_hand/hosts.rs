@@ -280,7 +280,7 @@ fn late_feedback_does_not_change_a_pdu_in_progress() {
 fn missing_feedback_halves_the_rate_of_the_next_pdu() {
     let mut testbed = adapting();
     testbed.links["a-b"].delay = q("5 us");
-    let adaptive = testbed.circuits["a-b"].adaptive.as_mut().expect("it adapts");
+    let adaptive = testbed.circuits["a-b"].adaptive.as_mut().expect("the circuit has an adaptive shaper");
     (adaptive.min, adaptive.start) = (q("5 %"), Some(q("25 %")));
     (adaptive.decrease, adaptive.patience) = (q("50 %"), 1);
     // The first frame is not answered when the second begins: every eighth slot, 22 649 572.65 ps. Its last cell is emitted 45 299 146

@@ -202,8 +202,8 @@ fn host_to_router_circuit_delay_matches_hand_calculation() {
 /// Returns a testbed with `h0` on the ATM line, whose circuit ends at `r1`.
 fn at_a_host() -> String {
     let text = pair("").replace("[router.r0]\n", "").replace("\"r0\"", "\"h0\"");
-    let first = text.find("[link.in]").expect("it has a link");
-    let rest = text.find("[link.out]").expect("it has a link");
+    let first = text.find("[link.in]").expect("the text has this link");
+    let rest = text.find("[link.out]").expect("the text has this link");
     format!("{}{}", &text[..first], &text[rest..])
 }
 

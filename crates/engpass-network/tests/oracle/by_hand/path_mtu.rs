@@ -58,7 +58,7 @@ fn narrow(r0: &str, out: &str) -> String {
     NARROW.replace("R0", r0).replace("OUT", out)
 }
 
-/// Runs for so many picoseconds; both engines must agree.
+/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
     let testbed = testbed("path-mtu.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
     assert_eq!(difference(&testbed, 1), Ok(()));
@@ -144,7 +144,7 @@ fn icmp_message_leaves_after_one_processing_time() {
 fn router_without_icmp_drops_silently() {
     let seen = run(&narrow("icmp = false", ""), 10_000_000_000_000);
     let lost = seen.flows[0].lost;
-    assert!(lost > 1, "it is sent again when the timer expires");
+    assert!(lost > 1, "the segment is retransmitted after a timeout");
     assert_eq!((losses(&seen), frames(&seen, IN, 1).0), (vec![(TOO_BIG, 0, lost, lost)], 1));
     assert_eq!(seen.flows[0].received, 0);
 }

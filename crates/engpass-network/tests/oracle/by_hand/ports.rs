@@ -100,7 +100,7 @@ fn ppd_keeps_the_last_cell_of_a_pdu() {
     for host in ["a", "b"] {
         udp(&mut testbed, host, "c", 200).rate = Some(q("1 bit/s"));
     }
-    let Switch::Atm(config) = &mut testbed.switches["x"] else { panic!("a funnel has an ATM switch") };
+    let Switch::Atm(config) = &mut testbed.switches["x"] else { panic!("the funnel has an ATM switch") };
     config.discard = Discard::Ppd(Default::default());
     let seen = seen(&testbed, END);
     assert_eq!(departed(&seen, 2, 0), [left(3, 17_987_180), left(2, 20_818_377)]);

@@ -115,12 +115,13 @@ impl Parts {
             text += "[host.c]\n";
         }
         for switch in switches {
-            writeln!(text, "[switch.{switch}]\nkind = \"ethernet\"").expect("a string takes everything");
+            writeln!(text, "[switch.{switch}]\nkind = \"ethernet\"")
+                .expect("writing to a string cannot fail");
         }
         for (place, router) in routers.iter().enumerate() {
             let (policy, seed, weight, time) = self.routers[place % self.routers.len()];
             // The last of its links is more often on a path than the first one.
-            let own = links.iter().rposition(|ends| ends.contains(router)).expect("a router has links");
+            let own = links.iter().rposition(|ends| ends.contains(router)).expect("the router has links");
             let weights = weight.map_or(String::new(), |weight| format!("weights = {{ l{own} = {weight} }}"));
             let comma = if weights.is_empty() { "" } else { ", " };
             let policy = match policy {
@@ -130,7 +131,7 @@ impl Parts {
                 _ => format!("{{ round-robin = {{ {weights} }} }}"),
             };
             writeln!(text, "[router.{router}]\nper_packet = \"{time}\"\necmp = {policy}")
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
         }
         for (place, ends) in links.iter().enumerate() {
             let draw = &self.links[place % self.links.len()];
@@ -143,7 +144,7 @@ impl Parts {
                      [circuit.v{place}]\nfrom = {:?}\nto = {:?}\nmtu = \"{mtu} B\"",
                     draw.delay, ends[0], ends[1],
                 )
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
                 continue;
             }
             // An Ethernet switch has one MTU.
@@ -153,12 +154,12 @@ impl Parts {
                 "[link.l{place}]\nends = {ends:?}\n{medium}\ndelay = \"{} ns\"\n{}",
                 draw.delay, draw.chance
             )
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
             if let Some(mtu) = draw.mtu.filter(|_| !switched) {
-                writeln!(text, "mtu = \"{mtu} B\"").expect("a string takes everything");
+                writeln!(text, "mtu = \"{mtu} B\"").expect("writing to a string cannot fail");
             }
             if let Some(queue) = draw.queue {
-                writeln!(text, "queue = {queue}").expect("a string takes everything");
+                writeln!(text, "queue = {queue}").expect("writing to a string cannot fail");
             }
         }
         let (duration, warmup, _) = self.run;
@@ -171,7 +172,7 @@ impl Parts {
                 text,
                 "[traffic.t{place}]\nkind = \"poisson\"\nfrom = \"{from}\"\nto = \"{to}\"\nmessage = \"{bytes} B\"\nrate = \"{rate} bit/s\"\npriority = {priority}\nttl = {ttl}"
             )
-            .expect("a string takes everything");
+            .expect("writing to a string cannot fail");
         }
         for (place, (link, interface, at, what, time)) in self.events.iter().enumerate() {
             let link = link % links.len();
@@ -190,11 +191,11 @@ impl Parts {
                 ),
             };
             writeln!(text, "[event.e{place}]\ntarget = \"{node}l{link}\"\n{what}")
-                .expect("a string takes everything");
+                .expect("writing to a string cannot fail");
         }
-        writeln!(text, "[run]\nduration = \"{duration} ms\"").expect("a string takes everything");
+        writeln!(text, "[run]\nduration = \"{duration} ms\"").expect("writing to a string cannot fail");
         if let Some(parts) = warmup {
-            writeln!(text, "warmup = \"{} us\"", parts * duration).expect("a string takes everything");
+            writeln!(text, "warmup = \"{} us\"", parts * duration).expect("writing to a string cannot fail");
         }
         let source = Source { name: "choices.toml".into(), text };
         let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));

@@ -63,13 +63,13 @@ fn line() -> impl Strategy<Value = Testbed> {
             );
             let source = Source { name: "line.toml".into(), text };
             let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.summary()));
-            campaign.point("base", &[]).expect("a point").testbed
+            campaign.point("base", &[]).expect("a checked file has a base point").testbed
         },
     )
 }
 
 fn outside(testbed: &Testbed) -> InjectedNetwork {
-    InjectedNetwork::new(testbed, &topology(testbed), SEED).expect("it is carried")
+    InjectedNetwork::new(testbed, &topology(testbed), SEED).expect("the model supports the testbed")
 }
 
 /// Returns the packet that a step injects.
@@ -120,8 +120,9 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
             }
             _ if live.window().is_none() => live.begin_window(now, each),
             _ => {
-                let outcome = live.end_window(now, each).expect("its books balance");
-                outcomes.push(serde_json::to_string(&outcome.stored()).expect("an outcome is plain data"));
+                let outcome = live.end_window(now, each).expect("the ledger balances");
+                outcomes
+                    .push(serde_json::to_string(&outcome.stored()).expect("an outcome serializes to JSON"));
             }
         }
         now += step.1;
@@ -138,7 +139,11 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let end = now + 40_000_000_000;
     live.run_until(end, &mut |output| told.push(output));
     let put_in = log.len() + messages(&told);
-    assert_eq!(told.len() as u64 + live.inside(), put_in as u64, "all are told or inside");
+    assert_eq!(
+        told.len() as u64 + live.inside(),
+        put_in as u64,
+        "each packet is reported or still in the network"
+    );
     Played { log, end, events, told, outcomes }
 }
 
@@ -154,12 +159,12 @@ fn is_of_message(output: &Output) -> bool {
 fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     let Played { log, end, events, told, outcomes } = played(testbed, steps, true);
     let one_by_one = played(testbed, steps, false);
-    prop_assert_eq!(&one_by_one.told, &told, "packets alike may come at once");
+    prop_assert_eq!(&one_by_one.told, &told, "identical packets may be injected together");
     prop_assert_eq!(&one_by_one.outcomes, &outcomes);
     let count = log.len();
-    prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
+    prop_assert!(told.is_sorted_by_key(Output::at), "reports are in order of time: {:?}", told);
     let tokens: BTreeSet<_> = told.iter().map(|output| (output.token(), is_of_message(output))).collect();
-    prop_assert_eq!(tokens.len(), told.len(), "each is told once");
+    prop_assert_eq!(tokens.len(), told.len(), "each packet is reported once");
     let announced = |output: &Output| {
         let is_loss = |other: &&Output| matches!(other, Output::Lost { message: true, token, .. } if *token == output.token());
         told.iter().take_while(|other| *other != output).any(|other| is_loss(&other))
@@ -199,12 +204,12 @@ fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
     }
     let window = |edges: &[u64]| {
         outside.begin_window(edges[0], &mut |_| {});
-        outside.end_window(edges[1], &mut |_| {}).expect("its books balance")
+        outside.end_window(edges[1], &mut |_| {}).expect("the ledger balances")
     };
     edges.windows(2).map(window).collect()
 }
 
-/// Returns the reports of packets to all hosts, with the run interrupted at so many points.
+/// Returns the reports of packets to all hosts, with `parts` measurement windows during the run.
 fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Output> {
     let mut network = outside(testbed);
     network.begin_events(0);
@@ -227,10 +232,14 @@ fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Out
         let edge = end / (parts + 1) * part;
         network.begin_window(edge, &mut |output| told.push(output));
         network.run_until(edge + 1_000_000, &mut |output| told.push(output));
-        network.end_window(edge + 2_000_000, &mut |output| told.push(output)).expect("its books balance");
+        network.end_window(edge + 2_000_000, &mut |output| told.push(output)).expect("the ledger balances");
     }
     network.run_until(end, &mut |output| told.push(output));
-    assert_eq!(told.len() as u64 + network.inside(), token, "all are told or inside");
+    assert_eq!(
+        told.len() as u64 + network.inside(),
+        token,
+        "each packet is reported or still in the network"
+    );
     told
 }
 
@@ -264,7 +273,7 @@ fn sums(outcomes: &[SimOutcome]) -> Sums {
 }
 
 fn adds_up(testbed: &Testbed, parts: &[u64]) -> Result<(), TestCaseError> {
-    let (from, end) = (testbed.run.warmup.expect("there is one").0, testbed.run.duration.0 * 2);
+    let (from, end) = (testbed.run.warmup.expect("the testbed has a warm-up").0, testbed.run.duration.0 * 2);
     let mut edges: Vec<u64> = parts.iter().map(|part| from + (end - from) / 1000 * part).collect();
     edges.extend([from, end]);
     edges.sort_unstable();
@@ -330,8 +339,8 @@ proptest! {
     ) {
         let told = sent_to_all(&drawn.0, &packets, parts);
         let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
-        prop_assert_eq!(tokens.len(), told.len(), "each is told once");
-        prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
+        prop_assert_eq!(tokens.len(), told.len(), "each packet is reported once");
+        prop_assert!(told.is_sorted_by_key(Output::at), "reports are in order of time: {:?}", told);
         prop_assert_eq!(sent_to_all(&drawn.0, &packets, 0), told);
     }
 

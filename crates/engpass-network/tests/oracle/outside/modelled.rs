@@ -113,7 +113,7 @@ pub(crate) fn topology(testbed: &Testbed) -> Topology {
 /// Returns the path between two hosts.
 pub(crate) fn way(outside: &InjectedNetwork, (from, to): &(String, String)) -> u32 {
     let name = format!("{from} to {to}");
-    outside.ways().iter().position(|way| way.name == name).expect("the two are joined") as u32
+    outside.ways().iter().position(|way| way.name == name).expect("the two hosts have a path") as u32
 }
 
 /// Returns the parts of a direction by account. Idle time of a modelled application corresponds to that of a real host.
@@ -126,7 +126,7 @@ fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
 fn with_all_ways(testbed: &Testbed) -> Testbed {
     let mut all = testbed.clone();
     let topology = topology(testbed);
-    let outside = InjectedNetwork::new(testbed, &topology, SEED).expect("it is carried");
+    let outside = InjectedNetwork::new(testbed, &topology, SEED).expect("the model supports the testbed");
     let mut order = Vec::new();
     for (place, way) in outside.ways().iter().enumerate() {
         let [from, to] = [way.from, way.to].map(|host| topology.nodes[host].clone());
@@ -176,7 +176,7 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
         let counts =
             [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
         match seen.flows.iter().find(|(name, _)| *name == other) {
-            None => assert_eq!(counts, [0; 4], "{other} has nothing"),
+            None => assert_eq!(counts, [0; 4], "{other} has no packets"),
             Some((_, own)) => {
                 let own_counts =
                     [own.sent_datagrams, own.received_datagrams, own.lost_datagrams, own.in_flight_datagrams];
@@ -198,7 +198,7 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
             assert_eq!(
                 times,
                 (own.last, own.times, own.weighted),
-                "{other} is delivered at the same instants"
+                "{other}: deliveries are at the same instants"
             );
         }
     }
@@ -222,19 +222,19 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
 }
 
 fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
-    let mut outside = InjectedNetwork::new(testbed, topology, SEED).expect("it is carried");
+    let mut outside = InjectedNetwork::new(testbed, topology, SEED).expect("the model supports the testbed");
     let mut told = Vec::new();
     outside.begin_events(0);
     for (at, ends, packet) in plan(testbed) {
         let way = way(&outside, &ends);
         outside.inject(at, way, packet);
     }
-    let [from, end] = [testbed.run.warmup.expect("there is one").0, testbed.run.duration.0];
+    let [from, end] = [testbed.run.warmup.expect("the testbed has a warm-up").0, testbed.run.duration.0];
     outside.begin_window(from, &mut |output| told.push(output));
-    let seen = outside.end_window(end, &mut |output| told.push(output)).expect("its books balance");
+    let seen = outside.end_window(end, &mut |output| told.push(output)).expect("the ledger balances");
     let named = |output: Output| {
         let (Output::Delivered { way, .. } | Output::Lost { way, .. }) = output else {
-            panic!("nobody is told: {output:?}")
+            panic!("expected a delivery or a loss: {output:?}")
         };
         (outside.ways()[way as usize].name.clone(), output)
     };
@@ -247,7 +247,7 @@ proptest! {
     fn injecting_frames_equals_modelled_hosts(drawn in frames()) {
         let testbed = with_all_ways(&plain(&drawn));
         let topology = resolve(&testbed);
-        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
+        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("the simulation succeeds and its ledger balances");
         equal(&testbed, &topology, &modelled);
     }
 
@@ -255,7 +255,7 @@ proptest! {
     fn injecting_cells_equals_modelled_hosts(drawn in network()) {
         let testbed = with_all_ways(&plain(&drawn));
         let topology = resolve(&testbed);
-        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
+        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("the simulation succeeds and its ledger balances");
         equal(&testbed, &topology, &modelled);
     }
 
@@ -274,9 +274,9 @@ proptest! {
         }
         let testbed = with_all_ways(&testbed);
         let topology = topology(&testbed);
-        let mut network = Network::asking(&testbed, &topology, SEED).expect("it is carried");
-        network.run(&|| false).expect("nobody interrupts it");
-        let modelled = network.outcome(&testbed, &topology).expect("its books balance");
+        let mut network = Network::asking(&testbed, &topology, SEED).expect("the model supports the testbed");
+        network.run(&|| false).expect("no interrupt is requested");
+        let modelled = network.outcome(&testbed, &topology).expect("the ledger balances");
         equal(&testbed, &topology, &modelled);
     }
 }

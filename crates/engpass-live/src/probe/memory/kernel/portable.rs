@@ -26,13 +26,13 @@ pub(super) fn work(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u64 {
             0
         }
         Kernel::Checksum => words(from).iter().map(|word| (word & 0xffff_ffff) + (word >> 32)).sum(),
-        other => panic!("{other:?} needs instructions of its own: `is_here` says where it can be"),
+        other => panic!("{other:?} needs x86-64 instructions, see `is_here`"),
     }
 }
 
 fn words(bytes: &[u8]) -> &[u64] {
     // SAFETY: every bit pattern is a valid word.
     let (before, words, after) = unsafe { bytes.align_to::<u64>() };
-    debug_assert!(before.is_empty() && after.is_empty(), "blocks are aligned");
+    debug_assert!(before.is_empty() && after.is_empty(), "the block consists of whole aligned words");
     words
 }

@@ -31,7 +31,7 @@ pub(super) fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> 
             (Kernel::Checksum, Width::Avx512) => avx512::checksum(start, length),
             (Kernel::Checksum, Width::Avx2) => avx2::checksum(start, length),
             (Kernel::CopyLibrary | Kernel::CopyWords, _) => {
-                unreachable!("they need no vectors and stand above")
+                unreachable!("copies without vectors are handled above")
             }
         }
     }

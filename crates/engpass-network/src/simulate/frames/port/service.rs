@@ -40,7 +40,9 @@ impl FramePort {
     ) -> Result<bool, AdmitResult> {
         let end = self.clock.end;
         match &mut self.waiting {
-            PortQueue::Unlimited | PortQueue::TailDrop(_) => unreachable!("they have no discipline"),
+            PortQueue::Unlimited | PortQueue::TailDrop(_) => {
+                unreachable!("these queues have no discipline to ask")
+            }
             PortQueue::Admission(admission) => {
                 // `alone` is empty if the discipline checks more than room.
                 self.sent.release(now);
@@ -80,7 +82,7 @@ impl FramePort {
         window: &Window,
     ) -> (Option<(queue::Packet, Departure)>, Option<u64>) {
         let PortQueue::Scheduler(service) = &mut self.waiting else {
-            unreachable!("only a discipline that serves is asked to");
+            unreachable!("only a port with a scheduler is served");
         };
         if service.asked != now {
             // Outdated event: another one was scheduled since.
@@ -107,7 +109,9 @@ impl FramePort {
 
     /// Takes the line down or brings it up. Returns the packets that an outage drops from the queue.
     pub(in crate::simulate::frames) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
-        let Some(lottery) = &mut self.lottery else { unreachable!("only lines that may change do") };
+        let Some(lottery) = &mut self.lottery else {
+            unreachable!("a line that changes has link impairments")
+        };
         lottery.change(now, down);
         let PortQueue::Scheduler(service) = &mut self.waiting else { return Vec::new() };
         let Some(served) = &mut service.served else { return Vec::new() };

@@ -23,7 +23,7 @@ impl SharedState {
             return;
         }
         if let Some(arp) = taps.arp_in(datagram, &self.datagrams[datagram]) {
-            taps.ports[port].as_mut().expect("somebody captures there").push(Record::Arp(left, arp));
+            taps.ports[port].as_mut().expect("the port is captured").push(Record::Arp(left, arp));
             return;
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
