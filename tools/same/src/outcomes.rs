@@ -9,7 +9,7 @@ use std::slice;
 
 use engpass_model::queue::Ecn;
 use engpass_model::random::Stream;
-use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
+use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
 use engpass_network::simulate::{SimError, SimOutcome, simulate};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::Results;
@@ -109,7 +109,7 @@ fn numbers(value: &impl Debug) -> String {
 
 /// Injects random packets at random instants: single ones, in trains and multicast, inside and outside of measurement windows.
 fn from_outside(point: &Point, mut random: Stream) -> Answer {
-    let network = Outside::new(&point.testbed, &point.topology, point.testbed.run.seed);
+    let network = InjectedNetwork::new(&point.testbed, &point.topology, point.testbed.run.seed);
     let mut network = network.map_err(|wrong| format!("{wrong:?}"))?;
     let (ways, hosts) = (network.ways().to_vec(), Vec::from_iter(0..point.testbed.hosts.len()));
     let first = ways.first().ok_or("no way leads from host to host")?;
@@ -145,7 +145,7 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
             network.inject_group(now, group, Packet { bytes: fits, ..packet }, &tokens);
         } else {
             let way = random.below(ways.len() as u64) as u32;
-            network.inject_alike(now, way, packet, count);
+            network.inject_identical(now, way, packet, count);
         }
     }
     network.run_until(now + 500_000_000_000, &mut |output| told.push(output));
