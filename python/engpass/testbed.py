@@ -200,7 +200,7 @@ class Testbed:
     ) -> Plan:
         """The points that `run` with the same arguments would have; raises `ChoiceError`."""
         if repeats is not None and repeats < 1:
-            raise EngpassError(f"{repeats} is not a number of repeats", "use 1 or more")
+            raise EngpassError(f"{repeats} repeats are not possible", "use 1 or more")
         return Plan(
             choose("engine", MODEL if engines is None else engines, ENGINES),
             choose("variant", variants, self.variants),

@@ -42,7 +42,7 @@ def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
     assert note == f"`a` is above its bound by 20.0 % (simulate): {backlog}"
     real, _ = above.notes([got("a", 12, engine="measure"), got("a", 11)])
     assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
-    assert "the real ones give more" in real
+    assert "the real ones allow more" in real
     (chosen,) = above.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
     assert "a real router may choose another path" in chosen
 
@@ -52,14 +52,14 @@ def test_note_summarises_many_flows_above_their_bounds() -> None:
     other = [got(one.flow, 10, place=1) for one in some]
     (note,) = above.notes([*some, *other])
     who = "`f4`, `f5`, `f6` and 1 more are above their bounds by up to 40.0 %"
-    assert note.startswith(f"{who} (simulate at 1 of 2 points): the backlog")
+    assert note.startswith(f"{who} (simulate at 1 of 2 points): data that was queued")
 
 
 def test_a_goodput_at_its_bound_has_no_note() -> None:
     assert above.notes([got("a", 10.04), got("b", 9)]) == []
     assert above.notes([got("a", 99, kind="cbr"), got("b", 9)]) == []
     (note,) = above.notes([got("a", 5, bound=0.0), got("b", 9)])
-    assert note.startswith("`a` is above its bound (simulate): the backlog")
+    assert note.startswith("`a` is above its bound (simulate): data that was queued")
 
 
 def test_a_run_without_bounds_compares_with_the_fair_share() -> None:
@@ -145,7 +145,7 @@ def test_table_has_one_limit_column_if_share_and_bound_agree(both_ways: Path, tm
 def test_explain_names_the_flow_that_starves_another(both_ways: Path) -> None:
     starved = explain(choose_in(engpass.load(both_ways), None, [], "out"), advice=False).finding
     assert (starved.key, starved.bottleneck) == ("idle: CPU", "memory of host `busy`")
-    assert starved.evidence.endswith("while it is busy, also with `in`")
+    assert starved.evidence.endswith("while host `busy` is busy, also with `in`")
     # Received data fill the memory only because they are copied: 20 MB/s take 60 of its 90 MB/s.
     ends = 'from = "peer", to = "busy"'
     paced = f'{{ kind = "udp-stream", {ends}, message = "8 kB", rate = "160 Mbit/s" }}'

@@ -67,13 +67,13 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
         (
             ("--engine", "simulate", "--capture", "link.wire=w"),
             (
-                "a capture needs exactly one run, but there are 16\nhelp: choose with `--variant plain`,"
+                "a capture needs exactly one run, but there are 16\nhelp: select one with `--variant plain`,"
                 " `--set traffic.stream.message='1 kB'`, `--repeats 1`"
             ),
         ),
         (
             ("--engine", "limit", "--capture", "link.wire=w"),
-            "`--capture` is missing in limit\nhelp: run it",
+            "limit cannot capture packets\nhelp: use `--engine simulate`",
         ),
         ((*ONE, "--capture", "link.wire"), "`--capture link.wire` has no file name\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),
@@ -95,14 +95,14 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
         ),
         (
             (*ONE, "--capture", "link.wire=lan.toml"),
-            "`lan.toml` cannot be the testbed and the capture of `link.wire` at once\nhelp: give each",
+            "`lan.toml` cannot be the testbed and the capture of `link.wire` at once\nhelp: use",
         ),
         (
             (*ONE, "--store", "w", "--capture", "link.wire=w"),
             "`w` cannot be the store and the capture of `link.wire` at once",
         ),
         ((*ONE, "--capture", "link.wire=no/w"), "there is no directory for `no/w`"),
-        ((*ONE, "--capture-as", "cells"), "`--capture` is missing\nhelp: write `--capture"),
+        ((*ONE, "--capture-as", "cells"), "`--capture` is missing\nhelp: add `--capture"),
     ],
 )
 def test_wrong_capture_options_are_rejected(
@@ -126,7 +126,7 @@ def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -
         (("--capture", "link.wire=w", "--log", "./w"), "the log and the capture of `link.wire`"),
     ):
         shown = cli("up", name, "--engine", "emulate", *arguments, code=2).stderr
-        assert f" cannot be {told} at once\nhelp: use a separate file for each" in shown
+        assert f" cannot be {told} at once\nhelp: use for each" in shown
     one = (
         "--engine",
         "emulate",
@@ -151,9 +151,9 @@ def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -
     [
         (
             "/proc/x",
-            "logs cannot be written into `/proc/x`: No such file or directory\nhelp: see who may write there",
+            "logs cannot be written into `/proc/x`: No such file or directory\nhelp: check the",
         ),
-        ("TESTBED", "is a file, but every point needs a separate log\nhelp: name a directory"),
+        ("TESTBED", "is a file, but every point needs a separate log\nhelp: give a directory"),
     ],
 )
 def test_log_directory_that_cannot_be_made_is_an_error(
@@ -172,9 +172,7 @@ def test_capture_point_name_with_equals_sign_needs_quotes(cli: Cli, testbed_file
     both, single = (packets(testbed_file.parent / name) for name in ("x=y.pcapng", "z.pcapng"))
     assert 0 < single <= both
     said = cli(*one, "--capture", "link.a=b.c=x.pcapng", code=2).stderr
-    assert (
-        'the testbed has no `link.a`\nhelp: it has `link."a=b.c"`; a name with `=` stands in quotes' in said
-    )
+    assert 'the testbed has no `link.a`\nhelp: it has `link."a=b.c"`; put a name with `=` in quotes' in said
     said = cli(*one, "--capture", 'link."a=b.c".x=x.pcapng', code=2).stderr
     assert "`x` is not an end of link `a=b.c`" in said
 
@@ -184,7 +182,7 @@ def test_full_disk_during_a_capture_fails_the_point(cli: Cli, testbed_file: Path
         pytest.skip("there is no /dev/full")
     shown = cli("run", testbed_file.name, *ONE, "--capture", "link.wire=/dev/full", code=1)
     assert "the capture `/dev/full` cannot be written: No space left on device" in shown.stderr
-    assert "`--capture-limit` bounds a capture" in shown.stderr
+    assert "`--capture-limit` limits its size" in shown.stderr
 
 
 def test_tshark_reads_a_capture(cli: Cli, testbed_file: Path) -> None:

@@ -142,7 +142,7 @@ def test_agent_without_the_package_names_the_remedy(cli: Cli) -> None:
     # Both agents end; the message names the first one that is noticed.
     assert re.search(r"host `[ab]` \(local\) has no agent: ", said)
     assert "No module named engpass" in said
-    assert "help: agents and drivers start without `PYTHONPATH`" in said
+    assert "help: agents and drivers do not use `PYTHONPATH`" in said
     assert "or set ENGPASS_AGENT to the command that starts its agent" in said
 
 
@@ -153,11 +153,11 @@ def test_driver_without_the_package_names_the_remedy(cli: Cli) -> None:
     said = cli("up", "far.toml", code=2).stderr
     assert "the network cannot be emulated: " in said
     assert "No module named" in said
-    assert "help: agents and drivers start without `PYTHONPATH`" in said
+    assert "help: agents and drivers do not use `PYTHONPATH`" in said
 
 
 def test_missing_interpreter_error_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
-    with pytest.raises(Exception, match="no Python interpreter to start a child with") as caught:
+    with pytest.raises(Exception, match="no Python interpreter for its child processes") as caught:
         child.interpreter("engpass", "agent")
     assert "ENGPASS_AGENT" in str(caught.value)

@@ -193,7 +193,7 @@ HOLDS: list[Case] = [
     (OSCILLATION, WAVES, NONE_LOST, "3.00 kB; 2 periods, from 3 kB to 9 kB"),
     (DIPS, HOLES, NONE_LOST, "25.00 %: 2 of 8 sizes; 2.00 to 21.50 Mbit/s"),
     (MORE, HOLES, NONE_LOST, "0, 0, 2 of 8 sizes"),
-    (RATIO, HOLES, NONE_LOST, "15.00 Mbit/s to 366.67 kbit/s"),
+    (RATIO, HOLES, NONE_LOST, "15.00 Mbit/s against 366.67 kbit/s"),
 ]
 
 FAILS: list[Case] = [
@@ -250,7 +250,7 @@ FAILS: list[Case] = [
     (DIPS, [*[19.0] * 8, 3.0, 3.0], NONE_LOST, "25.00 %: 2 of 8 sizes; 3.00 to 19.00 Mbit/s"),
     (MORE, FLAT, NONE_LOST, "0, 0, 0 of 8 sizes"),
     (MORE.replace("flat free", "flat gone"), HOLES, NONE_LOST, "0, 6, 2 of 8 sizes"),
-    (RATIO, [1.0] * 10, NONE_LOST, "1.00 Mbit/s to 366.67 kbit/s"),
+    (RATIO, [1.0] * 10, NONE_LOST, "1.00 Mbit/s against 366.67 kbit/s"),
 ]
 
 
@@ -448,9 +448,9 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (
             GOOD + 'check = "value"\ntolerance = "1 kB"\nwith = { variant = "v" }',
             12,
-            "is no tolerance of `1 Mbit/s`",
+            "is not a tolerance for `1 Mbit/s`",
         ),
-        (GOOD + 'check = "value"\ntolerance = "1 parsec"\nwith = { variant = "v" }', 12, "is no quantity"),
+        (GOOD + 'check = "value"\ntolerance = "1 parsec"\nwith = { variant = "v" }', 12, "is not a quantity"),
         (
             GOOD + 'check = "value"\ntolerance = "1 %"\nwith = { variant = "v", top = "1 B" }',
             13,
@@ -491,7 +491,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (
             GOOD.replace("derived", "measured") + RISING,
             4,
-            "a measured claim needs the value that its source prints\nhelp: name the `section`",
+            "a measured claim needs the value that its source prints\nhelp: give the `section`",
         ),
         (MEASURED.replace('section = "4.1"\n', ""), 4, "a printed value needs `section`"),
         (MEASURED.replace('printed = "1Mbps"\n', ""), 4, "a printed value needs `printed`"),
@@ -541,7 +541,7 @@ def test_claims_file_error_names_line_cause_and_remedy(
 def test_printed_value_needs_its_source_text(tmp_path: Path) -> None:
     path = tmp_path / "claims.toml"
     path.write_text(HEAD.replace('text = "T"\n', "") + MEASURED)
-    with pytest.raises(ClaimsError, match="does not say which text prints it"):
+    with pytest.raises(ClaimsError, match="does not name the source text"):
         read(path)
 
 
@@ -670,8 +670,8 @@ def test_missing_link_data_is_an_error() -> None:
     campaign = Campaign([], [outcome("v", {}, links={"wire": link})])
     for name, quantity, said in (
         ("rope", "cells", "no link `rope`"),
-        ("wire", "cells", "counts no cells"),
-        ("wire", "padding", "keeps no ledger"),
+        ("wire", "cells", "does not count cells"),
+        ("wire", "padding", "has no ledger"),
     ):
         with pytest.raises(NoDataError, match=said):
             campaign.curve("simulate", "v", "f", quantity, link=name)
@@ -733,7 +733,7 @@ def test_quantity_is_parsed_with_unit_and_decimals(text: str, value: float, unit
 
 @pytest.mark.parametrize("text", ["", "9", "kB", "nan Mbit/s", "1e9 B", "9 kb", "inf %"])
 def test_invalid_quantity_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         Quantity.parse(text)
 
 
@@ -753,5 +753,5 @@ def test_printed_value_has_its_unit_and_precision(value: float, unit: str) -> No
 
 def test_nan_and_infinity_are_never_printed() -> None:
     for value in (math.nan, math.inf):
-        with pytest.raises(ValueError, match="no result"):
+        with pytest.raises(ValueError, match="not a valid result"):
             say(value, "bit/s")

@@ -70,7 +70,7 @@ def test_check_counts_the_points_of_a_sound_file(cli: Cli, testbed_file: Path) -
 
 
 def test_check_reads_standard_input(cli: Cli) -> None:
-    assert cli("check", "-", stdin=TESTBED.encode()).stdout.startswith("<stdin> is sound")
+    assert cli("check", "-", stdin=TESTBED.encode()).stdout.startswith("<stdin> is valid")
 
 
 def test_check_names_engines_that_cannot_run_a_variant(cli: Cli, testbed_file: Path) -> None:
@@ -106,7 +106,7 @@ def test_check_names_engines_that_cannot_run_a_variant(cli: Cli, testbed_file: P
         """
     )
     said = cli("check", testbed_file.name)
-    assert "is sound" in said.stdout
+    assert "is valid" in said.stdout
     cause = "multicast traffic `film` crosses bond `up`, which the model does not support"
     note = f"note: limit and simulate cannot run for `bond`: {cause}\nhelp: set `up = false`"
     assert note in said.stderr
@@ -393,7 +393,7 @@ def test_failing_point_is_reported_with_exit_code_1(
         (b"\xff" * 1000, "error"),
         (
             b"a" * 40_000_000,
-            "error: `x.toml` is larger than 16 MiB: this is not a testbed file\nhelp: a testbed is",
+            "error: `x.toml` is larger than 16 MiB: this is not a testbed file\nhelp: testbed files have",
         ),
         (b"a" * 5_000_000, "error"),
         (b"[" * 100_000, "error"),
@@ -436,7 +436,7 @@ def test_bad_file_is_reported_with_exit_code_2(
         ),
         (
             ["run", "lan.toml", "--yes", "--repeats", "99999999999"],
-            "more than 100,000,000\nhelp: take larger steps",
+            "more than 100,000,000\nhelp: use larger steps",
         ),
         (["run", "lan.toml", "--store", "none/x.db"], "there is no directory `none` for the store"),
         (["runs"], "there is no store `engpass.db`\nhelp: `engpass run FILE` creates one"),

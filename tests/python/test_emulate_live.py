@@ -230,7 +230,7 @@ def test_a_full_disk_ends_the_capture_and_not_the_network(cli: Cli) -> None:
     ended = cli(*SHAPED, "--json", "--capture", "link.out=/dev/full", code=1)
     assert "error: the capture `/dev/full` ended early: " in ended.stderr
     assert "No space left on device" in ended.stderr
-    assert "`--capture-limit` bounds a capture" in ended.stderr
+    assert "`--capture-limit` limits its size" in ended.stderr
     point = outcomes.read(ended.stdout)
     assert received(point.flows["stream"]) > 100
 

@@ -316,7 +316,7 @@ def test_all_times_and_rates_of_a_flow_are_scaled_back() -> None:
 def test_cell_flows_are_carried_by_the_model_only() -> None:
     assert [flow.name for flow in carried(numbers()).flows] == ["paced"]
     only = replace(numbers(), flows=[flow for flow in numbers().flows if flow.cells])
-    with pytest.raises(MeasureError, match="no host has anything to send"):
+    with pytest.raises(MeasureError, match="no host sends anything"):
         carried(only)
 
 
@@ -333,7 +333,7 @@ def test_sockets_get_the_congestion_control_of_the_model(monkeypatch: pytest.Mon
     assert [side.congestion for side in known(alike.flows[0].tcp)] == [None, "bbr"]
     told = (
         "TCP of `paced` uses this host's default congestion control, `reno`, but the model uses `cubic`:"
-        " root may add that to `net.ipv4.tcp_allowed_congestion_control`"
+        " root can add it to `net.ipv4.tcp_allowed_congestion_control`"
     )
     assert others == [told]
 
@@ -458,7 +458,7 @@ def test_replay_reports_the_first_difference() -> None:
         "  logged:   packet 7 of `a to b`, delivered, at 1.500000 us",
         "  replayed: none",
     ]
-    assert "2 packets came out with another payload" in difference(
+    assert "2 packets left the network with a changed payload" in difference(
         replace(found, difference=None, changed_payloads=2)
     )
 

@@ -74,7 +74,7 @@ def test_time_dilated_results_are_in_virtual_time(cli: Cli) -> None:
     assert stream.goodput_bit_per_s == pytest.approx(1e6, rel=0.1)
     assert known(known(stream.real).gap_s).mean == pytest.approx(0.008, rel=0.1)
     assert measured.took_s > 1.1
-    assert any("slow motion" in note for note in measured.notes)
+    assert any("time dilation" in note for note in measured.notes)
     assert known(point.emulated).slow == 3
 
 
@@ -105,7 +105,7 @@ def test_other_driver_options_make_another_campaign(cli: Cli) -> None:
     args = ("--engine", "emulate", "--repeats", "1", "--json")
     cli("run", "far.toml", *args)
     assert "all 1 points are already stored" in cli("run", "far.toml", *args).stderr
-    assert "1 points, kept" in cli("run", "far.toml", *args, "--wire-true").stderr
+    assert "1 points, stored" in cli("run", "far.toml", *args, "--wire-true").stderr
 
 
 def test_clean_removes_the_remains_of_a_killed_run(cli: Cli, program: Program, far: Path) -> None:
@@ -145,7 +145,7 @@ def test_run_ends_cleanly_on_ctrl_c_and_hangup(
         time.sleep(0.02)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
-    assert b"help: the same command without `--capture` and `--log` continues where it stopped" in said
+    assert b"help: repeat the command without `--capture` and `--log` to continue where it stopped" in said
 
 
 @pytest.mark.usefixtures("far")

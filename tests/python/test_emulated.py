@@ -162,7 +162,7 @@ def test_watch_shows_links_and_lateness(cli: Cli, far: Path) -> None:
         shown = cli("watch", "far.toml", "--once", "--interval", "0.05").stdout
         assert "a -> b" in shown
         assert "4 times slower" in shown
-        assert "99.9 % by 30 us" in shown
+        assert "99.9 % within 30 us" in shown
         below = shown.rstrip().rpartition("┘")[2].strip().splitlines()
         assert below[1:] == [
             "lost on the path b to a: 1,234 packets",
@@ -244,7 +244,7 @@ def test_clean_removes_the_remains_of_a_killed_driver(cli: Cli, far: Path) -> No
     end_driver(lab)
     assert "left behind" in cli("ps").stdout
     said = cli("exec", "far.toml", "a", "--", "true", code=2).stderr
-    assert "its network with it\nhelp: `engpass down far.toml` removes what it left" in said
+    assert "so has its network\nhelp: `engpass down far.toml` removes its remains" in said
     said = cli("clean").stderr
     assert (
         f"error: the capture `{far.parent / 'c.pcapng'}` ended early:"
@@ -332,8 +332,8 @@ def test_hosts_that_would_share_an_address_variable_get_none(cli: Cli, program: 
     said = cli("up", "my lab.toml", "--engine", engine).stderr
     try:
         assert (
-            "warning: `srv-1`, `srv_1`, `SRV 1` would share the variable `ENGPASS_ADDRESS_SRV_1`: no host is"
-            " given it\nhelp: rename all but one of them; `engpass ps` has their addresses"
+            "warning: `srv-1`, `srv_1`, `SRV 1` would share the variable `ENGPASS_ADDRESS_SRV_1`: it is"
+            " not set\nhelp: rename all but one of them; `engpass ps` has the addresses"
         ) in said
         assert "`engpass exec 'my lab.toml' srv-1 -- COMMAND` runs" in said
         shown = program("exec", "my lab.toml", "srv-1", "--", "env").stdout
@@ -403,14 +403,17 @@ def test_up_rejects_a_testbed_without_links(cli: Cli) -> None:
 
 def test_exec_rejects_standard_input_as_testbed(cli: Cli) -> None:
     said = cli("exec", "-", "a", "--", "true", code=2).stderr
-    assert "is not read from standard input\nhelp: give its file, or its id of `engpass ps`" in said
+    assert (
+        "standard input cannot name a testbed that is up\nhelp: give its file, or its id of `engpass ps`"
+        in said
+    )
 
 
 def test_up_without_a_shell_in_path_is_an_error(cli: Cli, far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find = child.find
     monkeypatch.setattr("engpass.child.find", lambda tool: None if tool == "sh" else find(tool))
     said = cli("up", "far.toml", code=2).stderr
-    assert "`sh` is not in PATH\nhelp: put its directory there" in said
+    assert "`sh` is not in PATH\nhelp: add its directory to PATH" in said
 
 
 def test_hosts_have_no_ipv6_if_an_mtu_is_below_1280(cli: Cli, program: Program, far: Path) -> None:

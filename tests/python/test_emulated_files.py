@@ -104,7 +104,7 @@ def test_log_option_reruns_stored_points(cli: Cli) -> None:
     cli(*again)
     assert "all 1 points are already stored" in cli(*again).stderr
     said = cli(*again, "--log", "logs", code=1).stderr
-    assert "1 points, kept in" in said
+    assert "1 points, stored in" in said
     assert f"the log `{cli.directory / 'logs' / 'point-000000.log'}` ended early" in said, "it has no model"
     # Only emulated points have logs.
     simulate = ("run", "far.toml", "--engine", "simulate", "--log", "logs")

@@ -82,7 +82,7 @@ def test_explain_selects_the_worst_served_point(crowded: Cli) -> None:
     assert "wild, traffic.wild.rate = 10 Mbit/s: selected as the worst point" in shown
     assert re.search(r"s → c +│ buffer full │ wild", shown)
     said = next(text for text in shown.splitlines() if text.startswith("the buffer of `s` towards `c`"))
-    assert re.search(r"holds `wild` at [\d.]+ [kM]?bit/s of its limit of [\d.]+ Mbit/s", said)
+    assert re.search(r"limits `wild` to [\d.]+ [kM]?bit/s \(limit [\d.]+ Mbit/s\)", said)
     assert re.search(r": [\d.]+ → [\d.]+ Mbit/s", said)
     assert re.search(r"\d+ changes simulated in \d+ runs", shown)
 
@@ -127,7 +127,7 @@ def test_explain_of_a_file_needs_no_run(cli: Cli) -> None:
         ),
         (["--point", "traffic.wild.rate"], "has no value\nhelp: write `--point PATH=VALUE`"),
         (["--variant", "none"], "unknown variant `none`"),
-        (["--set", "a.b=1"], "a run is what it is\nhelp: give the file"),
+        (["--set", "a.b=1"], "not with a stored run\nhelp: give the file"),
         (["--report", "no/such.html", "--no-advice"], "`no/such.html` cannot be written"),
     ],
 )
@@ -223,7 +223,7 @@ def test_idle_line_names_the_busy_cpu() -> None:
         dataclasses.replace(one, outcomes=tuple(map(at_half_its_rate, one.outcomes))), advice=False
     )
     assert made.finding.key == "idle: CPU"
-    assert made.sentence.startswith("the CPU of host `ss2` holds `stream` at 3.7")
+    assert made.sentence.startswith("the CPU of host `ss2` limits `stream` to 3.7")
     assert re.search(
         r"link `\w+` is idle 9\d\.\d % of the time while the CPU is busy with sending", made.sentence
     )
@@ -235,7 +235,7 @@ def test_full_nic_buffer_is_found_and_advised_larger() -> None:
     halved = [replace(at_half_its_rate(outcome), links=idle) for outcome in one.outcomes]
     made = explain(dataclasses.replace(one, outcomes=tuple(halved)), advice=False)
     assert made.finding.key == "idle: NIC buffer"
-    assert made.sentence.startswith("the NIC of host `ss2` holds `stream` at 3.7")
+    assert made.sentence.startswith("the NIC of host `ss2` limits `stream` to 3.7")
     assert "nic" in [proposal.kind for proposal in sockets.propose(made.at)]
 
 
@@ -280,7 +280,7 @@ def test_full_shared_line_names_the_share_of_other_flows() -> None:
     made = explain(choose_in(load(SHARED), "base", [], "far"), advice=False)
     at = made.at
     assert (at.sharing, made.finding.key) == (("near",), "shared")
-    assert made.sentence.startswith("link `line` holds `far` at ")
+    assert made.sentence.startswith("link `line` limits `far` to ")
     assert f"it is full, and 1 other flow gets {say.rate(at.theirs)} of it" in made.sentence
     assert "while the buffer of `r` towards `home` loses " in made.sentence
     others, last = made.waterfall[-2:]
@@ -355,7 +355,7 @@ def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.Captur
     made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
     show(made, console.tables())
     shown = capsys.readouterr().out
-    assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ to 2\d\d,\d+ B", shown)
+    assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ max 2\d\d,\d+ B", shown)
     assert re.search(r"queue atomis5 → ss20 .* of 384 cells", shown)
     assert re.search(r"timeouts +[·x]+ 1 times", shown)
     drawn = figures(made)
@@ -375,14 +375,14 @@ def test_timeline_figure_has_a_panel_per_recorded_series() -> None:
     whole = timeline()
     empty = replace(whole, flows={"stream": replace(whole.flows["stream"], tcp=None)}, queues={})
     assert len(timeline_figure.draw(empty, "stream", "t", "s").to_dict()["vconcat"]) == 2
-    assert timeline_figure.says(empty, "stream").startswith("What arrives")
+    assert timeline_figure.says(empty, "stream").startswith("The received rate")
     tcp = replace(known(whole.flows["stream"].tcp), receive_window_bytes=[4_000_000] * 1000)
     high = replace(whole, flows={"stream": replace(whole.flows["stream"], tcp=tcp)})
     shown = [block.text for block in timeline_figure.key_of(high, "stream")]
     assert shown == ["congestion window", "in flight"]
-    assert "left out" in timeline_figure.says(high, "stream")
+    assert "not shown" in timeline_figure.says(high, "stream")
     cut = replace(whole.queues["atomis5 -> ss20"], truncated=True)
-    assert "only the first are kept" in timeline_figure.says(replace(high, queues={"q": cut}), "stream")
+    assert "Only the first of many" in timeline_figure.says(replace(high, queues={"q": cut}), "stream")
 
 
 def test_timeline_figure_thins_many_events() -> None:
@@ -418,7 +418,7 @@ def test_explain_command_is_listed() -> None:
 
 def test_explain_rejects_generators() -> None:
     text = re.sub(r"(calm|wild) = .*\n", "", CROWDED).partition("[sweep]")[0]
-    with pytest.raises(EngpassError, match="only generators"):
+    with pytest.raises(EngpassError, match="is from generators"):
         choose_in(loads(text), None, [], None)
     with pytest.raises(ChoiceError):
         choose_in(loads(CROWDED), None, [], "noise")

@@ -91,8 +91,8 @@ def test_download_in_a_large_buffer_is_harmed_by_its_own_delay() -> None:
     made = explained("drop-tail", "download")
     assert made.finding.key == "delay"
     assert words(made)[0] == (
-        "the buffer of `isp` towards `home` harms `download`, which gets 13.97 Mbit/s of its limit of "
-        "13.96 Mbit/s: 1 % of its segments take 747 ms or longer, but an idle path takes 12.8 ms"
+        "the buffer of `isp` towards `home` harms `download`, which gets 13.97 Mbit/s (limit 13.96 Mbit/s):"
+        " 1 % of its segments take 747 ms or longer, but an idle path takes 12.8 ms"
     )
     assert made.advice is not None
     assert made.advice.changes[0].say.startswith("use queue `fq-codel`")
@@ -127,13 +127,13 @@ def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
         "      call         1.49 → 1.50 Mbit/s    747 → 14 ms     0.3 → 0.0 %",
         "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
     ]
-    assert "let `call` go first" in shown[shown.index("What helps at a price") :]
+    assert "give `call` priority" in shown[shown.index("Changes that help at a price") :]
     made = json.loads(
         cli("explain", "call.toml", "--variant", "drop-tail", "--flow", "call", "--json").stdout
     )
     assert made["delay_p99_s"] == pytest.approx(0.747, rel=0.01)
     assert made["idle_delay_s"] == pytest.approx(0.012615, rel=1e-3)
-    assert [change["harms"] for change in made["trades"] if "go first" in change["change"]] == [["download"]]
+    assert [change["harms"] for change in made["trades"] if "priority" in change["change"]] == [["download"]]
 
 
 def test_explanation_page_shows_gains_trades_and_delays() -> None:
@@ -331,7 +331,7 @@ def test_flow_with_bound_below_fair_share_is_judged_by_bound() -> None:
     bound = limit.bound.bit_per_s
     assert bound == made.at.bound == pytest.approx(made.at.limited.goodput_bit_per_s / 4, rel=0.01)
     assert made.at.limit == made.at.needs.limit == bound
-    assert f"of its bound of {bound / 1e6:.2f} Mbit/s" in words(made)[0]
+    assert f"(bound {bound / 1e6:.2f} Mbit/s)" in words(made)[0]
     assert made.to_json()["limit_bit_per_s"] == bound
 
 
@@ -381,7 +381,7 @@ def test_call_delayed_in_its_nic_is_advised_a_smaller_buffer() -> None:
         "run": {"duration": "8 s", "warmup": "2 s"},
     }
     made = explain(choose_in(load(testbed), None, [], "call"))
-    assert words(made)[0].startswith("the NIC of host `a` holds `call` at ")
+    assert words(made)[0].startswith("the NIC of host `a` limits `call` to ")
     assert made.sentence.count("of its datagrams take") == 1
     assert made.advice is not None
     smaller = [
@@ -407,4 +407,4 @@ def test_call_delayed_in_a_router_names_its_buffer() -> None:
     }
     made = explain(choose_in(load(testbed), None, [], "call"), advice=False)
     assert made.finding.key == "delay"
-    assert made.sentence.startswith("the buffer of `r` towards `b` holds `call` at ")
+    assert made.sentence.startswith("the buffer of `r` towards `b` limits `call` to ")

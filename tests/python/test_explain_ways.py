@@ -106,7 +106,7 @@ def test_explain_names_the_failed_line_and_advises_ecmp() -> None:
 def test_explain_of_a_tcp_outage_names_timer_and_both_routers() -> None:
     made = explained(ONE)
     assert made.finding.key == "drops: line down"
-    assert "link `upper` holds `stream`" in made.sentence
+    assert "link `upper` limits `stream`" in made.sentence
     assert "because the retransmission timer must expire" in made.finding.evidence
     both = {"router.near.ecmp": "hash", "router.far.ecmp": "hash"}
     assert changes(made) == {"let routers `near` and `far` choose among equal-cost paths by a hash": both}

@@ -186,7 +186,7 @@ def test_a_study_is_a_name_or_a_directory(tmp_path: Path) -> None:
     with pytest.raises(ChoiceError) as error:
         gallery.study("kyoto-1979")
     assert error.value.help == "did you mean `kyoto-1997`?"
-    with pytest.raises(ChoiceError, match="is no study"):
+    with pytest.raises(ChoiceError, match="is not a study"):
         gallery.study(str(tmp_path))
     kyoto = gallery.study("kyoto-1997").directory
     assert gallery.study(str(kyoto)).name == "kyoto-1997"

@@ -185,7 +185,7 @@ def test_interrupted_search_resumes(number: signal.Signals, program: Program, te
     again.send_signal(number)
     code, _, err = end(again)
     assert code == 130
-    kept = re.search(r", (\d+) trials are there\n", err)
+    kept = re.search(r", (\d+) trials are already stored\n", err)
     assert kept is not None, err
     assert int(kept[1]) >= told, "what was told is kept"
 
@@ -222,7 +222,7 @@ def test_full_disk_keeps_the_points_stored_before(program: Program, testbed_file
     line = "ulimit -f 200; exec " + shlex.join(program.command("run", testbed_file.name, *SHORT))
     said = program.shell(line, code=2).stderr
     assert re.search(r"error: (the store `engpass.db` cannot be|no space left)", said)
-    assert "points stored before are kept" in said
+    assert "stored points are kept" in said
     kept = stored(program.directory / "engpass.db")
     again = program("run", testbed_file.name, *SHORT)
     assert kept == 0 or again.stderr.startswith("resuming ")

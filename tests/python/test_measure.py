@@ -180,7 +180,7 @@ def test_limit_simulate_and_measure_are_shown_side_by_side(cli: Cli, file: Path)
     said = cli("run", "two.toml", "--engine", "limit,simulate,measure")
     assert all(word in said.stdout for word in ("Engine", "simulate", "measure"))
     assert "note: limit and simulate: `traffic.bulk.live` is ignored" in said.stderr
-    assert "note: measure: TCP of host `a` is the kernel's own" in said.stderr
+    assert "note: measure: TCP of host `a` is the kernel's" in said.stderr
     cli("report", "last", "-o", "r.html")
     assert "measure" in (file.parent / "r.html").read_text()
 
@@ -199,7 +199,7 @@ def test_simulate_rejects_probe_traffic_with_noticeable_load(cli: Cli, file: Pat
     often = ("--set", 'traffic.probe.every="10 us"')
     said = cli("run", "two.toml", "--engine", "simulate", *often, code=1)
     assert "traffic `probe` is `request-response`, which runs only on real hosts" in said.stderr
-    assert "help: use `--engine measure` or `--engine emulate`, or remove it" in said.stderr
+    assert "help: run it with `--engine measure` or `--engine emulate`, or remove it" in said.stderr
 
 
 def test_unreached_precision_ends_a_point_at_the_longest_time(cli: Cli, file: Path) -> None:
@@ -251,7 +251,7 @@ def test_agent_that_stops_answering_is_replaced(cli: Cli, file: Path, fake: pyte
         fake.setattr(asked, "__defaults__", (1.0,))
     before, error, after = errors(cli)
     assert (before, after) == (None, None), "the next point has another agent"
-    assert "(local) does not answer within 1 s\nhelp: the next point starts another one" in known(error)
+    assert "(local) does not answer within 1 s\nhelp: the next point starts a new agent" in known(error)
 
 
 def test_an_agent_that_falls_silent_in_a_run_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,4 +323,4 @@ def test_interrupt_ends_a_measured_run_and_its_agents(program: Program, file: Pa
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
     assert not _agents_of(running.pid)
-    assert b"continues where it stopped" in said
+    assert b"to continue where it stopped" in said

@@ -54,7 +54,7 @@ def test_stopped_agent_is_noticed_at_every_stage(
     said = cli("run", "two.toml", "--engine", "measure", "--json", code=1)
     one, two = (json.loads(line) for line in said.stdout.splitlines())
     assert "error" not in one
-    assert "(local) does not answer within 3 s\nhelp: the next point starts another one" in two["error"]
+    assert "(local) does not answer within 3 s\nhelp: the next point starts a new agent" in two["error"]
 
 
 def test_agent_timeouts_are_at_most_ten_seconds() -> None:

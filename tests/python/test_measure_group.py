@@ -87,8 +87,8 @@ def test_silent_receiver_has_an_unknown_join_delay() -> None:
     assert all(agent.asked[-1] == "drop" for agent in crew.agents.values())
     (note,) = group.unknown({"g": found})
     assert note == (
-        "the join delay of the group of `g` is unknown at `c`: nothing arrived within 0.8 s; look whether"
-        " the routers and switches on the way forward multicast"
+        "the join delay of the group of `g` is unknown at `c`: nothing arrived within 0.8 s; check whether"
+        " the routers and switches on the path forward multicast"
     )
 
 

@@ -219,7 +219,7 @@ def test_path_that_drops_large_packets_is_named(kind: str) -> None:
     silent = none | lost(9, sent=9) | {"real": {"requests": {"per_s": 0.0, "unanswered": 9}}}
     found, said = why(silent, of=flow(kind), ends={"b": End(total_bytes=0)})
     assert found == the("large-packets", "loss of large packets")
-    assert "`engpass path` finds it" in said
+    assert "`engpass path` finds the MTU" in said
     # Data arrived, although not within the window: this is another case.
     sent: dict[str, Json] = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
     others = why(none | sent, of=flow(kind), ends={"b": End(total_bytes=1000)})

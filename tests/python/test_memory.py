@@ -144,7 +144,7 @@ def test_every_running_command_exits_with_5_without_memory(cli: Cli, words: tupl
 @pytest.mark.usefixtures("much")
 def test_yes_or_a_complete_run_skips_the_memory_question(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     (cli.directory / "pair.toml").write_text(PAIR)
-    assert "3 points, kept" in cli("run", "pair.toml", "--yes").stderr
+    assert "3 points, stored" in cli("run", "pair.toml", "--yes").stderr
     assert "all 3 points are already stored" in cli("run", "pair.toml").stderr
     cli("explain", "--yes", "--no-advice")
     # Confirming at a terminal does the same.
@@ -152,7 +152,7 @@ def test_yes_or_a_complete_run_skips_the_memory_question(cli: Cli, monkeypatch: 
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     said = cli("run", "pair.toml", "--fresh").stderr
     assert "warning: this run needs about" in said
-    assert "3 points, kept" in said
+    assert "3 points, stored" in said
 
 
 class Elsewhere(Executor):

@@ -117,7 +117,7 @@ def test_exec_runs_a_program_in_a_host_and_returns_its_code(cli: Cli, program: P
         assert json.loads(shape)[0]["kind"] == "tbf"
         assert json.loads(shape)[0]["options"]["rate"] == 155_520_000 // 8
         again = cli("up", "pair.toml", code=2)
-        assert "is up already" in again.stderr
+        assert "is already up" in again.stderr
         assert "engpass down pair.toml" in again.stderr or "engpass down" in again.stderr
         wrong = cli("exec", "pair.toml", "c", "--", "true", code=2)
         assert "`pair` has no host `c`" in wrong.stderr

@@ -111,7 +111,7 @@ def test_tables_and_exports_show_gap_and_outage_losses(cli: Cli) -> None:
     shown = cli("run", "pair.toml", "--engine", "simulate").stdout
     assert "Longest gap" in shown
     assert "501 ms" in shown
-    assert "longest gap: the longest time in which nothing was received" in shown
+    assert "longest gap: the longest time without a received packet" in shown
     cli("export", "last", "-o", "rows.csv")
     (row,) = csv.DictReader((cli.directory / "rows.csv").read_text().splitlines())
     assert float(row["outage_longest_s"]) == pytest.approx(0.501, rel=1e-3)

@@ -75,13 +75,13 @@ def test_transfer_time_ratio_below_one_has_a_note() -> None:
     assert note.startswith("a transfer time ratio of 0.97: TCP got 3.1% more than its ideal throughput")
     assert "token bucket" in note
     (note,) = faster_than_ideal(one, known=True)
-    assert note.endswith("so the path carries more than `--bandwidth` says")
+    assert note.endswith("so the path carries more than the given `--bandwidth`")
     assert faster_than_ideal([0.996], known=False) == []
 
 
 def test_short_transfers_are_not_conforming() -> None:
     (told,) = Asked(seconds=30.0).departures()
-    assert "not more than 30 s" in told
+    assert "instead of more than 30 s" in told
     assert "section 5)" in told
     assert Asked(seconds=31.0).departures() == []
 

@@ -61,7 +61,7 @@ def test_probe_summary_names_its_doubts(some: Report) -> None:
     assert timer is not None
     calm = probed(replace(made.data, basis=sure, others=0.0, timer=replace(timer, stolen=0.0)))
     assert calm.doubts == []
-    assert "no more than 4.00 GB/s of payload leaves this host" in calm.sentence
+    assert "at most 4.00 GB/s of payload leaves this host" in calm.sentence
     # A probe without the points that the model needs has a doubt, too.
     assert "too little of the memory was measured" in probed(replace(some, basis=[])).doubts
 
@@ -74,7 +74,7 @@ def test_probe_tables_show_every_section(some: Report) -> None:
         "one-copy-pipelined",
         "100 %",
         "PCI Express 3, 8 lanes",
-        "below its best",
+        "below its maximum",
         "Some GPU",
     ):
         assert part in text, part
@@ -180,8 +180,8 @@ message = "64 KiB"
 @pytest.mark.parametrize("name", ["", " ", "a\nb"])
 def test_probe_rejects_an_invalid_name_before_the_work(cli: Cli, name: str) -> None:
     ran = cli("probe", "--quick", "--name", name, code=2)
-    assert "names no host" in ran.stderr
-    assert "help: give one that can be printed" in ran.stderr
+    assert "is not a valid host name" in ran.stderr
+    assert "help: use printable characters" in ran.stderr
 
 
 def test_figure_directory_is_made_or_rejected_before_the_work(cli: Cli, tmp_path: Path) -> None:
@@ -264,6 +264,6 @@ def test_thread_limit_is_reported_with_a_remedy(monkeypatch: pytest.MonkeyPatch)
             raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(_engpass, "Probe", Full)
-    with pytest.raises(EngpassError, match="no thread can be started") as caught:
+    with pytest.raises(EngpassError, match="measurement threads cannot be started") as caught:
         probe(quick=True)
     assert "ulimit -u" in str(caught.value.help)

@@ -171,7 +171,7 @@ def test_worker_of_another_build_rejects_its_points(testbed_file: Path) -> None:
 def test_an_executor_that_is_shut_down_is_an_error(testbed_file: Path) -> None:
     executor = ThreadPoolExecutor(1)
     executor.shutdown()
-    with pytest.raises(engpass.EngpassError, match="the executor gave up"):
+    with pytest.raises(engpass.EngpassError, match="the worker processes failed"):
         engpass.load(testbed_file).run(executor=executor)
 
 
@@ -201,7 +201,7 @@ def test_points_before_an_executor_failure_are_stored(
     monkeypatch.setattr("engpass.lab._window", lambda *_: 2)
     store = engpass.Store.open(tmp_path / "s.db")
     error = RuntimeError("no thread") if at_once else BrokenExecutor("a worker died")
-    with pytest.raises(engpass.EngpassError, match="the executor gave up"):
+    with pytest.raises(engpass.EngpassError, match="the worker processes failed"):
         engpass.load(testbed_file).run(store=store, executor=_Inline(10, error, at_once=at_once))
     assert store.run("last").points_done == 10
     store.close()

@@ -51,7 +51,7 @@ def test_explain_accepts_a_named_receiver() -> None:
     assert "`v to near`" in made.sentence
     assert "the line from `s` to `w`" in made.sentence
     assert made.to_json()["receiver"] == "near"
-    with pytest.raises(ChoiceError, match="unknown flow `v to s`"):
+    with pytest.raises(ChoiceError, match="flow `v to s` does not exist"):
         choose_in(testbed, None, [], "v to s")
 
 

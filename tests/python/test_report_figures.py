@@ -151,7 +151,7 @@ def test_second_axis_is_panels_or_colours_and_third_a_menu() -> None:
     assert table.series == ("free", "congested")
     assert table.panels == ("14 %", "16 %", "18 %")
     assert [choice.texts for choice in table.choices] == [["llc-snap", "vc-mux", "lane"]]
-    assert any("chosen above the figures" in note for note in table.notes)
+    assert any("above the figures" in note for note in table.notes)
     spec = figures(run, outcomes)["goodput"].to_dict()
     assert spec["facet"]["field"] == "panel"
     assert [parameter["name"] for parameter in spec["params"]] == ["choice0"]

@@ -316,7 +316,7 @@ def test_page_shows_readable_times_and_sizes() -> None:
 def test_page_lists_the_overrides() -> None:
     run, outcomes = kyoto(repeats=1)
     page = Reader(render(replace(run, overrides=[("traffic.stream.message", "9 kB")]), outcomes))
-    assert "Set over the file:" in page.text
+    assert "Values that override the file:" in page.text
     assert "traffic.stream.message = 9 kB" in page.text
 
 
@@ -344,7 +344,7 @@ def test_too_large_download_folds_the_repeats(monkeypatch: pytest.MonkeyPatch) -
     # 4 variants x 64 sizes of the stream by both engines, and the interference in three variants.
     assert len(rows) == 4 * 64 * 2 + 3 * 64
     assert {"goodput_bit_per_s_least", "loss_greatest"} <= set(rows[0])
-    assert "the store has the raw points" in page.text
+    assert "the store has all outcomes" in page.text
 
 
 def test_page_shows_ledger_figures_with_their_key() -> None:

@@ -164,4 +164,4 @@ def test_report_draws_a_search_by_its_id(cli: Cli) -> None:
     names = {file.name for file in (cli.directory / "pictures").iterdir()}
     assert {"loss.svg", "received.png", "steps.png"} <= names
     (cli.directory / "claims.json").write_text("[]")
-    assert "makes no claims" in cli("report", last["id"], "--claims", "claims.json", code=2).stderr
+    assert "has no claims" in cli("report", last["id"], "--claims", "claims.json", code=2).stderr

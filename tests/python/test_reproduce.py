@@ -273,7 +273,7 @@ def test_known_difference_that_holds_is_reported(cli: Cli, study: Path) -> None:
     (study / "claims.toml").write_text(CLAIMS + KNOWN.replace("89.84", "85.76"))
     shown = cli("reproduce", study.name)
     assert "yes, not" in shown.stdout
-    assert "`known` holds, but the claims file does not expect it\nhelp: take its `expected" in shown.stderr
+    assert "`known` holds, but the claims file does not expect it\nhelp: remove `expected" in shown.stderr
     told = json.loads(cli("reproduce", study.name, "--json").stdout)
     assert told["claims"][2]["status"] == "holds after all"
 

@@ -15,7 +15,7 @@ def test_lateness_without_packets_says_that_none_were_carried() -> None:
     assert say.lateness(found) == "no packets yet"
     assert say.lateness({}) == "no packets yet"
     told = say.lateness({**found, "packets": 7, "p50_ns": 12_000, "max_ns": 2_000_000})
-    assert told == "lateness of packets: half by 12 us, 99 % by 0 s, 99.9 % by 0 s, at most 2 ms"
+    assert told == "lateness of packets: 50 % within 12 us, 99 % within 0 s, 99.9 % within 0 s, at most 2 ms"
 
 
 @pytest.mark.parametrize(

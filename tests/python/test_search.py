@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from engpass import outcomes
+from engpass import child, outcomes
+from engpass.error import EngpassError
 from engpass.netlab import kernel
+from engpass.report.page import render_search
 from engpass.search import Goal
 from engpass.search.bench import Bench
 from engpass.search.run import Settings, run_search
@@ -74,6 +76,46 @@ group = "239.1.1.1"
 message = "1000 B"
 rate = "1 Mbit/s"
 """
+
+SHAPED = """\
+[host.a]
+[host.b]
+[link.atm]
+ends = ["a", "b"]
+medium = "oc-3c"
+[circuit.c]
+from = "a"
+to = "b"
+shaping = "100000 cells/s"
+[traffic.u]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "9152 B"
+"""
+# A datagram has 8 + 20 bytes of UDP and IP, 8 of LLC and SNAP and 8 of AAL5: 9196 bytes, in 192 cells of 48.
+SHAPED_CAPACITY = 100_000 / 192 * 9152 * 8
+
+QUEUED = """\
+[host.a]
+[host.b]
+[switch.s]
+kind = "ethernet"
+queue = { drop-tail = { limit = "150 kB" } }
+[link.wide]
+ends = ["a", "s"]
+medium = "ethernet-100"
+[link.narrow]
+ends = ["s", "b"]
+medium = "ethernet-10"
+[traffic.u]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1472 B"
+"""
+# 1472 of 1538 bytes on the line, at 10 Mbit/s.
+QUEUED_CAPACITY = 1e7 * 1472 / 1538
 
 
 def search(cli: Cli, *args: str, code: int = 0, text: str = NARROW) -> list[dict[str, Any]]:
@@ -208,6 +250,88 @@ def test_search_rejects_invalid_options(cli: Cli) -> None:
     ):
         said = cli("search", "narrow.toml", "--engine", "simulate", *args, code=2)
         assert cause in said.stderr, args
+
+
+def test_search_credits_no_load_that_a_shaper_held_back(cli: Cli) -> None:
+    args = ("--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
+    *trials, last = search(cli, *args, text=SHAPED)
+    found = last["result"]
+    # Besides 38.13 Mbit/s, the sender's buffer takes some datagrams: 0.2 % of a trial of 60 s.
+    assert found["throughput_bit_per_s"] == pytest.approx(SHAPED_CAPACITY, rel=0.005)
+    assert found["lowest_lossy_bit_per_s"] <= 1.007 * SHAPED_CAPACITY
+    assert found["notes"] == []
+    for one in trials:
+        received = one["sent"] * 9152 * 8 / 60
+        assert one["lost"] == 0
+        assert one["kept"] == (one["load_bit_per_s"] <= 1.003 * SHAPED_CAPACITY)
+        assert one["forwarded_bit_per_s"] == pytest.approx(min(received, one["load_bit_per_s"]), rel=1e-4)
+        assert one["loss"] == pytest.approx(0 if one["kept"] else 1 - one["sent"] / one["asked"])
+
+
+def test_load_counts_while_the_stream_lasts() -> None:
+    times = 'start = "250 ms"\nstop = "750 ms"\n'
+    with Bench(loads(QUEUED + times), "u", "simulate", "base", lambda: False) as bench:
+        trial, _ = bench.trial(8 * 1472 * 1000, 1.0)
+    # 1000 datagrams a second for half a second; the queue has room for the excess.
+    assert (trial.sent, trial.lost, trial.asked, trial.kept) == (500, 0, 500, True)
+
+
+def test_result_above_the_limit_has_a_note(cli: Cli) -> None:
+    short = ("--engine", "simulate", "--sum", "1 s")
+    *_, last = search(cli, *short, "--loss", "0 %", text=QUEUED)
+    (goal,) = last["result"]["goals"]
+    # The line carries 813 datagrams in a trial of 1 s, and the queue holds 98 of 1514 bytes or 100 of 1500.
+    most = goal["conditional_throughput_bit_per_s"]
+    assert 8 * 1472 * 905 < most < 8 * 1472 * 915
+    (note,) = last["result"]["notes"]
+    assert note == (
+        f"{most / 1e6:.2f} Mbit/s is more than the limit of the path, {QUEUED_CAPACITY / 1e6:.2f} Mbit/s "
+        "(link `narrow`): queues hold the rest of a trial of 1 s; "
+        "longer trials (`--trial` or `--method rfc2544`) show the load that lasts"
+    )
+    shown = cli("show", last["id"]).stdout
+    assert f"note: {note}" in " ".join(shown.split())
+    with Store.open(str(cli.directory / "engpass.db")) as store:
+        assert note in render_search(store.searches.get(last["id"]))
+    # In 60 s the queue holds 0.2 % of a trial.
+    long = ("--loss", "0 %", "--trial", "60 s", "--sum", "60 s", "--exceed", "0 %", "--initial", "1 s")
+    *_, last = search(cli, "--engine", "simulate", *long, text=QUEUED)
+    assert last["result"]["goals"][0]["regular"]
+    assert last["result"]["notes"] == []
+
+
+def test_note_names_the_trials_and_the_slowest_receiver(cli: Cli) -> None:
+    args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "1 s", "--width", "0.5 %")
+    *_, last = search(cli, *args, text=GROUP)
+    (note,) = last["result"]["notes"]
+    # 1000 of 1066 bytes on the line of the slowest receiver; the queue holds 28 datagrams of 1046 bytes.
+    assert "more than the limit of the path, 9.38 Mbit/s (link `c`): queues hold" in note
+    assert note.endswith("longer trials (`--trial`) show the load that lasts")
+
+
+def test_without_a_limit_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "bound", lambda *_: None)
+    settings = Settings(method="frame-loss", trial=1.0)
+    record = run_search(loads(QUEUED), Store.open(":memory:"), settings, traffic="u", engine="simulate")
+    assert known(record.result)["notes"] == []
+
+
+def test_search_without_privileges_names_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(text: str) -> EngpassError:
+        with pytest.raises(EngpassError) as caught:
+            run_search(loads(text), Store.open(":memory:"), Settings(), traffic="u")
+        return caught.value
+
+    said = "; `--engine simulate` needs neither hosts nor privileges"
+    cells = failed(SHAPED)
+    assert "cannot be carried by `measure`" in cells.message
+    assert known(cells.help).endswith(said)
+    monkeypatch.setattr(child, "find", lambda _: None)
+    assert known(failed(QUEUED).help).endswith(said)
+    # A testbed that names existing hosts is about these hosts.
+    reached = QUEUED.replace("[host.a]", '[host.a]\nreach = "netns a"\naddress = "10.0.0.1"')
+    reached = reached.replace("[host.b]", '[host.b]\nreach = "netns b"\naddress = "10.0.0.2"')
+    assert "simulate" not in (failed(reached).help or "")
 
 
 @live

@@ -200,7 +200,7 @@ def test_budget_ends_a_search_with_a_reason() -> None:
 def test_load_that_the_sender_cannot_offer_counts_as_loss() -> None:
     def weak(load: int, duration: float) -> Trial:
         asked = round(load * duration / BITS)
-        return Trial(load, duration, min(asked, 1000), 0, asked)
+        return Trial(load, duration, min(asked, 1000), 0, asked, kept=asked <= 1000)
 
     assert weak(10**7, 1.0).loss == pytest.approx(1 - 1000 / 1250)
     assert not weak(10**7, 1.0).kept
@@ -223,8 +223,30 @@ def test_rfc_2544_frame_payloads_match_hand_calculation() -> None:
     assert payload_of(1522, vlan=True) == 1472
 
 
+def test_trial_that_did_not_offer_its_load_counts_the_shortfall_as_loss() -> None:
+    # 1000 datagrams were intended, 990 sent and 980 received.
+    short = Trial(10**7, 1.0, 990, 10, 1000, kept=False)
+    assert [short.loss, short.forwarded] == pytest.approx([0.02, 9.8e6])
+    kept = replace(short, kept=True)
+    assert [kept.loss, kept.forwarded] == pytest.approx([10 / 990, 9.8e6])
+    # A sender that sends more than intended receives no credit for it.
+    more = Trial(10**7, 1.0, 1010, 101, 1000)
+    assert [more.loss, more.forwarded] == pytest.approx([0.1, 9e6])
+
+
+def test_trials_of_earlier_versions_keep_their_loss() -> None:
+    # They stored `asked` as no more than what was sent if the sender had kept up.
+    stored = {"load_bit_per_s": 10**7, "duration_s": 1.0, "sent": 990, "lost": 0, "asked": 990}
+    derived = {"loss": 0.0, "forwarded_bit_per_s": 1e7, "kept": True, "valid": True}
+    trial = Trial.from_json({**stored, **derived})
+    assert trial == Trial(10**7, 1.0, 990, 0, 990)
+    assert trial.to_json() == {**stored, **derived}
+
+
 def test_trials_round_trip_through_json() -> None:
     trial = Device(5e6)(10**7, 1.0)
     assert Trial.from_json(trial.to_json()) == trial
     late = replace(trial, valid=False)
     assert Trial.from_json(late.to_json()) == late
+    short = replace(trial, kept=False)
+    assert Trial.from_json(short.to_json()) == short

@@ -271,11 +271,11 @@ def test_failed_upgrade_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest
     [
         (
             b"This is a letter, and no database at all. " * 30,
-            "`x.db` is not a database\nhelp: name another file",
+            "`x.db` is not a database\nhelp: give another file",
         ),
         (
             "CREATE TABLE letters (text)",
-            "`x.db` is a database, but not a store of Engpass\nhelp: name another file",
+            "`x.db` is a database, but not a store of Engpass\nhelp: give another file",
         ),
         ("CREATE TABLE run (text)", "`x.db` is a database, but not a store of Engpass"),
         (
@@ -306,7 +306,7 @@ def test_file_that_is_no_store_is_rejected(
 def test_empty_file_becomes_a_store_only_for_writing(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
-    with pytest.raises(StoreError, match="holds no runs"):
+    with pytest.raises(StoreError, match="has no runs"):
         Store.open(path, create=False)
     with Store.open(path) as opened:
         assert opened.runs() == []
@@ -316,7 +316,7 @@ def test_empty_file_becomes_a_store_only_for_writing(tmp_path: Path) -> None:
     ("where", "create", "message"),
     [
         ("none.db", False, "there is no store `none.db`\nhelp: `engpass run FILE` creates one"),
-        (".", True, "the store `.` is a directory\nhelp: name a file in it"),
+        (".", True, "the store `.` is a directory\nhelp: give a file in it"),
         ("none/x.db", True, "there is no directory `none` for the store"),
         ("/proc/x.db", True, "the store `/proc/x.db` cannot be written: unable to open database file"),
         ("x" * 5000, True, f"the store `{'x' * 5000}` cannot be opened: "),
@@ -362,9 +362,9 @@ def test_full_disk_is_reported_and_keeps_stored_points(store: Store) -> None:
     def fill(connection: Connection) -> None:
         connection.exec_driver_sql("PRAGMA max_page_count=1")
 
-    with pytest.raises(StoreError, match="no room left for the store") as error:
+    with pytest.raises(StoreError, match="no space left for the store") as error:
         store.write(run_id, session, [Finished(1, 0.1, outcome(note="y" * 200_000), None)])
-    assert "points stored before are kept" in str(error.value)
+    assert "stored points are kept" in str(error.value)
     assert len(store.outcomes(run_id)) == 1
 
 
@@ -409,7 +409,7 @@ def test_store_failure_ends_the_run(
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
 
-    with pytest.raises(StoreError, match="no room left"):
+    with pytest.raises(StoreError, match="no space left"):
         lan.run(store=store)
     assert store.run().points_done > 5
     assert threading.active_count() == 1, "no worker goes on"

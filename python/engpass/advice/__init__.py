@@ -65,7 +65,7 @@ NAMED = 8
 
 @dataclass(frozen=True)
 class Effect:
-    """Service of one flow before and after a change, means of the repeats."""
+    """Service of one flow before and after a change, means of the seeds."""
 
     flow: str
     needs: Needs
@@ -210,7 +210,19 @@ class Advice:
     tried: tuple[str, ...]
     """A text for every change that was simulated."""
     runs: int
-    """Number of simulated runs."""
+    """Number of simulated runs with changes."""
+    seeds: int
+    """Number of seeds that a change was judged with; of changes that do not help, some were left out."""
+    compared: bool
+    """Whether outcomes of several seeds were compared."""
+
+    @property
+    def basis(self) -> str:
+        """The seeds that the changes rest on, in words; empty if the outcome does not depend on the seed."""
+        if self.seeds > 1:
+            return f" with {self.seeds} seeds"
+        why = "because a run takes long: if there is chance in it, gains may come from the seed"
+        return "" if self.compared else f" with one seed, {why}"
 
 
 def advise(
@@ -241,12 +253,13 @@ def advise(
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
     found = [change for result in results for change in result.changes]
-    missing = 1.0 - at.needs.score(at.served)
+    missing = 1.0 - at.needs.score(Served.mean([one[at.flow] for one in before]))
     gains, trades = (
         tuple(ranked([change for change in found if change.trades is trades], missing))
         for trades in (False, True)
     )
-    return Advice(gains, trades, tried, done * len(bench.repeats))
+    runs = sum(result.runs for result in results)
+    return Advice(gains, trades, tried, runs, len(before), bench.compared)
 
 
 def propose_all(at: Situation) -> Iterator[Proposal]:
@@ -264,10 +277,11 @@ def propose_all(at: Situation) -> Iterator[Proposal]:
 class _Result:
     tried: tuple[Candidate, ...]
     changes: tuple[Change, ...]
+    runs: int
 
 
 _Flows = Sequence[Mapping[str, Served]]
-"""Service of every flow, per repeat."""
+"""Service of every flow, per seed."""
 
 
 def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _Result:
@@ -280,14 +294,22 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
     best: Change | None = None
     harmless: Change | None = None
     start = reached = at.needs.score(Served.mean([one[at.flow] for one in before]))
-    idle = 0
+    idle = runs = 0
+
+    def rises(place: int, made: Mapping[str, Served]) -> bool:
+        # There are more seeds with a change than before it only if those before it are alike.
+        return at.needs.score(before[place % len(before)][at.flow]) < at.needs.score(made[at.flow])
+
     for step in proposal.steps:
-        after = bench.served(step.set)
+        # A rise of the mean alone may come from the seeds: the score must rise with each of them.
+        after = bench.served(step.set, rises)
         if after is None:
             continue
         tried.append(step)
-        change = _change(proposal, step, at, before, after)
-        helps = _helps(at, before, after)
+        runs += len(after)
+        sides = [before[place % len(before)] for place in range(len(after))]
+        change = _change(proposal, step, at, sides, after)
+        helps = rises(len(after) - 1, after[-1]) and _helps(change.own)
         if helps and not change.trades and _beats(change.score, harmless.score if harmless else start):
             harmless = change
         if helps and _beats(change.score, reached):
@@ -296,7 +318,8 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
             idle += 1
             if idle >= proposal.patience:
                 break
-    return _Result(tuple(tried), tuple(dict.fromkeys(one for one in (harmless, best) if one is not None)))
+    found = tuple(dict.fromkeys(one for one in (harmless, best) if one is not None))
+    return _Result(tuple(tried), found, runs)
 
 
 def _beats(score: float, other: float) -> bool:
@@ -316,15 +339,10 @@ def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, 
     return Change(proposal.kind, proposal.cost, step.say, step.set, own, tuple(others))
 
 
-def _helps(at: Situation, before: _Flows, after: _Flows) -> bool:
-    """Whether the score rises with every seed, and neither goodput nor loss gets much worse.
-
-    A rise of the mean alone may come from the seeds.
-    """
-    pairs = [(b[at.flow], a[at.flow]) for b, a in zip(before, after, strict=True)]
-    rises = all(at.needs.score(b) < at.needs.score(a) for b, a in pairs)
-    old, new = (Served.mean(side) for side in zip(*pairs, strict=True))
-    return rises and not at.needs.spoils(old, new)
+def _helps(own: Effect) -> bool:
+    """Whether goodput, loss or delay gets notably better, and neither goodput nor loss much worse."""
+    needs = own.needs
+    return needs.gains(own.before, own.after) and not needs.spoils(own.before, own.after)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
@@ -339,12 +357,16 @@ def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
     return _ordered(changes)
 
 
+def _preference(change: Change) -> tuple[Cost, bool, float, float]:
+    return change.cost, change.own.declines, change.price, change.own.after.delay or 0.0
+
+
 def _ordered(changes: Sequence[Change]) -> list[Change]:
     rest = sorted(changes, key=lambda change: -change.score)
     made: list[Change] = []
     while rest:
         least = rest[0].score * (1 - 2 * LEAST)
         equal = [change for change in rest if change.score >= least]
-        made += sorted(equal, key=lambda change: (change.cost, change.price, change.own.after.delay or 0.0))
+        made += sorted(equal, key=_preference)
         rest = rest[len(equal) :]
     return made

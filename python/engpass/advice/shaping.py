@@ -9,7 +9,7 @@ from decimal import Decimal
 from engpass import say
 from engpass.advice import ports
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import Hop, Situation, direction
+from engpass.explain.situation import INPUT_FULL, Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
@@ -23,7 +23,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         yield from _conforming(at)
     if losses or at.idle("shaper") > 0:
         yield from _shaped(at)
-    if losses and at.overload and at.fair >= 1:
+    suffers = losses or bool(at.lost_at(INPUT_FULL)) or at.needs.waits(at.served)
+    if suffers and at.overload and at.fair >= 1:
         value = f"{math.floor(at.fair)} bit/s"
         words = f"send `{at.flow}` at {say.rate(at.fair)}"
         step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))

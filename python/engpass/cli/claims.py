@@ -22,7 +22,7 @@ _RESULTS = {
     "holds": ("yes", "green"),
     "fails": ("NO", "bold red"),
     "known difference": ("no, known", "yellow"),
-    "holds after all": ("yes, unexpected", "bold yellow"),
+    "holds after all": ("yes, not expected", "bold yellow"),
     "open": ("open", "cyan"),
 }
 _RESULT = 10

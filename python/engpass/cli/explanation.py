@@ -50,13 +50,15 @@ def show(made: Explanation, out: Console) -> None:
 
         show_timeline(made.timeline, chosen.flow, out)
     if made.advice is not None:
-        _changes("Changes that help (simulated)", made.advice.changes, out)
-        _changes("Changes that help at a price (simulated)", made.advice.trades, out)
+        more = made.advice.seeds > len(at.outcomes)
+        mean = f", mean of {made.advice.seeds} seeds" if more else ""
+        _changes(f"Changes that help (simulated{mean})", made.advice.changes, out)
+        _changes(f"Changes that help at a price (simulated{mean})", made.advice.trades, out)
     out.print()
     out.print(made.sentence, markup=False, soft_wrap=True, style="bold")
     if made.advice is not None:
         tried = say.count(len(made.advice.tried), "change")
-        note = f"{tried} simulated in {say.count(made.advice.runs, 'run')}"
+        note = f"{tried} simulated in {say.count(made.advice.runs, 'run')}{made.advice.basis}"
         if made.advice.tried and not (made.advice.changes or made.advice.trades):
             note += ": " + "; ".join(made.advice.tried)
         out.print(note, markup=False, soft_wrap=True, style="dim")

@@ -197,7 +197,7 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool
         console.tell(
             f"interrupted: {record.points_done:,} of {record.points_total:,} points are stored"
             f" in `{store.where}`\n"
-            f"help: the same command{without} continues where it stopped"
+            f"help: repeat the command{without} to continue where it stopped"
         )
         return console.INTERRUPTED
     if record.points_failed:

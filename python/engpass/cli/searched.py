@@ -48,6 +48,8 @@ def show(record: SearchRecord, out: Console) -> None:
             f"invalid: packets of the emulated network were too late in {invalid} of {result.trials} trials"
         )
         out.print(Text(f"{text}, so the results do not describe the network", style="bold"))
+    for note in result.notes:
+        out.print(Text(f"note: {note}"))
     for departure in result.departures:
         out.print(Text(f"not conforming: {departure}"))
 
@@ -63,7 +65,7 @@ def _trials(record: SearchRecord, title: str) -> Table:
 def _remark(trial: Tried) -> str:
     if not trial.valid:
         return "invalid: this machine was too slow for it"
-    return "" if trial.kept else f"the sender offered {trial.sent / max(1, trial.asked):.0%}"
+    return "" if trial.kept else f"the sender offered {percent(trial.sent / max(1, trial.asked))}"
 
 
 def _goals(result: Found, goals: Sequence[GoalFound]) -> Table:

@@ -64,10 +64,13 @@ class Explanation:
         """The best change that was simulated, with its price."""
         if self.advice is None:
             return ""
+        # The figures before a change may be of more seeds than those of the flow.
+        seeds = self.advice.seeds
+        mean = f" (mean of {seeds} seeds)" if seeds > len(self.at.outcomes) else ""
         if self.advice.changes:
-            return f"; {self.advice.changes[0].text}"
+            return f"; {self.advice.changes[0].text}{mean}"
         if self.advice.trades:
-            return f"; every simulated change that helps has a price: {self.advice.trades[0].text}"
+            return f"; every simulated change that helps has a price: {self.advice.trades[0].text}{mean}"
         if not self.advice.tried:
             return "; no change was simulated: no finding suggests one"
         if len(self.advice.tried) == 1:
@@ -109,6 +112,7 @@ class Explanation:
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
             "trades": None if advice is None else [change.to_json() for change in advice.trades],
             "tried": None if advice is None else list(advice.tried),
+            "seeds": None if advice is None else advice.seeds,
             **({"timeline": msgspec.to_builtins(self.timeline)} if self.timeline is not None else {}),
         }
 
@@ -168,10 +172,11 @@ def explain(
     needed.check(max_memory)
     kept = [bench.seen(one) for one in chosen.outcomes if one.repeat in bench.repeats]
     outcomes: Sequence[Outcome] = kept if chosen.current else ()
-    if len(outcomes) == len(bench.repeats):
-        bench.remember(outcomes)
-    else:
+    if len(outcomes) < len(bench.repeats):
         outcomes = interruptibly(bench.interrupt, bench.outcomes)
+    bench.remember(outcomes)
+    if advice:
+        interruptibly(bench.interrupt, lambda: bench.draw(outcomes))
     at = situation(chosen, bench, outcomes)
     recorded = None
     if with_timeline:

@@ -134,6 +134,10 @@ class Needs:
         """Whether goodput, loss or delay is notably worse after a change."""
         return any(worse for worse, _ in self._changes(before, after))
 
+    def gains(self, before: Served, after: Served) -> bool:
+        """Whether goodput, loss or delay is notably better after a change."""
+        return any(worse for worse, _ in self._changes(after, before))
+
     def harmed(self, before: Served, after: Served) -> bool:
         """Whether goodput, loss or delay is notably worse, and then below the needs of the flow."""
         return any(worse and unmet for worse, unmet in self._changes(before, after))

@@ -46,6 +46,10 @@ NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for which the end of a tunnel has no memory."""
 
 
+_PASSED = ("link", "shaper", "policer", "token-bucket", "router")
+"""The bottlenecks on the path through which all datagrams must pass at a rate."""
+
+
 @dataclass(frozen=True)
 class Hop:
     """One line of the flow's path; `books` is its ledger, if the engine has one."""
@@ -405,10 +409,8 @@ class Situation:
     @property
     def overload(self) -> bool:
         """Whether a sender that does not slow down offers more than can pass; no buffer mends that."""
-        lines = [
-            one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in ("link", "policer")
-        ]
-        return not self.tcp and bool(lines) and self.offered > 1.005 * min(lines)
+        rates = [one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in _PASSED]
+        return not self.tcp and bool(rates) and self.offered > 1.005 * min(rates)
 
     def beside(self, host: str) -> tuple[tuple[str, str, str], ...]:
         """The other flows that begin or end at a host: name, kind, and `send` or `receive`.

@@ -153,7 +153,8 @@ def _service(made: "Explanation") -> str:
 def _changes(made: "Explanation") -> str:
     if made.advice is None:
         return ""
-    tried = f"{say.count(len(made.advice.tried), 'change')} simulated, with the seeds of the run."
+    basis = made.advice.basis or ", with the seeds of the run"
+    tried = f"{say.count(len(made.advice.tried), 'change')} simulated{basis}."
     if not made.advice.changes and not made.advice.trades:
         said = "; ".join(made.advice.tried)
         return f"<p>None of the simulated changes helps. {esc(tried)}</p><p>{prose(said)}</p>"

@@ -67,7 +67,8 @@ def _together(records: Sequence[SearchRecord]) -> list[_Folded]:
     together: dict[tuple[str, float], list[Losses]] = {}
     for name, record in zip(_names(records), records, strict=True):
         for one in tried(record):
-            trial = Trial(round(one.load_bit_per_s), one.duration_s, one.sent, one.lost, one.asked)
+            load, duration = round(one.load_bit_per_s), one.duration_s
+            trial = Trial(load, duration, one.sent, one.lost, one.asked, one.valid, one.kept)
             together.setdefault((name, one.load_bit_per_s / _MBIT), []).append(trial.losses)
     return [
         {"search": name, "offered": load, "loss": 100 * (Losses.sum(parts).share or 0.0)}

@@ -13,7 +13,7 @@ from engpass import _engpass, outcomes
 from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
 from engpass.plan import point_plan
-from engpass.search.trial import KEPT, SearchError, Trial
+from engpass.search.trial import KEPT, KEPT_BY_MODEL, SearchError, Trial
 from engpass.testbed import Testbed
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off"})
 """Kinds of traffic whose load a search can set."""
+
+_SIMULATE = "`--engine simulate` needs neither hosts nor privileges"
 
 
 class Bench:
@@ -44,6 +46,7 @@ class Bench:
         self.message = self._flow.message_bytes or 0
         self.interrupt = _engpass.Interrupt()
         self._session: Session | None = None
+        self._ran = False
         self._tried: dict[tuple[int, float], int] = {}
         run = tomllib.loads(testbed.text).get("run", {})
         self._precise = isinstance(run, dict) and "longest" in run
@@ -81,6 +84,26 @@ class Bench:
         first = next(one for one in flow.limit.candidates if one.bottleneck.kind == "link")
         return int(first.goodput_bit_per_s)
 
+    def bound(self, load: int, duration: float) -> tuple[float, str] | None:
+        """The bound of the limit engine on the stream in a trial, in bit/s of payload, and what sets it.
+
+        Of a group it is that of the receiver with the least; `None` if the limit engine has no answer.
+        """
+        try:
+            campaign = self._loaded(self._changes(load, duration))
+            text = campaign.run("limit", self.variant, [], 0, self.interrupt)
+        except _engpass.Interrupted:
+            raise KeyboardInterrupt from None
+        except _engpass.Unsupported:
+            return None
+        flow = outcomes.read(text).flows.get(self.traffic)
+        if flow is None:
+            return None
+        ends = [one.limit for one in flow.receivers.values()] or [flow.limit]
+        bounds = [end.bound for end in ends if end is not None and end.bound is not None]
+        least = min(bounds, key=lambda one: one.bit_per_s, default=None)
+        return None if least is None else (least.bit_per_s, least.bottleneck.title)
+
     def least(self) -> int:
         """The load of 24 datagrams a second, in bit/s of payload."""
         return max(1, self.message * 8 * 24)
@@ -92,16 +115,8 @@ class Bench:
         """
         seen = self._tried.setdefault((load, duration), 0)
         self._tried[load, duration] += 1
-        changes = [
-            (f"traffic.{self.traffic}.rate", f"{self._peak(load)} bit/s"),
-            ("run.duration", f"{round(duration * 1e9)} ns"),
-            ("run.warmup", "0 s"),
-        ]
-        if self._precise:
-            changes.append(("run.longest", f"{round(duration * 1e9)} ns"))
-        testbed = self._testbed
-        overrides = (*testbed.overrides, *changes)
-        campaign = _engpass.load(testbed.text.encode(), testbed.source, list(overrides), None)
+        overrides = self._changes(load, duration)
+        campaign = self._loaded(overrides)
         # Each trial at a load is another repeat, so that it uses other random numbers.
         point = Point(0, self.engine, self.variant, (), seen)
         try:
@@ -109,6 +124,11 @@ class Bench:
                 text = campaign.run(self.engine, self.variant, [], seen, self.interrupt)
             else:
                 text = self._live(campaign, overrides).run(point)
+                self._ran = True
+        except EngpassError as error:
+            if not self._ran and self._can_be_simulated():
+                error.help = f"{error.help}; {_SIMULATE}" if error.help else _SIMULATE
+            raise
         except _engpass.Interrupted:
             raise KeyboardInterrupt from None
         except _engpass.Unsupported as error:
@@ -122,11 +142,31 @@ class Bench:
         """Count a trial that was made before, so that the next one at this load uses other random numbers."""
         self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
 
+    def _changes(self, load: int, duration: float) -> tuple[tuple[str, str], ...]:
+        """The overrides of a trial, after those of the testbed."""
+        changes = [
+            (f"traffic.{self.traffic}.rate", f"{self._peak(load)} bit/s"),
+            ("run.duration", f"{round(duration * 1e9)} ns"),
+            ("run.warmup", "0 s"),
+        ]
+        if self._precise:
+            changes.append(("run.longest", f"{round(duration * 1e9)} ns"))
+        return (*self._testbed.overrides, *changes)
+
+    def _loaded(self, overrides: tuple[tuple[str, str], ...]) -> _engpass.Campaign:
+        return _engpass.load(self._testbed.text.encode(), self._testbed.source, list(overrides), None)
+
     def _live(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
         if self._session is None:
             self._session = self._opened(campaign, overrides)
         self._session.turn_to(campaign, overrides)
         return self._session
+
+    def _can_be_simulated(self) -> bool:
+        """Whether the simulator has an answer, and the testbed does not name existing hosts."""
+        campaign = self._testbed.campaign
+        named = any(host.reach is not None for host in point_plan(campaign, self.variant, []).hosts.values())
+        return not named and all(engine != "simulate" for engine, _ in campaign.refusals(self.variant, []))
 
     def _opened(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
         return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped)
@@ -138,12 +178,25 @@ class Bench:
                 f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
                 "use another engine",
             )
-        asked = int(load * duration / (8 * self.message))
-        kept = None if flow.real is None else flow.real.schedule_kept
-        # Random times and bursts may send less than their mean, which is no failure of the sender.
-        if kept >= KEPT if kept is not None else counts.sent >= KEPT * asked - self._drawn(load, duration):
-            asked = min(asked, counts.sent)
-        return Trial(load, duration, counts.sent, counts.lost, asked)
+        seconds = self._sending(duration)
+        asked = int(load * seconds / (8 * self.message))
+        scheduled = None if flow.real is None else flow.real.schedule_kept
+        if scheduled is not None:
+            kept = scheduled >= KEPT
+        else:
+            # Random times and bursts may send less than their mean, which is no failure of the sender.
+            drawn = self._drawn(load, seconds)
+            share = KEPT_BY_MODEL if self.engine in MODEL and not drawn else KEPT
+            kept = counts.sent >= share * asked - drawn
+        kept = kept or counts.sent >= asked
+        return Trial(load, duration, counts.sent, counts.lost, asked, kept=kept)
+
+    def _sending(self, duration: float) -> float:
+        """The part of a trial between the `start` and the `stop` of the stream, in seconds."""
+        stop = self._flow.stop_ns
+        end = duration if stop is None else min(duration, stop / 1e9)
+        found = end - self._flow.start_ns / 1e9
+        return found if found > 0 else duration
 
     def _drawn(self, load: int, duration: float) -> float:
         """Datagrams by which a schedule may fall below its mean: one burst, or three standard deviations."""

@@ -52,6 +52,8 @@ class Found(msgspec.Struct, frozen=True):
     message_bytes: int = 1
     invalid_trials: int = 0
     departures: list[str] = []
+    notes: list[str] = []
+    """Results that are above the limit of the path, and why."""
     goals: list[GoalFound] | None = None
     """Only of MLRsearch."""
     finished: bool | None = None

@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from engpass.campaign import ENGINES, MODEL, choose
 from engpass.memory import MOST, need
 from engpass.search.bench import Bench
+from engpass.search.found import Found
 from engpass.search.goal import Goal
 from engpass.search.loss import frame_loss
 from engpass.search.mlrsearch import search
+from engpass.search.notes import above
 from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECONDS, throughput
 from engpass.search.trial import Budget, SearchError, Trial
 from engpass.store import SearchRecord, Store
@@ -132,7 +136,7 @@ def run_search(
         if began is not None:
             began(record)
         trials = _Trials(bench, store, record, settings.pause(engine), watch)
-        result = {
+        result: dict[str, Json] = {
             **_found(settings, trials, least, most),
             "trials": len(trials.made),
             "trial_seconds": sum(trial.duration for trial in trials.made),
@@ -140,6 +144,10 @@ def run_search(
             "invalid_trials": sum(not trial.valid for trial in trials.made),
             "departures": settings.departures(engine),
         }
+        longest = max((trial.duration for trial in trials.made), default=None)
+        bound = None if longest is None else bench.bound(most, longest)
+        found = msgspec.convert(result, Found)
+        result["notes"] = [] if bound is None else above(found, settings.trial, bound, engine)
     store.searches.end(record.id, result)
     return store.searches.get(record.id)
 

@@ -1,0 +1,49 @@
+"""Notes on the result of a search: rates above the limit of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engpass import say
+from engpass.above import AT
+from engpass.search.found import Found
+from engpass.search.rfc2544 import TRIAL_SECONDS
+
+
+def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> list[str]:
+    """A sentence about the rates above a bound, for each duration of trials.
+
+    `trial` is the duration in seconds for methods without goals; `bound` is in bit/s, with what sets it.
+    """
+    limit, place = bound
+    notes = []
+    for seconds, rates in _rates(found, trial).items():
+        excess = dict.fromkeys(say.rate(rate) for rate in rates if rate > limit * (1 + AT))
+        if excess:
+            verb = "is" if len(excess) == 1 else "are"
+            told = f"{' and '.join(excess)} {verb} more than the limit of the path"
+            why, cure = _why(seconds, engine), _cure(seconds, goals=found.goals is not None)
+            notes.append(f"{told}, {say.rate(limit)} ({place}): {why}; {cure}")
+    return notes
+
+
+def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:
+    """The rates of a result in bit/s, by the duration in seconds of the trials that decided."""
+    if found.goals is None:
+        rates = (found.throughput_bit_per_s, found.highest_clean_bit_per_s)
+        return {trial: [rate for rate in rates if rate is not None]}
+    by_duration: dict[float, list[float]] = {}
+    for one in found.goals:
+        if one.conditional_throughput_bit_per_s is not None:
+            by_duration.setdefault(one.goal.final_trial_s, []).append(one.conditional_throughput_bit_per_s)
+    return {**by_duration}
+
+
+def _why(seconds: float, engine: str) -> str:
+    why = f"queues hold the rest of a trial of {seconds:g} s"
+    return f"{why}, or the real lines are faster than those of the file" if engine == "measure" else why
+
+
+def _cure(seconds: float, *, goals: bool) -> str:
+    options = "`--trial` or `--method rfc2544`" if goals and seconds < TRIAL_SECONDS else "`--trial`"
+    return f"longer trials ({options}) show the load that lasts"
