@@ -87,7 +87,7 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture-limit", "few"),
-            "`few` is not a limit of a capture\nhelp: write",
+            "`few` is not a limit of a capture\nhelp: give a number of packets",
         ),
         (
             (*ONE, "--capture", "link.wire=w", "--capture", "link.wire.a=./w"),
@@ -126,7 +126,7 @@ def test_output_files_never_overwrite_each_other(cli: Cli, testbed_file: Path) -
         (("--capture", "link.wire=w", "--log", "./w"), "the log and the capture of `link.wire`"),
     ):
         shown = cli("up", name, "--engine", "emulate", *arguments, code=2).stderr
-        assert f" cannot be {told} at once\nhelp: use for each" in shown
+        assert f" cannot be {told} at once\nhelp: use a separate file for each" in shown
     one = (
         "--engine",
         "emulate",

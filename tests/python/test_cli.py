@@ -122,7 +122,7 @@ def test_warnings_concern_only_the_chosen_variants(cli: Cli, testbed_file: Path)
     testbed_file.write_text(
         base + "[variant." + variants + '\n[variant.dull]\n"host.a.send_path" = "zero-copy"\n'
     )
-    warned = "`send_path` changes nothing"
+    warned = "`send_path` has no effect"
     first, *_ = json.loads(cli("check", testbed_file.name, "--json").stdout)["variants"]
     assert warned in cli("check", testbed_file.name).stderr
     assert warned in cli("limit", testbed_file.name, "--variant", "dull").stderr

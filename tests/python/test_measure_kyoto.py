@@ -86,7 +86,7 @@ def test_kyoto_is_measured_in_namespaces_beside_the_model(cli: Cli) -> None:
     cli("report", "last", "-o", "kyoto.html")
     page = (cli.directory / "kyoto.html").read_text()
     assert "From line rate to delivered payload" in page
-    assert "as simulate and measure have booked it" in page
+    assert "by the ledgers of simulate and measure" in page
     see(found, *lost_ms)
 
 

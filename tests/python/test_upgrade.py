@@ -24,6 +24,9 @@ DATA = Path(__file__).parents[1] / "data"
 STORED: list[dict[str, Any]] = json.loads((DATA / "outcomes-v1.json").read_text(encoding="utf-8"))
 """Testbeds with outcomes that the first version stored for them."""
 
+REWORDED = ("frames that are longer than its burst are lost", "frames longer than its burst are dropped")
+"""A sentence of `limit` in the first version, and now."""
+
 TWO_LINKS = """
 host = { a = {}, b = {} }
 router.r = {}
@@ -54,6 +57,8 @@ def old(**more: object) -> Outcome:
 
 @pytest.mark.parametrize("stored", STORED, ids=[entry["testbed"].splitlines()[0] for entry in STORED])
 def test_old_outcome_equals_the_new_one_of_its_point(stored: dict[str, Any]) -> None:
+    # Stored sentences keep their words, and some are worded differently now.
+    stored = json.loads(json.dumps(stored).replace(*REWORDED))
     now = engpass.loads(stored["testbed"]).run(["limit", "simulate"]).outcomes
     topology = msgspec.convert(stored["topology"], Drawing)
     then = [outcomes.read(json.dumps(outcome), topology) for outcome in stored["outcomes"]]
