@@ -94,6 +94,7 @@ TEXT = {
 APART = (
     "CHANGELOG.md",
     "tools/words.py",
+    "tests/python/test_words.py",
     "tests/python/snapshots/",
     "benches/RESULTS.md",
     "docs/reference.md",
