@@ -109,7 +109,10 @@ class Side:
                 )
 
     def lay_out_limit(self) -> None:
-        """Provide `limit` as a crate with one name for both sides: it was a module of the network before."""
+        """Write a crate `limit` that re-exports the limit engine, so that programs find it under one name.
+
+        In older commits the engine is a module of `engpass-network`, not the crate `engpass-limit`.
+        """
         old = not (self.folder / "engine/crates/engpass-limit").exists()
         crate, path = ("engpass-network", "engpass_network::limit") if old else ("engpass-limit",) * 2
         manifest = '[package]\nname = "limit"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'

@@ -172,6 +172,9 @@ def test_packet_and_frame_sizes_match_hand_calculation() -> None:
     assert "padding" not in wire.segment(0, 12)
     assert wire.segment(0, 0)["padding"] == (64 - 18 - 40) * 8
     assert wire.counted(4008) == 4068 + 3 * 14
+    # A tag counts among the 64 bytes of the shortest frame.
+    tagged = Wire(link("wire", ["a", "b"], "ethernet", vlan=True), 1500)
+    assert tagged.segment(0, 0)["padding"] == (64 - 22 - 40) * 8
     six = Wire(link("wire", ["a", "b"], overhead_bytes=9), 1500, v6=True)
     assert six.packets(4008) == [1496, 1496, 1160]
     assert six.of(100, 8) == {"IP headers": 320, "transport headers": 64, "frame headers": 72}

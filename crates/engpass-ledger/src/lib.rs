@@ -190,7 +190,7 @@ struct LineUsage {
 /// Why a line is idle while its sender is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
-    /// A bottleneck before the line.
+    /// Something before this line holds the packets back, such as a slower line.
     Upstream,
     /// The shaper of the circuit.
     Shaper,
@@ -226,7 +226,8 @@ struct Datagrams {
 /// Marks a usage record without a sender.
 const NO_SENDER: u32 = u32::MAX;
 
-/// Consecutive delivered datagrams with equal load that every line has carried equally: completely, or as one record per hop says.
+/// Consecutive delivered datagrams with equal load. Each line has carried the same part of each of them: all of it or, if `written`, the units that `alike`
+/// holds for this line.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     bytes: u32,

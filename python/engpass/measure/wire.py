@@ -47,10 +47,9 @@ class Wire:
         parts = {"IP headers": sum(packets) - ip_payload, "transport headers": transport}
         if self.link.framing == "ethernet":
             header = _ETHERNET + (_TAG if self.link.vlan else 0)
-            least = _LEAST_FRAME + (_TAG if self.link.vlan else 0)
             parts["physical framing"] = _PREAMBLE_AND_GAP * len(packets)
             parts["frame headers"] = header * len(packets)
-            parts["padding"] = sum(max(0, least - header - packet) for packet in packets)
+            parts["padding"] = sum(max(0, _LEAST_FRAME - header - packet) for packet in packets)
         else:
             parts["frame headers"] = self.link.overhead_bytes * len(packets)
         return {account: 8 * size for account, size in parts.items() if size}

@@ -41,7 +41,7 @@ class Spread:
 
     @staticmethod
     def of(values: Sequence[float]) -> "Spread":
-        """The spread of at least one value."""
+        """The mean, minimum and maximum of `values`, which must not be empty."""
         return Spread(sum(values) / len(values), min(values), max(values))
 
 

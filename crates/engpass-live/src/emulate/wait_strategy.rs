@@ -40,8 +40,8 @@ const NEAR: u64 = 5 * MICROSECOND;
 const AWAKE: u64 = 50 * MICROSECOND;
 /// Bounds of the time by which `hybrid` wakes before an instant, in ns.
 const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
-/// Longest time by which `sleep` wakes before an instant, in ns. The time is the lateness that nine of ten sleeps exceed, so the driver rarely waits awake: a
-/// hypervisor takes tens of microseconds to signal an expired timer to its guest.
+/// Longest time by which `sleep` wakes before an instant, in ns. The time is the 10th percentile of the lateness of sleeps: nine of ten sleeps are later than
+/// that and end after the instant, so the driver rarely waits awake. A hypervisor takes tens of microseconds to signal an expired timer to its guest.
 const EARLY: u64 = 50 * MICROSECOND;
 
 /// The chosen way to wait, with the reason.

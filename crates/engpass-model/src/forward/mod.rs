@@ -194,7 +194,7 @@ fn total_weight(members: &[Member]) -> u64 {
     eligible(members).map(|(_, weight)| weight).sum()
 }
 
-/// Index of the first member whose cumulative weight satisfies `is_in`.
+/// Index of the first eligible member for which `is_in` accepts the total weight of the eligible members up to and including it.
 fn choose(members: &[Member], is_in: impl Fn(u64) -> bool) -> usize {
     let mut cumulative = 0;
     let mut eligible = eligible(members);

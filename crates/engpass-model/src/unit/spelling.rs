@@ -8,7 +8,12 @@ use super::size::Size;
 /// Returns the cure for a quantity with an unknown unit, if the unit is a usual spelling of one that the quantity has: ``write `100 Mbit/s` ``.
 /// `units` are the units of the quantity.
 pub(super) fn cure(number: Decimal, unit: &str, units: &[&str]) -> Option<String> {
-    if units.contains(&"bit/s") {
+    if units.contains(&"cells/s") {
+        let basis = |cure| {
+            format!("{cure} and what it counts: `line`, `cells` or `payload`, as in `130 Mbit/s line`")
+        };
+        rate(number, unit).map(basis)
+    } else if units.contains(&"bit/s") {
         rate(number, unit)
     } else if units.contains(&"KiB") {
         size(number, unit)
@@ -103,7 +108,7 @@ fn duration(number: Decimal, unit: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Duration, Quantity, Rate, Size};
+    use super::super::{Duration, FramedRate, Quantity, Rate, Size};
 
     fn error<Q: Quantity>(text: &str) -> String {
         Q::parse(text).err().expect("the text is not valid")
@@ -135,6 +140,10 @@ mod tests {
         for (text, message) in sizes {
             assert_eq!(error::<Size>(text), message);
         }
+        assert_eq!(
+            error::<FramedRate>("130 Mbps"),
+            "`Mbps` is not a unit of a rate on a framed medium: write `130 Mbit/s` and what it counts: `line`, `cells` or `payload`, as in `130 Mbit/s line`"
+        );
         assert_eq!(error::<Duration>("2 h"), "`h` is not a unit of a duration: write `120 min`");
         assert_eq!(error::<Duration>("5 msec"), "`msec` is not a unit of a duration: write `5 ms`");
         assert_eq!(

@@ -19,7 +19,8 @@ pub(super) struct Part {
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) depth: usize,
-    /// Share of the packets at `from`: the average, and a value that it hardly ever exceeds, because a policy distributes flows, not packets.
+    /// Share of the packets at `from` that take this path segment: the average, and a value that is hardly ever exceeded. The two differ if the policy
+    /// distributes flows, not packets.
     pub(super) share: f64,
     pub(super) most: f64,
 }

@@ -174,7 +174,7 @@ impl FlowCounters {
         Some(gaps.longest.max(until.saturating_sub(gaps.since)))
     }
 
-    /// Returns the cold counters, or zeros.
+    /// Returns a copy of the cold counters; all are zero if nothing has allocated them.
     pub(super) fn cold_counters(&self) -> ColdCounters {
         self.rare.as_deref().cloned().unwrap_or_default()
     }

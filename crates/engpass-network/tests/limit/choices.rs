@@ -148,7 +148,8 @@ fn round_robin_is_limited_by_the_slowest_line_per_share() {
         (0.999..=1.0)
             .contains(&(simulated(&turns(TURNS, "1 Gbit/s")).goodput_bit_per_s / equal.bound_bit_per_s))
     );
-    // The incoming 100 Mbit/s alternate: half for each line, and a packet more.
+    // The turns give each line half of the incoming 100 Mbit/s: the upper one passes 10 Mbit/s of it, the lower one all 50. The bound is higher by a part of a
+    // packet.
     let fed = flow(&turns(TURNS, "100 Mbit/s"));
     assert!((fed.bound_bit_per_s / (60e6 * OF_UDP) - 1.0).abs() < 1e-4, "{}", fed.bound_summary);
     assert!(

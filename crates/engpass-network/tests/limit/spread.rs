@@ -109,7 +109,7 @@ proptest! {
             simulated(&format!("{text}{rate}")).lost_datagrams
         };
         prop_assert_eq!(lost(0.99), 0);
-        // The sender waits for its first line, and sends no more than that carries.
+        // The sender never sends faster than its first line carries: only a faster line lets it exceed the fair share by 10 %.
         if candidate(&limits, "link `in`") > 1.1 * fair {
             prop_assert!(lost(1.1) > 0);
         }

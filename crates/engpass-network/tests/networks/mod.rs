@@ -46,7 +46,7 @@ struct Graph {
     switches: usize,
     /// By host: its switch, modulo their number.
     hosts: Vec<usize>,
-    /// A host with a second link, to this switch; both modulo their numbers.
+    /// A second link of a host: the host and the switch to which it leads, each modulo the number of hosts or switches.
     second: Option<(usize, usize)>,
     /// All links have the medium and delay of the first, so that cells of several links arrive at one instant.
     alike: bool,

@@ -135,8 +135,8 @@ impl Engine<'_> {
     }
 
     /// Checks that every fragment that reached the end of a tunnel was reassembled, was lost there, or waits, and that the waiting ones fit the
-    /// memory. Checks that every fragmented outer packet was reassembled, was given up, or can still be reassembled; and that those of received
-    /// datagrams were reassembled.
+    /// memory. Checks that no fragmented outer packet is in two of the states reassembled, given up, and waiting for fragments; that those of
+    /// received datagrams were reassembled; and that the datagrams of those given up are lost.
     ///
     /// # Errors
     /// The first end or outer packet that violates this.

@@ -161,7 +161,8 @@ impl Builder<'_> {
 
     /// Returns the initial counters of a flow.
     fn tally(&self, traffic: &Traffic) -> FlowCounters {
-        // The ledger takes datagrams as identical only if they are those of a `udp-stream`.
+        // Multicast, and sources whose datagrams are not evenly spaced, count as varied even with datagrams of one length: the ledger's class `FixedLength` is
+        // only for messages of a `udp-stream`.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
         let mut tally = FlowCounters::new(varied);
         // Events never affect links that carry the cells of generators.

@@ -194,7 +194,8 @@ impl Network {
 
     /// Advances the port to find out when cells leave that arrived before now.
     fn catch_up_departures(&mut self, position: usize) {
-        // A cell emitted now may still meet others at this instant. Cells that have left by now were emitted before.
+        // Only up to the instant before: a cell that arrives now may still meet others that arrive now and are not known yet. Cells that have left by now
+        // arrived before.
         self.advance(position, self.now - 1);
         self.collect_nic_departures();
     }

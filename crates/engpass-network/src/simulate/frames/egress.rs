@@ -1,4 +1,5 @@
-//! Fast path of sending: unfragmented datagrams enter the NIC at once, without cost for the host, captures or waiting.
+//! Fast path of sending: an unfragmented datagram enters the NIC at once, if sending costs the host nothing, the run has neither timeline nor capture, and
+//! nothing waits for the NIC.
 
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;

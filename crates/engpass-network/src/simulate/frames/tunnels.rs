@@ -80,7 +80,7 @@ struct FragmentedOuter {
     stamp: Option<StateTimes>,
     /// Number of its outer headers.
     depth: usize,
-    /// Packet numbers of its fragments.
+    /// Packet numbers of the fragments of this outer packet. A fragment that is fragmented again is replaced by its own fragments.
     packets: Vec<u32>,
     /// Bytes of its IP payload at the end of the tunnel so far, and the number of fragments that brought them.
     come: (u32, u32),

@@ -123,7 +123,7 @@ impl Groups {
         sent
     }
 
-    /// Returns true if no copy is pending.
+    /// Returns true if no packet in the network still has to be copied.
     #[inline]
     pub(in crate::simulate) fn is_idle(&self) -> bool {
         self.due.is_empty()

@@ -113,7 +113,7 @@ fn arp_packets_are_posted_as_control_without_a_flow() {
     assert!(seen.accounts[&(OUT, 1)].contains_key("idle: no sender"));
 }
 
-/// The engine takes 10 us for the datagram, and for the request.
+/// The router's processing takes 10 us for the datagram, and another 10 us for the ARP request.
 #[test]
 fn arp_request_takes_router_processing_time() {
     let seen = run(&(house("per_packet = \"10 us\"\narp = {}") + &one("u", TO, 0)), 1000 * US);
