@@ -17,10 +17,13 @@ pub(crate) struct Unclosed {
 pub(crate) fn find(text: &str) -> Option<Unclosed> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut position = 0;
+    // Whether only spaces precede the position in its line.
+    let mut at_begin = true;
     while let Some(next) = text[position..].chars().next() {
-        let at_begin = text[..position].rsplit('\n').next().is_some_and(|before| before.trim().is_empty());
+        let was_at_begin = at_begin;
+        at_begin = next == '\n' || (at_begin && next.is_whitespace());
         if next == '['
-            && at_begin
+            && was_at_begin
             && let Some(header) = header(&text[position..])
         {
             if let Some(&bracket) = open.last() {
@@ -106,12 +109,19 @@ mod tests {
     }
 
     #[test]
+    fn a_million_open_brackets_take_no_time() {
+        let text = "[".repeat(1 << 20);
+        assert_eq!(find(&text).map(|found| found.span), Some(text.len() - 1..text.len()));
+    }
+
+    #[test]
     fn closed_brackets_and_strings_are_not_reported() {
         for text in [
             "[host.a]\nx = { y = [1, [2]] }\n",
             "x = [\n  [\"a\"],\n  [1]\n]\n[link.b]\n",
             "x = \"{\"\ny = '['\nz = \"\\\"{\"\n[host.a]\n",
             "x = \"\"\"\n{\n[host.a]\n\"\"\"\n[host.b]\n",
+            "  [host.a]\n\t[host.b]\n",
             "[[a]]\n[\"b c\".d]\n",
         ] {
             assert!(find(text).is_none(), "{text}");
