@@ -36,10 +36,8 @@ pub(crate) fn find(text: &str) -> Option<Unclosed> {
         match next {
             '{' => open.push((position, '}')),
             '[' => open.push((position, ']')),
-            '}' | ']' => {
-                if open.last().is_some_and(|(_, end)| *end == next) {
-                    open.pop();
-                }
+            '}' | ']' if open.last().is_some_and(|(_, end)| *end == next) => {
+                open.pop();
             }
             '#' => {
                 position += text[position..].find('\n').unwrap_or(text.len() - position);
