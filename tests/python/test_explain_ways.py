@@ -122,7 +122,7 @@ def test_explanation_of_a_flow_at_its_limit_names_an_outage() -> None:
 def test_few_outage_losses_still_name_the_failed_line() -> None:
     brief = PAIR + CUT.replace('"1 s"', '"520 ms"')
     made = explained(brief, advice=False)
-    assert made.finding.verb == "harms"
+    assert made.finding.state == "harmed"
     assert "it is down 1.0 % of the time and loses 20 datagrams (1.0 %)" in made.sentence
 
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 const HEAD: &str = "# Reference of testbed files
 
-Generated from the doc comments of `engpass-model` by `make gen`: do not edit. `engpass catalogue` prints the same on the command line, and
-`engpass schema` prints a schema for editors. [The README](../README.md) shows a whole file.
+Generated from the doc comments of `engpass-model` by `make gen`: do not edit. `engpass catalogue` prints the same as JSON, and `engpass schema`
+prints a schema for editors. [The README](../README.md) shows a whole file.
 
 A value with a unit is text in quotes, such as `\"10 ms\"`. A key without a default may be left out, unless the table says *required*. A table that
 selects one of several kinds is written as `key = { kind = { … } }`, or as `key = \"kind\"` if the kind needs no keys.

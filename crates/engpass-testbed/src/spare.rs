@@ -1,11 +1,10 @@
-//! Warnings about things without effect: unused links, policies without a choice, and events that change nothing.
+//! Warnings about what traffic uses: unused links, policies without a choice, events that change nothing, and token buckets that drop full packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::queue::Queue;
 use engpass_model::source::Traffic;
 use engpass_model::unit::Size;
-use engpass_model::wire::{Framing, ethernet};
 
 use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
@@ -82,15 +81,12 @@ impl Resolver<'_> {
             let PathSegment::Link(hop) = leg else { continue };
             let link = &self.links[hop.link];
             let end = link.end_of(hop.from);
-            let framing = match link.lines[end].framing {
-                Framing::Ethernet => ethernet::header(link.vlan),
-                Framing::Packets => link.overhead,
-                Framing::Cells { .. } => continue,
-            };
+            // Segments over links carry frames.
+            let frame = link.frame_bytes(link.mtu);
             if let Some(Queue::TokenBucket(bucket)) = &link.queues[end]
-                && bucket.burst.bytes() < link.mtu + framing
+                && bucket.burst.bytes() < frame
             {
-                found.push((*hop, bucket.burst, link.mtu, Size(link.mtu + framing)));
+                found.push((*hop, bucket.burst, link.mtu, Size(frame)));
             }
         }
         for (hop, burst, mtu, frame) in found {

@@ -255,6 +255,18 @@ impl LinkEnds {
             Framing::Cells { .. } => panic!("an ATM line carries no frames"),
         }
     }
+
+    /// Returns the bytes that the frame of an IP packet counts in a queue: those on the line without preamble and gap.
+    ///
+    /// # Panics
+    /// On an ATM link, because the bytes there depend on the circuit.
+    pub fn frame_bytes(&self, ip_bytes: u64) -> u64 {
+        let physical = match self.lines[0].framing {
+            Framing::Ethernet => ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES,
+            Framing::Packets | Framing::Cells { .. } => 0,
+        };
+        self.line_bytes(ip_bytes) - physical
+    }
 }
 
 /// One link of a route and the direction it is taken in.

@@ -55,9 +55,9 @@ class Explanation:
         """The bottleneck, its evidence, and the best change, in one sentence."""
         at, found = self.at, self.finding
         has = f"{found.bottleneck} {found.predicate} `{at.title}`"
-        if found.verb != "limits":
+        if found.state != "at limit":
             of = f" ({at.limit_name} {say.rate(at.limit)})" if at.limit else ""
-            has += f"{' to' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
+            has += f"{' to' if found.state == 'below' else ', which gets'} {say.rate(at.goodput)}{of}"
         return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Literal
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
@@ -31,6 +32,10 @@ DAMAGED = "damaged on the line"
 _EARLY = ("early drop", "codel")
 
 
+State = Literal["below", "harmed", "at limit"]
+"""A flow below its limit; one with its goodput that suffers from losses or delay; one that has its limit."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """A bottleneck: `key` is its account or drop cause for programs, name and evidence are for people."""
@@ -38,17 +43,15 @@ class Finding:
     key: str
     bottleneck: str
     evidence: str
-    verb: str = "holds"
-    """`holds` if the flow is below its limit, `harms` if it has its goodput but suffers from losses or delay,
-    `limits` if it has its limit.
-    """
+    state: State = "below"
+    """What the flow gets."""
     plural: bool = False
     """Whether the name of the bottleneck is in the plural."""
 
     @property
     def predicate(self) -> str:
         """The verb in the number of the bottleneck."""
-        verb = "limits" if self.verb == "holds" else self.verb
+        verb = "harms" if self.state == "harmed" else "limits"
         return verb.removesuffix("s") if self.plural else verb
 
 
@@ -96,10 +99,10 @@ def _at_limit(at: Situation) -> Finding:
     return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
 
 
-def _limit(limiter: Bottleneck, evidence: str, verb: str = "limits") -> Finding:
+def _limit(limiter: Bottleneck, evidence: str, state: State = "at limit") -> Finding:
     """A finding with the limit of the flow as its bottleneck."""
     plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
-    return Finding("limit", limiter.title, evidence, verb, plural)
+    return Finding("limit", limiter.title, evidence, state, plural)
 
 
 def _over_limit(at: Situation) -> Finding:
@@ -154,9 +157,9 @@ def _harmed(at: Situation) -> Finding | None:
     lost = _lost(at) if at.needs.loses(at.served) else None
     late = _late(at)
     if lost is None:
-        return None if late is None else Finding("delay", _queue(at), late, "harms")
+        return None if late is None else Finding("delay", _queue(at), late, "harmed")
     evidence = lost.evidence if late is None else f"{lost.evidence}, and {late}"
-    return replace(lost, evidence=evidence, verb="harms")
+    return replace(lost, evidence=evidence, state="harmed")
 
 
 def _late(at: Situation) -> str | None:
@@ -344,7 +347,7 @@ def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
 
 def _unseen(at: Situation) -> Finding:
     """The finding if there are no losses and no ledger gives an idle reason."""
-    return _limit(_limiter(at), "nothing is lost", "holds")
+    return _limit(_limiter(at), "nothing is lost", "below")
 
 
 def _lost(at: Situation) -> Finding | None:

@@ -32,11 +32,12 @@ def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:
     if found.goals is None:
         rates = (found.throughput_bit_per_s, found.highest_clean_bit_per_s)
         return {trial: [rate for rate in rates if rate is not None]}
-    by_duration: dict[float, list[float]] = {}
+    by_duration: dict[float, Sequence[float]] = {}
     for one in found.goals:
         if one.conditional_throughput_bit_per_s is not None:
-            by_duration.setdefault(one.goal.final_trial_s, []).append(one.conditional_throughput_bit_per_s)
-    return {**by_duration}
+            seconds = one.goal.final_trial_s
+            by_duration[seconds] = [*by_duration.get(seconds, ()), one.conditional_throughput_bit_per_s]
+    return by_duration
 
 
 def _why(seconds: float, engine: str) -> str:

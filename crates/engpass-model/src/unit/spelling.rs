@@ -30,16 +30,20 @@ pub(super) fn comma(text: &str, rest: &str) -> Option<String> {
         return None;
     }
     let number = text.trim().split(|c: char| !(c.is_ascii_digit() || c == ',' || c == '.')).next()?;
-    let thousands = number.split('.').next()?.split(',').skip(1).all(|group| group.len() == 3);
-    if thousands {
-        let plain = text.replacen(number, &number.replace(',', ""), 1);
-        return Some(format!(
-            "`{text}` has a comma: write thousands without a separator, `{}`",
-            plain.trim()
-        ));
-    }
+    let grouped = number.split('.').next()?.split(',').skip(1).all(|group| group.len() == 3);
+    let plain = text.replacen(number, &number.replace(',', ""), 1);
     let point = text.replacen(',', ".", 1);
-    Some(format!("`{text}` has a decimal comma: write a point, `{}`", point.trim()))
+    let (plain, point) = (plain.trim(), point.trim());
+    Some(match grouped {
+        // It could be either.
+        true if number.matches([',', '.']).count() == 1 => {
+            format!(
+                "`{text}` has a comma: write `{plain}` if it separates thousands, or `{point}` if it begins decimals"
+            )
+        }
+        true => format!("`{text}` has commas: write thousands without a separator, `{plain}`"),
+        false => format!("`{text}` has a decimal comma: write a point, `{point}`"),
+    })
 }
 
 /// Splits a prefix such as `M` off a unit. Returns its factor and the rest.
@@ -77,7 +81,8 @@ fn size(number: Decimal, unit: &str) -> Option<String> {
     match rest {
         "" | "B" | "b" | "byte" | "bytes" | "Byte" | "Bytes" => {}
         "bit" | "bits" | "Bit" => {
-            return Some(format!("a size is in bytes: write `{}`", Size(number.times(factor).ok()? / 8)));
+            let bits = number.times(factor).ok().filter(|bits| bits.is_multiple_of(8))?;
+            return Some(format!("a size is in bytes: write `{}`", Size(bits / 8)));
         }
         _ => return None,
     }
@@ -135,6 +140,10 @@ mod tests {
             ),
             ("1500 bytes", "`bytes` is not a unit of a size: write `1500 B`"),
             ("8 kbit", "`kbit` is not a unit of a size: a size is in bytes: write `1 kB`"),
+            (
+                "9 bits",
+                "`bits` is not a unit of a size: use one of `B`, `kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`",
+            ),
             ("1 kib", "`kib` is not a unit of a size: write `1 KiB`"),
         ];
         for (text, message) in sizes {
@@ -160,7 +169,11 @@ mod tests {
         );
         assert_eq!(
             error::<Size>("65,536 B"),
-            "`65,536 B` has a comma: write thousands without a separator, `65536 B`"
+            "`65,536 B` has a comma: write `65536 B` if it separates thousands, or `65.536 B` if it begins decimals"
+        );
+        assert_eq!(
+            error::<Size>("1,048,576 B"),
+            "`1,048,576 B` has commas: write thousands without a separator, `1048576 B`"
         );
         assert_eq!(
             error::<Size>("9, B"),
