@@ -13,14 +13,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engpass import _engpass, outcomes
+from engpass import _engpass
 from engpass.campaign import Plan
 from engpass.claims import Campaign, Claim, ClaimsFile, Measure, verdict
 from engpass.claims.breaks import check_break
 from engpass.claims.checks import Verdict
 from engpass.environment import cores
 from engpass.error import EngpassError, nearest
-from engpass.ledger import slim
+from engpass.results import outcomes
+from engpass.results.ledger import slim
 from engpass.settings import split
 from engpass.source import Source, read
 from engpass.testbed import Testbed

@@ -12,7 +12,7 @@ import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
-from engpass.say import byte_rate, duration, percent, size
+from engpass.formatting import byte_rate, duration, percent, size
 from engpass.types.probe import Basis, Report, Stream, Verdict
 
 

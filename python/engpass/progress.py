@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
-from engpass.lab import Progress, Watch
+from engpass.campaign_runner import Progress, Watch
 
 # A log file gets a line this often, and none for a run shorter than that.
 _EVERY_SECONDS = 10.0

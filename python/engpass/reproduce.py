@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from engpass.campaign import check_size
+from engpass.campaign_runner import Progress, Watch
 from engpass.claims import MAIN, Campaign, CampaignSpec, ClaimsFile, Judged, Measure, judge
 from engpass.error import EngpassError
 from engpass.gallery import Study
-from engpass.lab import Progress, Watch
-from engpass.ledger import slim
 from engpass.memory import MOST
+from engpass.results.ledger import slim
 from engpass.source import Source, read
 from engpass.testbed import Testbed
 

@@ -27,8 +27,8 @@ from engpass.source import Source, from_tables, override_text, read
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from engpass.campaign_runner import Ended, Progress
     from engpass.capture import Captures
-    from engpass.lab import Ended, Progress
     from engpass.memory import Need
     from engpass.netlab.emulated import Options
     from engpass.result import RunResult
@@ -181,7 +181,7 @@ class Testbed:
 
         Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
         """
-        from engpass import outcomes
+        from engpass.results import outcomes
 
         self.needs_traffic()
         names = choose("variant", variants, self.variants)
@@ -372,7 +372,7 @@ class Started:
 
     def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
         """Run the missing points; see `lab.run_points`."""
-        from engpass.lab import run_points
+        from engpass.campaign_runner import run_points
 
         return run_points(
             self.testbed.campaign,

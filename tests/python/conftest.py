@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import own_world
+import isolation
 
 # Examples have no deadline: a machine may stop for longer than any example takes.
 settings.register_profile("untimed", deadline=None, derandomize=True)
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 def pytest_sessionstart() -> None:
     """Separate the testbeds of these tests from others on this machine."""
-    own_world.enter()
+    isolation.enter()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from engpass.explain import Chosen
-from engpass.outcomes import swept
+from engpass.results.outcomes import swept
 from engpass.types.outcome import (
     CellCounts,
     DirectionOutcome,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from engpass import _engpass, lab
+from engpass import _engpass, campaign_runner
 from engpass.campaign import Plan, Point
 from engpass.jsondata import Json
 from engpass.measure import Session, emulated
@@ -21,7 +21,7 @@ from engpass.measure.answers import Hello, HostResult
 from engpass.measure.emulated import EmulatedSession
 from engpass.measure.flows import flows
 from engpass.measure.point import Collected, Measurement
-from engpass.measure.slow import slowed
+from engpass.measure.time_dilation import slowed
 from engpass.measure.window import Closed
 from engpass.netlab.emulated import Options
 from engpass.types.outcome import Outcome
@@ -88,12 +88,12 @@ def replayed() -> Iterator[None]:
 
     def session(
         engine: str,
-        job: lab.Job,
+        job: campaign_runner.Job,
         plan: Plan,
         interrupt: _engpass.Interrupt,
         emulation: Options | None,
     ) -> Session:
-        campaign, _ = lab._LOCAL[job.token]
+        campaign, _ = campaign_runner._LOCAL[job.token]
         if engine == "measure":
             return _Measured(campaign, job.source, plan.axes, interrupt.is_set)
         options = emulation or Options()
@@ -102,7 +102,7 @@ def replayed() -> Iterator[None]:
         )
 
     known = mock.patch.object(emulated, "_congestion", return_value=["cubic", "reno"])
-    with mock.patch.object(lab, "_session", session), known:
+    with mock.patch.object(campaign_runner, "_session", session), known:
         yield
 
 

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
-from engpass import above
-from engpass.above import Got
 from engpass.cli.tables import summary
 from engpass.explain import explain
-from engpass.explain.choose import choose_in
+from engpass.explain.select_point import choose_in
 from engpass.report.page import render
+from engpass.results import above_limit
+from engpass.results.above_limit import Got
 from engpass.store import Store
 from engpass.store.arrow import table
 from engpass.types.outcome import Bottleneck, Bound, FlowLimit, FlowOutcome
@@ -38,27 +38,27 @@ def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
     backlog = (
         "data that was queued at the end of the warm-up also counts; a longer `duration` reduces this effect"
     )
-    (note,) = above.notes([got("a", 12), got("b", 8)])
+    (note,) = above_limit.notes([got("a", 12), got("b", 8)])
     assert note == f"`a` is above its bound by 20.0 % (simulate): {backlog}"
-    real, _ = above.notes([got("a", 12, engine="measure"), got("a", 11)])
+    real, _ = above_limit.notes([got("a", 12, engine="measure"), got("a", 11)])
     assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
     assert "the real ones allow more" in real
-    (chosen,) = above.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
+    (chosen,) = above_limit.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
     assert "a real router may choose another path" in chosen
 
 
 def test_note_summarises_many_flows_above_their_bounds() -> None:
     some = [got(f"f{i}", 10 + i - 3) for i in range(8)]
     other = [got(one.flow, 10, place=1) for one in some]
-    (note,) = above.notes([*some, *other])
+    (note,) = above_limit.notes([*some, *other])
     who = "`f4`, `f5`, `f6` and 1 more are above their bounds by up to 40.0 %"
     assert note.startswith(f"{who} (simulate at 1 of 2 points): data that was queued")
 
 
 def test_a_goodput_at_its_bound_has_no_note() -> None:
-    assert above.notes([got("a", 10.04), got("b", 9)]) == []
-    assert above.notes([got("a", 99, kind="cbr"), got("b", 9)]) == []
-    (note,) = above.notes([got("a", 5, bound=0.0), got("b", 9)])
+    assert above_limit.notes([got("a", 10.04), got("b", 9)]) == []
+    assert above_limit.notes([got("a", 99, kind="cbr"), got("b", 9)]) == []
+    (note,) = above_limit.notes([got("a", 5, bound=0.0), got("b", 9)])
     assert note.startswith("`a` is above its bound (simulate): data that was queued")
 
 
@@ -66,9 +66,9 @@ def test_a_run_without_bounds_compares_with_the_fair_share() -> None:
     link = Bottleneck(kind="link", name="up", title="link `up`")
     limit = FlowLimit(stages=[], candidates=[])
     flow = FlowOutcome(kind="tcp-stream", goodput_bit_per_s=3.0, offered_bit_per_s=3.0, limit=limit)
-    assert above.bound(flow) == 3.0
+    assert above_limit.bound(flow) == 3.0
     bound = Bound(bit_per_s=4.0, bottleneck=link, summary="")
-    assert above.bound(replace(flow, limit=replace(limit, bound=bound))) == 4.0
+    assert above_limit.bound(replace(flow, limit=replace(limit, bound=bound))) == 4.0
 
 
 BOTH_WAYS = """

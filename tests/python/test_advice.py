@@ -13,10 +13,10 @@ from engpass import _engpass, advice, gallery
 from engpass.advice import Change, Effect, advise, ranked, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain import explain, situation
-from engpass.explain.bench import Bench
-from engpass.explain.choose import Chosen, choose_in
+from engpass.explain.point_facts import Situation
+from engpass.explain.resimulate import Bench
+from engpass.explain.select_point import Chosen, choose_in
 from engpass.explain.service import Needs, Served
-from engpass.explain.situation import Situation
 from engpass.settings import Amount
 from engpass.testbed import load
 

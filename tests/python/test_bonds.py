@@ -8,7 +8,7 @@ import pytest
 
 import engpass
 from engpass.explain import Explanation, explain
-from engpass.explain.choose import choose_in
+from engpass.explain.select_point import choose_in
 from engpass.netlab import veth
 from engpass.plan import point_plan
 from engpass.report import diagram

@@ -20,9 +20,9 @@ import pyarrow.parquet
 import pytest
 
 from conftest import POINTS, TESTBED, Cli, Program
-from engpass import lab
+from engpass import campaign_runner
 from engpass.campaign import Point
-from engpass.lab import Job
+from engpass.campaign_runner import Job
 from engpass.types.outcome import VERSION, Outcome
 
 ID = re.compile(r"\b[0-9a-f]{10}\b")
@@ -350,14 +350,14 @@ def test_runs_show_and_export_list_a_stored_run(cli: Cli, testbed_file: Path) ->
 def test_failing_point_is_reported_with_exit_code_1(
     cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = lab.work
+    original = campaign_runner.work
 
     def work(job: Job, point: Point) -> tuple[str, float]:
         if point.engine == "simulate" and point.variant == "fast":
             raise MemoryError
         return original(job, point)
 
-    monkeypatch.setattr(lab, "work", work)
+    monkeypatch.setattr(campaign_runner, "work", work)
     shown = cli("run", testbed_file.name, code=1)
     assert f"error: 8 of {POINTS} points failed\n" in shown.stderr
     first = "simulate of `fast`, traffic.stream.message = 1 kB, repeat 0 and 7 more:\n  out of memory\n"
@@ -595,7 +595,7 @@ def test_help_and_check_import_no_costly_modules(program: Program, testbed_file:
 
 
 def test_progress_log_prints_a_line_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engpass.lab import Progress
+    from engpass.campaign_runner import Progress
     from engpass.progress import bar
 
     now = [0.0]
@@ -617,7 +617,7 @@ def test_progress_log_prints_a_line_every_ten_seconds(monkeypatch: pytest.Monkey
 
 
 def test_progress_log_shows_the_share_of_a_long_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engpass.lab import Progress
+    from engpass.campaign_runner import Progress
     from engpass.progress import bar
 
     now = [0.0]

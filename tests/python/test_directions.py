@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from engpass import ledger
 from engpass.explain import explain
-from engpass.explain.choose import choose_in
+from engpass.explain.select_point import choose_in
 from engpass.measure.answers import HostResult, HostSeen
-from engpass.measure.books import books
+from engpass.measure.measured_ledger import books
 from engpass.netlab import veth
-from engpass.netlab.hold import held
+from engpass.netlab.egress_shaping import held
 from engpass.netlab.layout import layout, stations
 from engpass.plan import point_plan
 from engpass.report.diagram import describe, diagram
+from engpass.results import ledger
 from engpass.settings import Settings
 from engpass.testbed import loads
 from engpass.types.plan import PointPlan

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Cli, Program
 from test_bonds import TEXT
-from test_emulate_choices import sent
+from test_emulate_ecmp import sent
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulate_programs import iperf3, needs, serving, up
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)

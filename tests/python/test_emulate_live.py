@@ -20,11 +20,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, Program
-from engpass import _engpass, netlab, outcomes
+from engpass import _engpass, netlab
 from engpass.netlab import emulated
+from engpass.results import outcomes
 from engpass.types.outcome import FlowOutcome, Outcome
-from kept_up import when_it_keeps_up
-from known import known
+from keeps_up import when_it_keeps_up
+from required import known
 from test_capture import packets
 from test_emulated import end_driver, nothing_is_left  # noqa: F401 (used by pytest)
 from test_emulated import pytestmark as needs_tun

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Program, Result
-from kept_up import when_it_keeps_up
+from keeps_up import when_it_keeps_up
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 

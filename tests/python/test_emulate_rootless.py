@@ -23,9 +23,9 @@ import pytest
 import typer
 
 import engpass
-from engpass import outcomes
+from engpass.results import outcomes
 from engpass.types.outcome import Outcome
-from kept_up import when_it_keeps_up
+from keeps_up import when_it_keeps_up
 from test_emulate_live import PING
 from test_emulated import FAR, drivers
 

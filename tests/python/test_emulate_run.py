@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, Program
-from engpass import netlab, outcomes
+from engpass import netlab
 from engpass.netlab import registry
+from engpass.results import outcomes
 from engpass.types.outcome import Drop, Outcome, Place
-from kept_up import when_it_keeps_up
-from known import known
+from keeps_up import when_it_keeps_up
+from required import known
 from test_emulated import FAR, drivers, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
 # Lost time that a window of 300 ms tolerates: 10 % of the datagrams may then arrive after it.

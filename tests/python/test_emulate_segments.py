@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, Program
-from engpass import outcomes
+from engpass.results import outcomes
 from engpass.types.outcome import Outcome
-from kept_up import when_it_keeps_up
-from known import known
+from keeps_up import when_it_keeps_up
+from required import known
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 

@@ -19,7 +19,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import child, netlab
 from engpass.netlab import emulated, kernel, registry
-from own_world import own_processes
+from isolation import own_processes
 from test_netlab import more, seen, settle
 
 pytestmark = pytest.mark.skipif(

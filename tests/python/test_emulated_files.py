@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Cli, Program
 from engpass import netlab
-from engpass.netlab import LabError, kernel, registry, writing
-from engpass.netlab.writing import Files
+from engpass.netlab import LabError, kernel, output_claims, registry
+from engpass.netlab.output_claims import Files
 from test_emulated import FAR, end_driver, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
 ONE = ("--engine", "emulate", "--repeats", "1")
@@ -71,10 +71,10 @@ def test_run_rejects_a_point_log_that_a_testbed_writes(cli: Cli) -> None:
 @contextmanager
 def running(program: Program, *args: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a run of a minute, and wait until it has claimed its files."""
-    before = writing.claims()
+    before = output_claims.claims()
     process = program.start("run", "other.toml", *args)
     last = time.monotonic() + 30
-    while not writing.claims() - before and process.poll() is None and time.monotonic() < last:
+    while not output_claims.claims() - before and process.poll() is None and time.monotonic() < last:
         time.sleep(0.01)
     try:
         yield process
@@ -118,7 +118,7 @@ def test_simulated_run_rejects_a_capture_of_another_run(cli: Cli) -> None:
     run = ("run", "far.toml", "--engine", "simulate", "--repeats", "1", "--capture", "link.line=c.pcapng")
     with netlab.claimed("other.toml", mine):
         cli(*run)
-        (path,) = (registry.directory() / name for name in writing.claims())
+        (path,) = (registry.directory() / name for name in output_claims.claims())
         kept = path.read_text()
         with subprocess.Popen(["sleep", "60"]) as other:
             since = str(kernel.start_time(other.pid))

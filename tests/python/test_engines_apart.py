@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from engpass.apart import apart
 from engpass.report import render
+from engpass.results.engine_difference import apart
 from engpass.types.outcome import Drop, Engine, FlowOutcome, MeasuredPoint, Outcome, Place
 from report_kyoto import Record, outcome
 

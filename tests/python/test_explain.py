@@ -15,24 +15,25 @@ import vl_convert
 from msgspec.structs import replace
 
 from conftest import TESTBED, Cli, Program
-from engpass import _engpass, ledger, say
+from engpass import _engpass, formatting
 from engpass import cli as commands
 from engpass.advice import sockets
 from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
 from engpass.explain import choose, explain
-from engpass.explain.choose import choose_in
-from engpass.explain.finding import _ANY_SENDER, _IDLE
-from engpass.explain.situation import Hop
+from engpass.explain.bottleneck import _ANY_SENDER, _IDLE
+from engpass.explain.point_facts import Hop
+from engpass.explain.select_point import choose_in
 from engpass.report import render_explanation
 from engpass.report.explanation import figures
 from engpass.report.figures import timeline as timeline_figure
+from engpass.results import ledger
 from engpass.store import Store
 from engpass.testbed import load, loads
 from engpass.timeline import timeline as record_timeline
 from engpass.types.outcome import Outcome, Place
-from known import known
 from ledgers import chosen, links, timeline
+from required import known
 
 # Two flows into one port; the second flow is too fast for it.
 CROWDED = """\
@@ -281,7 +282,7 @@ def test_full_shared_line_names_the_share_of_other_flows() -> None:
     at = made.at
     assert (at.sharing, made.finding.key) == (("near",), "shared")
     assert made.sentence.startswith("link `line` limits `far` to ")
-    assert f"it is full, and 1 other flow gets {say.rate(at.theirs)} of it" in made.sentence
+    assert f"it is full, and 1 other flow gets {formatting.rate(at.theirs)} of it" in made.sentence
     assert "while the buffer of `r` towards `home` loses " in made.sentence
     others, last = made.waterfall[-2:]
     assert (others.name, last.name, last.left) == ("other flows", "delivered", at.goodput / 10e6)
@@ -350,7 +351,7 @@ def test_show_ledger_prints_the_ledger_of_a_run(cli: Cli, testbed_file: Path) ->
 
 def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from engpass.cli import console
-    from engpass.cli.explanation import show
+    from engpass.cli.explain_tables import show
 
     made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
     show(made, console.tables())

@@ -13,9 +13,9 @@ import engpass
 from conftest import Cli
 from engpass import gallery
 from engpass.explain import Explanation, explain
-from engpass.explain.choose import choose_in
+from engpass.explain.select_point import choose_in
 from engpass.explain.service import Needs, Served
-from engpass.losses import Losses
+from engpass.results.losses import Losses
 from engpass.source import Given
 from engpass.testbed import load
 from engpass.types.outcome import Bottleneck, Bound, Candidate, FlowLimit, FlowOutcome

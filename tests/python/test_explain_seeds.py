@@ -9,7 +9,7 @@ import pytest
 
 from conftest import Cli
 from engpass import Testbed
-from engpass.explain import Explanation, bench, choose_in, explain
+from engpass.explain import Explanation, choose_in, explain, resimulate
 from engpass.explain.service import Needs, Served
 from engpass.testbed import load
 
@@ -56,7 +56,7 @@ def test_changes_at_a_lossy_line_are_judged_with_five_seeds(monkeypatch: pytest.
         assert one.after == pytest.approx(sum(after) / 5)
         assert all(old < new for old, new in zip(before, after, strict=True))
     # One seed alone recommends changes that lose with others.
-    monkeypatch.setattr(bench.Bench, "draw", lambda *_: None)
+    monkeypatch.setattr(resimulate.Bench, "draw", lambda *_: None)
     alone = explained(testbed).advice
     assert alone is not None
     luck = {one.say for one in (*alone.changes, *alone.trades)} - {one.say for one in found}
@@ -89,7 +89,7 @@ def test_testbed_without_chance_is_judged_with_one_seed(repeats: int) -> None:
 
 
 def test_long_run_with_one_seed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "EVENTS", 1000)
+    monkeypatch.setattr(resimulate, "EVENTS", 1000)
     made = explained(load(SKY)).advice
     assert made is not None
     assert made.seeds == 1
@@ -99,7 +99,7 @@ def test_long_run_with_one_seed_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 def test_change_that_brings_chance_is_judged_with_five_seeds() -> None:
     links = {**SKY["link"], "m": {**SKY["link"]["m"], "loss": "0 %"}}
     chosen = choose_in(load({**SKY, "link": links}), None, [], None)
-    made = bench.Bench(chosen.text, chosen.source, (), chosen.variant, (), range(1))
+    made = resimulate.Bench(chosen.text, chosen.source, (), chosen.variant, (), range(1))
     made.draw(chosen.outcomes)
     assert len(made.baseline()) == 1
     assert len(made.served([("router.r.queue", "red")]) or ()) == 5

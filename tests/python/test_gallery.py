@@ -14,13 +14,14 @@ import pytest
 
 import engpass
 from conftest import Cli
-from engpass import gallery, outcomes
+from engpass import gallery
 from engpass.claims import KINDS
 from engpass.claims.breaks import REMOVES, check_break
 from engpass.claims.checks import CHECKS
 from engpass.error import ChoiceError, EngpassError
 from engpass.gallery import Study
 from engpass.reproduce import prepare
+from engpass.results import outcomes
 
 ROOT = Path(__file__).parents[2]
 NAMES = [

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from conftest import TESTBED, Program
-from engpass import outcomes
+from engpass.results import outcomes
 from engpass.store import Store
 
 # Points of some ten milliseconds each, stored in batches: enough of them to interrupt a run in the middle.

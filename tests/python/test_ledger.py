@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engpass import ledger
 from engpass.error import EngpassError
-from engpass.ledger import Books
+from engpass.results import ledger
+from engpass.results.ledger import Books
 from engpass.types.outcome import VERSION, FlowOutcome, LinkOutcome, Outcome, RealFlow
 from ledgers import links
 

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from conftest import Cli
-from engpass import outcomes
 from engpass.explain.service import Served
-from engpass.losses import Losses
 from engpass.report.aggregate import tabulate
 from engpass.report.search import figures
+from engpass.results import outcomes
+from engpass.results.losses import Losses
 from engpass.store import Finished, Store
 from engpass.testbed import load
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome

@@ -15,17 +15,18 @@ import pytest
 from msgspec.structs import replace
 
 from conftest import Cli, Program
-from engpass import measure, outcomes
+from engpass import measure
 from engpass.error import EngpassError
 from engpass.measure import agent as agents
+from engpass.measure.agent_access import way
 from engpass.measure.flows import flows, untold
-from engpass.measure.reach import way
 from engpass.measure.requests import Schedule, Socket
 from engpass.plan import point_plan
+from engpass.results import outcomes
 from engpass.testbed import loads
 from engpass.types.outcome import Datagrams, Latency, Outcome, PointPrecision, Tcp
 from engpass.types.plan import PointPlan
-from known import known
+from required import known
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
 

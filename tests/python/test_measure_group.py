@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from engpass.jsondata import Json
-from engpass.measure import group
+from engpass.measure import multicast_delays
 from engpass.measure.agent import MeasureError
 from engpass.measure.flows import Flow
-from engpass.measure.group import Waited
+from engpass.measure.multicast_delays import Waited
 from engpass.measure.requests import About, Prepare
 
 END = Prepare(kind="udp-stream", message_bytes=100)
@@ -65,7 +65,7 @@ class Here:
 
 
 def told(crew: MadeUp) -> dict[str, Waited]:
-    return group.delays(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
+    return multicast_delays.delays(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
 
 
 def test_silent_receiver_has_an_unknown_join_delay() -> None:
@@ -85,7 +85,7 @@ def test_silent_receiver_has_an_unknown_join_delay() -> None:
     nothing = "nothing arrived within 0.8 s"
     assert found["c"] == Waited(join_unknown=nothing, leave_unknown="nothing had arrived")
     assert all(agent.asked[-1] == "drop" for agent in crew.agents.values())
-    (note,) = group.unknown({"g": found})
+    (note,) = multicast_delays.unknown({"g": found})
     assert note == (
         "the join delay of the group of `g` is unknown at `c`: nothing arrived within 0.8 s; check whether"
         " the routers and switches on the path forward multicast"
@@ -97,5 +97,5 @@ def test_failed_join_trial_does_not_fail_the_point(request_: str) -> None:
     found = told(MadeUp({"b": [], "c": []}, fails=request_))
     failed = Waited(join_unknown="out of luck", leave_unknown="out of luck")
     assert found == {"b": failed, "c": failed}
-    (note,) = group.unknown({"g": found})
+    (note,) = multicast_delays.unknown({"g": found})
     assert "at `b` and `c`: out of luck" in note

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from engpass import child, ledger, netlab, outcomes
+from engpass import child, netlab
 from engpass.netlab import Lab, kernel
+from engpass.results import ledger, outcomes
 from engpass.types.outcome import Outcome
-from kept_up import late_ms, taken_ms
+from keeps_up import late_ms, taken_ms
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,

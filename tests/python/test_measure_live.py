@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, Program
-from engpass import netlab, outcomes
+from engpass import netlab
 from engpass.netlab import kernel, registry
+from engpass.results import outcomes
 from engpass.types.outcome import FlowOutcome, Outcome
-from kept_up import when_it_keeps_up
-from known import known
+from keeps_up import when_it_keeps_up
+from required import known
 
 pytestmark = [
     pytest.mark.skipif(

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from engpass import outcomes
 from engpass.netlab import kernel
-from known import known
+from engpass.results import outcomes
+from required import known
 
 SMCROUTED = shutil.which("smcrouted", path=os.environ.get("PATH", "") + ":/usr/sbin")
 

@@ -8,10 +8,10 @@ import socket
 import pytest
 
 from conftest import Cli
-from engpass import outcomes
 from engpass.netlab import kernel
+from engpass.results import outcomes
 from engpass.types.outcome import Outcome
-from kept_up import when_it_keeps_up
+from keeps_up import when_it_keeps_up
 
 TWO = """\
 name = "two ways"

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from engpass import child, outcomes
+from engpass import child
+from engpass.results import outcomes
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 

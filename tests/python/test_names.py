@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from engpass.advice import memory, ports
-from engpass.explain.choose import choose_in
-from engpass.explain.finding import where
-from engpass.explain.situation import Drop, Situation
+from engpass.explain.bottleneck import where
+from engpass.explain.point_facts import Drop, Situation
+from engpass.explain.select_point import choose_in
 from engpass.limiter import limiting_kind, limits_receiver, limits_sender
 from engpass.settings import Settings
 from engpass.testbed import loads

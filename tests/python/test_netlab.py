@@ -18,7 +18,7 @@ import pytest
 from conftest import Cli, Program
 from engpass import netlab
 from engpass.netlab import kernel, registry
-from own_world import own_processes
+from isolation import own_processes
 
 pytestmark = pytest.mark.skipif(
     not kernel.privileged() or shutil.which("ip") is None or shutil.which("tc") is None,

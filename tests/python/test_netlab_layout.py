@@ -11,7 +11,7 @@ from engpass.error import EngpassError
 from engpass.netlab import emulated, kernel, registry, veth
 from engpass.netlab.layout import layout
 from engpass.plan import point_plan
-from engpass.remarks import another_hash
+from engpass.results.run_notes import another_hash
 from engpass.testbed import load, loads
 from engpass.types.plan import PointPlan
 

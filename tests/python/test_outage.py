@@ -15,9 +15,9 @@ import engpass
 from conftest import Cli
 from engpass.claims.curves import Campaign
 from engpass.cli import sparkline
-from engpass.ledger import Books, directions, family, parallel
 from engpass.report import render
 from engpass.report.figures import timeline as timeline_figure
+from engpass.results.ledger import Books, directions, family, parallel
 from engpass.timeline import timeline
 from engpass.types.outcome import Outcome
 from snapshots import page_text

@@ -9,7 +9,7 @@ import pytest
 
 from engpass import gallery
 from engpass.claims import Claim
-from engpass.claims.printed import SourceTextError, prints, section_of, source_text
+from engpass.claims.source_text import SourceTextError, prints, section_of, source_text
 from engpass.gallery import Study
 
 # Full-width digits and sign, as in Japanese texts.

@@ -19,12 +19,12 @@ import engpass
 from conftest import Cli, Program
 from engpass import _engpass
 from engpass.cli import files
-from engpass.cli.probed import show
+from engpass.cli.probe_tables import show
 from engpass.error import EngpassError
+from engpass.formatting import byte_rate, size
 from engpass.probe import FIGURES, facts, probe
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
-from engpass.say import byte_rate, size
 from engpass.types.probe import CacheLevel, GpuSection, PointSection, Report
 from report_probe import full, probed
 

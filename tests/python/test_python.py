@@ -17,9 +17,9 @@ import pytest
 
 import engpass
 from conftest import POINTS, TESTBED
-from engpass import lab
+from engpass import campaign_runner
 from engpass.campaign import Point, build
-from engpass.lab import Job, Progress
+from engpass.campaign_runner import Job, Progress
 from engpass.store.record import Finished
 
 
@@ -154,7 +154,7 @@ def test_points_run_on_the_executor_of_the_caller(kind: Any, testbed_file: Path)
 
 def _become_another_build() -> None:
     # This runs in a separate process, which ends with the executor.
-    setattr(lab, "build", lambda: "fedcba9876543210")  # noqa: B010 (not a name that `lab` exports)
+    setattr(campaign_runner, "build", lambda: "fedcba9876543210")  # noqa: B010 (not a name that `lab` exports)
 
 
 def test_worker_of_another_build_rejects_its_points(testbed_file: Path) -> None:
@@ -197,8 +197,8 @@ class _Inline(Executor):
 def test_points_before_an_executor_failure_are_stored(
     testbed_file: Path, tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
-    monkeypatch.setattr("engpass.lab._window", lambda *_: 2)
+    monkeypatch.setattr("engpass.campaign_runner._GATHER_SECONDS", 1000.0)
+    monkeypatch.setattr("engpass.campaign_runner._window", lambda *_: 2)
     store = engpass.Store.open(tmp_path / "s.db")
     error = RuntimeError("no thread") if at_once else BrokenExecutor("a worker died")
     with pytest.raises(engpass.EngpassError, match="the worker processes failed"):
@@ -210,9 +210,9 @@ def test_points_before_an_executor_failure_are_stored(
 def test_points_are_written_in_batches(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 1000.0)
+    monkeypatch.setattr("engpass.campaign_runner._GATHER_SECONDS", 1000.0)
     # Two points run at a time, so some are still missing when the first ones are written.
-    monkeypatch.setattr("engpass.lab._window", lambda *_: 2)
+    monkeypatch.setattr("engpass.campaign_runner._window", lambda *_: 2)
     written = []
     original = engpass.Store.write
 
@@ -230,7 +230,7 @@ def test_points_are_written_in_batches(
 
 def test_progress_rises_within_a_long_point(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long run reports the share of its virtual time that is done, and ends on request."""
-    monkeypatch.setattr("engpass.lab._LOOK_SECONDS", 0.002)
+    monkeypatch.setattr("engpass.campaign_runner._LOOK_SECONDS", 0.002)
     seen: list[Progress] = []
     long = {"run.duration": "2000 s", "run.repeats": "1"}
     testbed = engpass.load(testbed_file, set=long)
@@ -271,7 +271,7 @@ def test_progress_counts_stored_points(testbed_file: Path, tmp_path: Path) -> No
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | None) -> list[int]:
     """Let the point at a position fail; returns a list that collects the positions of the points that ran."""
-    original = lab.work
+    original = campaign_runner.work
     ran = []
 
     def work(job: Job, point: Point) -> tuple[str, float]:
@@ -280,7 +280,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | No
             raise error
         return original(job, point)
 
-    monkeypatch.setattr(lab, "work", work)
+    monkeypatch.setattr(campaign_runner, "work", work)
     return ran
 
 

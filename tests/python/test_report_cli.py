@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import POINTS, Cli
-from engpass import lab
+from engpass import campaign_runner
 from engpass.campaign import Point
 from engpass.error import EngpassError
 from test_report_page import Reader, points
@@ -79,14 +79,14 @@ def test_report_notes_an_incomplete_run(cli: Cli, testbed_file: Path) -> None:
 def test_page_csv_equals_export(
     failed: int | None, cli: Cli, testbed_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = lab.work
+    work = campaign_runner.work
 
-    def work_but_one(job: lab.Job, point: Point) -> tuple[str, float]:
+    def work_but_one(job: campaign_runner.Job, point: Point) -> tuple[str, float]:
         if point.position == failed:
             raise EngpassError("this point fails")
         return work(job, point)
 
-    monkeypatch.setattr(lab, "work", work_but_one)
+    monkeypatch.setattr(campaign_runner, "work", work_but_one)
     cli("run", testbed_file.name, "--engine", "limit,simulate", code=0 if failed is None else 1)
     cli("report", "last", "-o", "page.html")
     page = points(Reader((cli.directory / "page.html").read_text(encoding="utf-8")))

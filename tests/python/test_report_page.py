@@ -337,7 +337,7 @@ def test_a_hundred_thousand_points_make_a_small_file() -> None:
 
 
 def test_too_large_download_folds_the_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engpass.report.download.MAX_ENCODED", 1000)
+    monkeypatch.setattr("engpass.report.csv_download.MAX_ENCODED", 1000)
     run, outcomes = kyoto(repeats=2)
     page = Reader(render(run, outcomes))
     rows = points(page)

@@ -10,7 +10,7 @@ import pytest
 from conftest import Cli
 from engpass.report.page import render_search
 from engpass.report.search import bounds
-from engpass.report.searched import drawings, sentence
+from engpass.report.search_page import drawings, sentence
 from engpass.store import SearchRecord
 from test_search import NARROW
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from engpass import gallery, lab
+from engpass import campaign_runner, gallery
 from engpass.campaign import Point
 from engpass.error import EngpassError
 from engpass.reproduce import prepare
@@ -286,7 +286,7 @@ def test_reproduce_does_not_rerun_stored_points(
     def never(*_: object) -> None:
         raise AssertionError("a point ran again")
 
-    monkeypatch.setattr(lab, "work", never)
+    monkeypatch.setattr(campaign_runner, "work", never)
     assert cli("reproduce", study.name, "--json").stdout == first
 
 
@@ -336,10 +336,10 @@ def test_unknown_study_suggests_the_nearest(cli: Cli) -> None:
 
 
 def test_reproduce_reports_failed_points(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(job: lab.Job, point: Point) -> tuple[str, float]:
+    def fail(job: campaign_runner.Job, point: Point) -> tuple[str, float]:
         raise EngpassError("the engine has given up")
 
-    monkeypatch.setattr(lab, "work", fail)
+    monkeypatch.setattr(campaign_runner, "work", fail)
     shown = cli("reproduce", study.name, code=1)
     assert "points failed" in shown.stderr
     assert shown.stdout == ""
@@ -348,19 +348,19 @@ def test_reproduce_reports_failed_points(cli: Cli, study: Path, monkeypatch: pyt
 def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def stop(progress: lab.Progress) -> None:
+    def stop(progress: campaign_runner.Progress) -> None:
         if progress.done >= 3 and not asked:
             asked.append(progress.done)
             signal.raise_signal(signal.SIGINT)
 
-    def slowly(job: lab.Job, point: Point) -> tuple[str, float]:
+    def slowly(job: campaign_runner.Job, point: Point) -> tuple[str, float]:
         time.sleep(0.02)
         return work(job, point)
 
-    work = lab.work
+    work = campaign_runner.work
 
     @contextlib.contextmanager
-    def bar(_: object) -> Iterator[lab.Watch]:
+    def bar(_: object) -> Iterator[campaign_runner.Watch]:
         yield stop
 
     # The tests may run in the background, with SIGINT ignored.
@@ -368,7 +368,7 @@ def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: py
     try:
         with monkeypatch.context() as patch:
             patch.setattr("engpass.progress.bar", bar)
-            patch.setattr(lab, "work", slowly)
+            patch.setattr(campaign_runner, "work", slowly)
             shown = cli("reproduce", study.name, "--jobs=1", code=130)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -382,7 +382,7 @@ def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: py
 
 def test_progress_covers_all_campaigns_of_a_study(study: Path, tmp_path: Path) -> None:
     made = prepare(gallery.study(str(study)))
-    seen: list[lab.Progress] = []
+    seen: list[campaign_runner.Progress] = []
     with Store.open(tmp_path / "s.db") as store:
         made.run(store, watch=seen.append)
     assert {progress.total for progress in seen} == {made.total} == {POINTS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engpass import say
+from engpass import formatting
 from engpass.claims.checks.base import Interval
 from engpass.claims.quantity import say as say_in_a_claim
 from engpass.units import UNITS, unit_for
@@ -12,9 +12,9 @@ from engpass.units import UNITS, unit_for
 
 def test_lateness_without_packets_says_that_none_were_carried() -> None:
     found = {"packets": 0, "p50_ns": 0, "p99_ns": 0, "p999_ns": 0, "max_ns": 0}
-    assert say.lateness(found) == "no packets yet"
-    assert say.lateness({}) == "no packets yet"
-    told = say.lateness({**found, "packets": 7, "p50_ns": 12_000, "max_ns": 2_000_000})
+    assert formatting.lateness(found) == "no packets yet"
+    assert formatting.lateness({}) == "no packets yet"
+    told = formatting.lateness({**found, "packets": 7, "p50_ns": 12_000, "max_ns": 2_000_000})
     assert told == "lateness of packets: 50 % within 12 us, 99 % within 0 s, 99.9 % within 0 s, at most 2 ms"
 
 
@@ -30,7 +30,7 @@ def test_lateness_without_packets_says_that_none_were_carried() -> None:
     ],
 )
 def test_rate_has_two_decimals_and_its_largest_unit(bit_per_s: float, said: str) -> None:
-    assert say.rate(bit_per_s) == said
+    assert formatting.rate(bit_per_s) == said
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_rate_has_two_decimals_and_its_largest_unit(bit_per_s: float, said: str)
     ],
 )
 def test_duration_has_three_digits_and_its_largest_unit(seconds: float, said: str) -> None:
-    assert say.duration(seconds) == said
+    assert formatting.duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_duration_has_three_digits_and_its_largest_unit(seconds: float, said: st
     [(0, "0.0 %"), (0.0004, "0.04 %"), (0.00001, "< 0.01 %"), (0.0277, "2.8 %"), (1, "100.0 %")],
 )
 def test_small_share_is_not_printed_as_zero(share: float, said: str) -> None:
-    assert say.percent(share) == said
+    assert formatting.percent(share) == said
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_small_share_is_not_printed_as_zero(share: float, said: str) -> None:
 )
 def test_terminal_page_and_claims_format_values_alike(value: float, base: str, said: str) -> None:
     """Without one formatter a time of 12 us had four forms: 12 us, 0.012 ms, 12 µs and 12.00 us."""
-    assert say_in_a_claim(value, base) == say.quantity(value, base) == said
+    assert say_in_a_claim(value, base) == formatting.quantity(value, base) == said
     if base == "s":
-        assert say.counted("smoothed_rtt_s", value) == unit_for("s", [value]).say(value) == said
+        assert formatting.counted("smoothed_rtt_s", value) == unit_for("s", [value]).say(value) == said
 
 
 def test_obtained_value_has_unit_and_decimals_of_its_claim() -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from engpass import child, outcomes
+from engpass import child
 from engpass.error import EngpassError
 from engpass.netlab import kernel
 from engpass.report.page import render_search
+from engpass.results import outcomes
 from engpass.search import Goal
-from engpass.search.bench import Bench
 from engpass.search.run import Settings, run_search
+from engpass.search.trial_runner import Bench
 from engpass.store import Store
 from engpass.testbed import loads
-from known import known
+from required import known
 
 NARROW = """\
 name = "narrow"

@@ -22,8 +22,8 @@ import recorded
 from conftest import Cli
 from engpass import environment, gallery
 from engpass.campaign import build
-from engpass.ledger import slim
 from engpass.reproduce import prepare
+from engpass.results.ledger import slim
 from engpass.store import Store, store
 from snapshots import check_snapshot, page_text, stray_snapshots
 

@@ -19,9 +19,9 @@ from sqlalchemy import Connection, event
 
 import engpass
 from conftest import POINTS
-from engpass import outcomes
 from engpass.campaign import Axis, AxisValue
 from engpass.error import ChoiceError, StoreError
+from engpass.results import outcomes
 from engpass.store import Finished, RunRecord, Store, database, migrations, schema
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
 from engpass.types.plan import Drawing
@@ -398,7 +398,7 @@ def test_store_failure_ends_the_run(
     testbed_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Otherwise all points may be in the first two transactions.
-    monkeypatch.setattr("engpass.lab._GATHER_SECONDS", 0.0)
+    monkeypatch.setattr("engpass.campaign_runner._GATHER_SECONDS", 0.0)
     store = Store.open(tmp_path / "s.db")
     lan = engpass.load(testbed_file, set={"run.repeats": 50})
 

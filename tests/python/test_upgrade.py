@@ -12,12 +12,12 @@ import pytest
 from msgspec.structs import replace
 
 import engpass
-from engpass import ledger, outcomes
 from engpass.error import EngpassError
+from engpass.results import ledger, outcomes
+from engpass.results.upgrade import OldDrawing, drawing
 from engpass.store import Store
 from engpass.types.outcome import Outcome
 from engpass.types.plan import Drawing
-from engpass.upgrade import OldDrawing, drawing
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from engpass import _engpass, say
+from engpass import _engpass, formatting
 from engpass.advice import (
     arp,
     bond,
@@ -32,9 +32,9 @@ from engpass.advice import (
 )
 from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
-from engpass.explain.bench import Bench
+from engpass.explain.point_facts import Situation
+from engpass.explain.resimulate import Bench
 from engpass.explain.service import LEAST, LOSS, Needs, Served, longer
-from engpass.explain.situation import Situation
 from engpass.jsondata import Json
 
 __all__ = ["KINDS", "Advice", "Change", "Effect", "advise", "effect_texts", "told"]
@@ -91,11 +91,11 @@ class Effect:
     def text(self) -> str:
         """Goodput, and loss and delay where they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
         before, after = self.before, self.after
-        parts = [say.change(before.goodput, after.goodput)]
+        parts = [formatting.change(before.goodput, after.goodput)]
         if not self.needs.resends and abs(after.loss - before.loss) > LOSS:
-            parts.append(f"loss {say.share_change(before.loss, after.loss)}")
+            parts.append(f"loss {formatting.share_change(before.loss, after.loss)}")
         if longer(before.delay, after.delay) or longer(after.delay, before.delay):
-            parts.append(f"delay p99 {say.time_change(before.delay, after.delay)}")
+            parts.append(f"delay p99 {formatting.time_change(before.delay, after.delay)}")
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, list[float | None]]:
@@ -193,9 +193,9 @@ def effect_texts(effect: Effect) -> tuple[str, str, str, str]:
     known = before.delay is not None or after.delay is not None
     return (
         effect.flow,
-        say.change(before.goodput, after.goodput),
-        say.time_change(before.delay, after.delay) if known else "",
-        say.share_change(before.loss, after.loss),
+        formatting.change(before.goodput, after.goodput),
+        formatting.time_change(before.delay, after.delay) if known else "",
+        formatting.share_change(before.loss, after.loss),
     )
 
 

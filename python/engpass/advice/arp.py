@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import HOLD_FULL, NO_REPLY, Situation
+from engpass.explain.point_facts import HOLD_FULL, NO_REPLY, Situation
 from engpass.settings import Amount, join
 
 HOLDS = (3, 101, 1000)

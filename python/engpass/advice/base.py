@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
 
 PATIENCE = 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engpass.advice import ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
-from engpass.explain.situation import INPUT_FULL, Situation
+from engpass.explain.point_facts import INPUT_FULL, Situation
 from engpass.settings import join
 
 

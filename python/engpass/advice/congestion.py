@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engpass.advice.base import Cost, Proposal, others
 from engpass.advice.sockets import tcp_path
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import keys
 
 _FALLBACK = ("reno", "cubic", "bbr", "dctcp")

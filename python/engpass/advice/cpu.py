@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.advice.shaping import circuit_of
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.limiter import CPUS, limiting_kind
 from engpass.settings import Amount, join
 

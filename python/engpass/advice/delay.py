@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from engpass.advice import ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
 from engpass.advice.shaping import crossed
-from engpass.explain.situation import FULL, Hop, Situation
+from engpass.explain.point_facts import FULL, Hop, Situation
 from engpass.settings import join
 
 _VOICE = "5"

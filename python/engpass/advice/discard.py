@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engpass.advice import ports
 from engpass.advice.base import Cost, Proposal, others
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 
 
 def propose(at: Situation) -> Iterator[Proposal]:

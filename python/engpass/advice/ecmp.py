@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import DOWN, FULL, TWICE, Situation
+from engpass.explain.point_facts import DOWN, FULL, TWICE, Situation
 from engpass.settings import join, table_of
 from engpass.source import Toml
 from engpass.types.outcome import Place

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain.finding import DAMAGED
-from engpass.explain.situation import INPUT_FULL, Hop, Situation
+from engpass.explain.bottleneck import DAMAGED
+from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
 from engpass.settings import Path, join
 
 _LEAST = 0.005

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.limiter import limits_receiver, limits_sender
 from engpass.settings import Amount, join
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.advice.sockets import tcp_path
-from engpass.explain.situation import TOO_BIG, Situation
+from engpass.explain.point_facts import TOO_BIG, Situation
 from engpass.settings import join
 
 HEADERS_BYTES = 40

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from engpass.advice.base import Candidate
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, Key, join, keys, read_value, split, table_of
 from engpass.source import Toml
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.advice.sockets import tcp_path
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
 
 _FALLBACK = ("new-reno", "sack", "rack-tlp")

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from decimal import Decimal
 
-from engpass import say
+from engpass import formatting
 from engpass.advice import ports
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import INPUT_FULL, Hop, Situation, direction
+from engpass.explain.point_facts import INPUT_FULL, Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
@@ -26,7 +26,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     suffers = losses or bool(at.lost_at(INPUT_FULL)) or at.needs.waits(at.served)
     if suffers and at.overload and at.fair >= 1:
         value = f"{math.floor(at.fair)} bit/s"
-        words = f"send `{at.flow}` at {say.rate(at.fair)}"
+        words = f"send `{at.flow}` at {formatting.rate(at.fair)}"
         step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))
         yield Proposal("pacing", Cost.APPLICATION, (step,))
 
@@ -57,7 +57,7 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     if rate < 1:
         return
     path = join(("circuit", circuit, "shaping"))
-    free_part = "the rate" if share > 0.9995 else f"the free {say.percent(share)}"
+    free_part = "the rate" if share > 0.9995 else f"the free {formatting.percent(share)}"
     words = f"shape `{circuit}` to {rate:,} cells/s, {free_part} of link `{hop.link}`"
     # The second step is slightly lower: a line that is full to the last cell has no room for bursts.
     lower = math.floor(rate * _BELOW)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
 
 _LEAST = 0.005

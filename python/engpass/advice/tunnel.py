@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import NO_MEMORY, TOO_BIG, Situation
+from engpass.explain.point_facts import NO_MEMORY, TOO_BIG, Situation
 from engpass.settings import join
 
 MEMORY = "64 MiB"

@@ -5,8 +5,8 @@ it is executed.
 """
 
 from engpass.claims.curves import Campaign
+from engpass.claims.evaluate import Judged, counted, judge, summed, verdict
 from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
-from engpass.claims.judge import Judged, counted, judge, summed, verdict
 from engpass.claims.reader import read
 
 __all__ = [

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engpass import receivers
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
 from engpass.claims.links import LINK_UNITS, on_link
 from engpass.claims.missing import NoDataError
+from engpass.results import receivers
 from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, SweptValue
 
 

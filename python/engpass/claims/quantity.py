@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from engpass.say import both, quantity
+from engpass.formatting import both, quantity
 from engpass.units import UNITS
 
 _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")

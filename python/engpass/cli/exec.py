@@ -45,15 +45,15 @@ def typed(file: str, host: str) -> str:
 def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
     """Replace this process by a program in a host."""
     from engpass import child, netlab
-    from engpass.netlab import kernel, names
+    from engpass.netlab import host_variables, kernel
 
     kernel.check_tools()
     member = netlab.member(lab, host)
     _find(words[0])
     environment = {**os.environ, "ENGPASS_HOST": host}
-    shared = names.clashes(lab.hosts())
+    shared = host_variables.clashes(lab.hosts())
     for other, address in lab.ways.get(host, {}).items():
-        if (name := names.variable(other)) not in shared:
+        if (name := host_variables.variable(other)) not in shared:
             environment[name] = address
     argv = lab.kernel.inside(member.namespace, words)
     try:

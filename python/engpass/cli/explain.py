@@ -79,7 +79,7 @@ def command(
     if as_json:
         console.line(made.to_json())
     else:
-        from engpass.cli.explanation import show
+        from engpass.cli.explain_tables import show
 
         show(made, console.tables())
     if report is not None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
-from engpass import paths
+from engpass import same_file
 from engpass.error import EngpassError
 
 
@@ -56,14 +56,14 @@ def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
     `files` are pairs of a description and a path, the testbed included; `logs` is the directory for the logs
     of emulated points.
     """
-    real = [(what, path) for what, path in files if paths.keeps(path)]
+    real = [(what, path) for what, path in files if same_file.keeps(path)]
     for (one, path), (other, same) in combinations(real, 2):
-        if paths.are_same(path, same):
+        if same_file.are_same(path, same):
             raise EngpassError(
                 f"`{path}` cannot be {one} and {other} at once", "use a separate file for each"
             )
     for what, path in real:
-        if logs is not None and paths.is_log_of_point(path, logs):
+        if logs is not None and same_file.is_log_of_point(path, logs):
             raise EngpassError(
                 f"`{path}` cannot be {what} and the log of a point at once", "use a separate file for each"
             )

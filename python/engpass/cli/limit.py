@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engpass import above, receivers
 from engpass.cli import console, options
+from engpass.results import above_limit, receivers
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
         console.line({"variants": plain} if testbed.has_variants else plain["base"])
         return
     from engpass.cli.tables import MOST_FLOWS, waterfall
-    from engpass.say import duration
+    from engpass.formatting import duration
 
     out = console.tables()
     for name, outcome in outcomes.items():
@@ -46,7 +46,9 @@ def command(
             title = f"{flow}, variant {name}" if testbed.has_variants else flow
             out.print(waterfall(title, known.stages))
             out.print(result.summary, markup=False, soft_wrap=True)
-            if known.bound is not None and above.differ(result.goodput_bit_per_s, known.bound.bit_per_s):
+            if known.bound is not None and above_limit.differ(
+                result.goodput_bit_per_s, known.bound.bit_per_s
+            ):
                 out.print(known.bound.summary, markup=False, soft_wrap=True)
             if known.idle_delay_s:
                 what = "a segment" if result.kind == "tcp-stream" else "a message"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import amounts, console, options
+from engpass.cli import console, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def command(
     """
     from dataclasses import replace
 
+    from engpass.interruption import ended_as_by_ctrl_c
     from engpass.path import CONNECTIONS_AT_MOST, Asked, run_path
-    from engpass.signals import ended_as_by_ctrl_c
     from engpass.store import Store
     from engpass.testbed import load
 
@@ -70,8 +70,8 @@ def command(
             f"`--connections` is {connections}",
             f"give 1 to {CONNECTIONS_AT_MOST}: each connection uses a thread",
         )
-    asked = Asked(bandwidth=amounts.rate("--bandwidth", bandwidth), connections=connections)
-    seconds = amounts.seconds("--transfer", transfer)
+    asked = Asked(bandwidth=quantities.rate("--bandwidth", bandwidth), connections=connections)
+    seconds = quantities.seconds("--transfer", transfer)
     if seconds is not None:
         if seconds <= 0:
             raise EngpassError("`--transfer` must be longer than zero", 'write it as "5 s"')
@@ -104,7 +104,7 @@ def command(
     if as_json:
         console.line({"id": record.id, "traffic": record.traffic, "result": record.result})
         raise typer.Exit(console.FAILED if invalid else console.OK)
-    from engpass.cli.pathed import show
+    from engpass.cli.path_tables import show
 
     show(record, console.tables())
     at = "" if store == options.STORE else f" --store {store}"

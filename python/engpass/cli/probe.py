@@ -70,7 +70,7 @@ def command(
     if as_json:
         console.line({"name": made.name, "when": made.when, **json.loads(made.text)})
     else:
-        from engpass.cli.probed import show
+        from engpass.cli.probe_tables import show
 
         show(made, console.tables())
     if targets[0] is not None:

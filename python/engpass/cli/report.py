@@ -73,7 +73,7 @@ def command(
 def _search(record: SearchRecord, output: str, figures: str | None) -> None:
     from engpass.report.charts import export
     from engpass.report.page import render_search
-    from engpass.report.searched import drawings
+    from engpass.report.search_page import drawings
 
     with console.waiting(f"drawing {record.id}"):
         files.write(Path(output), render_search(record))
@@ -92,7 +92,7 @@ def _search(record: SearchRecord, output: str, figures: str | None) -> None:
 
 def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
     """The outcomes of a run, reduced to the parts that the report shows; of links these are the ledgers."""
-    from engpass.ledger import slim
+    from engpass.results.ledger import slim
 
     return [slim(outcome) for _, outcome in store.read_outcomes(record)]
 

@@ -13,8 +13,8 @@ from engpass.cli import console, emulation, files, options
 
 if TYPE_CHECKING:
     from engpass.campaign import Point
+    from engpass.campaign_runner import Ended, Progress
     from engpass.capture import Captures
-    from engpass.lab import Ended, Progress
     from engpass.netlab.emulated import Options
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started

@@ -23,6 +23,6 @@ def command(store: options.StoreAt = options.STORE, as_json: options.Json = Fals
     if records or not searched:
         out.print(runs(records))
     if searched:
-        from engpass.cli.searched import searches
+        from engpass.cli.search_tables import searches
 
         out.print(searches(searched))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import amounts, console, options
+from engpass.cli import console, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -118,24 +118,24 @@ def command(
     Every trial is stored, and the same command continues an interrupted search. Swept values are not used.
     Exit code 0 if the search found a result, 1 if not.
     """
-    from engpass.search.bench import stream_of
-    from engpass.signals import ended_as_by_ctrl_c
+    from engpass.interruption import ended_as_by_ctrl_c
+    from engpass.search.trial_runner import stream_of
     from engpass.store import Store
     from engpass.testbed import load
 
     given = _Given(
         method=method,
-        least=amounts.rate("--min", least),
-        most=amounts.rate("--max", most),
-        loss=[amounts.share("--loss", one) or 0.0 for one in loss] if loss else None,
-        trial=amounts.seconds("--trial", trial),
-        total=amounts.seconds("--sum", total),
-        initial=amounts.seconds("--initial", initial),
-        exceed=amounts.share("--exceed", exceed),
-        width=amounts.share("--width", width),
-        step=amounts.share("--step", step),
-        settle=amounts.seconds("--settle", settle),
-        longest=amounts.seconds("--longest", longest),
+        least=quantities.rate("--min", least),
+        most=quantities.rate("--max", most),
+        loss=[quantities.share("--loss", one) or 0.0 for one in loss] if loss else None,
+        trial=quantities.seconds("--trial", trial),
+        total=quantities.seconds("--sum", total),
+        initial=quantities.seconds("--initial", initial),
+        exceed=quantities.share("--exceed", exceed),
+        width=quantities.share("--width", width),
+        step=quantities.share("--step", step),
+        settle=quantities.seconds("--settle", settle),
+        longest=quantities.seconds("--longest", longest),
         whole=whole,
     )
     settings = given.settings()
@@ -259,7 +259,7 @@ def _one(
     def began(record: SearchRecord) -> None:
         told = record.settings
         there = f", {len(record.trials)} trials are already stored" if record.trials else ""
-        from engpass.say import rate
+        from engpass.formatting import rate
 
         loads = f"{rate(told['least_bit_per_s'])} to {rate(told['most_bit_per_s'])}"
         console.tell(f"search {record.id}: {settings.method} over {loads} of `{traffic}`{there}")
@@ -297,7 +297,7 @@ def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from engpass.say import percent, rate
+    from engpass.formatting import percent, rate
 
     screen = Console(stderr=True)
     if not screen.is_terminal:
@@ -339,7 +339,7 @@ def _is_found(record: SearchRecord) -> bool:
 
 
 def _close(records: list[SearchRecord], sizes: list[int] | None, store: Store) -> None:
-    from engpass.cli.searched import show, sizes_table
+    from engpass.cli.search_tables import show, sizes_table
 
     out = console.tables()
     for record in records:

@@ -41,7 +41,7 @@ def command(
             if as_json:
                 console.line(search.to_json())
                 return
-            from engpass.cli.searched import show
+            from engpass.cli.search_tables import show
 
             show(search, console.tables())
             return
@@ -69,8 +69,9 @@ def command(
 
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
     """Print the ledger of every link direction on which some flow could send data, per variant."""
-    from engpass import ledger, say
-    from engpass.cli.explanation import accounts
+    from engpass import formatting
+    from engpass.cli.explain_tables import accounts
+    from engpass.results import ledger
 
     plan = record.plan
     for variant in plan.variants:
@@ -84,7 +85,7 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
             console.tell(f"no point of `{variant}` has a ledger")
         for engine, shelf in kept.items():
             used = [side for side in shelf.directions if not side.books.nobody_sends]
-            what = say.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
+            what = formatting.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
             out.print(f"{variant}: mean of {what}", markup=False)
             columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
             for part in accounts(columns, out.width, shelf.outcomes):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from engpass import above, receivers
-from engpass.apart import FAR, apart
-from engpass.losses import Losses
-from engpass.remarks import Remarks, chose_otherwise
-from engpass.say import duration, percent, rate
+from engpass.formatting import duration, percent, rate
+from engpass.results import above_limit, receivers
+from engpass.results.engine_difference import FAR, apart
+from engpass.results.losses import Losses
+from engpass.results.run_notes import Remarks, chose_otherwise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -196,7 +196,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
             for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
                 cell = cells.setdefault((*wanted[position], name, engine), _Cell())
                 if outcome.engine == "limit":
-                    cell.fair, cell.bound = flow.goodput_bit_per_s, above.bound(flow)
+                    cell.fair, cell.bound = flow.goodput_bit_per_s, above_limit.bound(flow)
                 else:
                     cell.add(outcome, flow)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
@@ -211,7 +211,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
             f"vs simulate: difference in goodput from `simulate`; `!` marks more than {percent(FAR)}"
         )
     got = _got(cells, kinds)
-    notes += above.notes(got)
+    notes += above_limit.notes(got)
     notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
@@ -238,10 +238,12 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
     return notes
 
 
-def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
+def _got(cells: _Cells, kinds: dict[str, str]) -> list[above_limit.Got]:
     """The goodputs of the flows that have a bound."""
     return [
-        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.bound, cell.chose_otherwise)
+        above_limit.Got(
+            (variant, index), engine, flow, kinds[flow], cell.mean, cell.bound, cell.chose_otherwise
+        )
         for (variant, index, flow, engine), cell in cells.items()
         if cell.mean is not None and cell.bound is not None
     ]
@@ -396,7 +398,7 @@ def _summary_table(
 def _has_two_limits(cells: Iterable[_Cell]) -> bool:
     """Whether the fair share and the bound of any flow differ."""
     return any(
-        cell.fair is not None and cell.bound is not None and above.differ(cell.fair, cell.bound)
+        cell.fair is not None and cell.bound is not None and above_limit.differ(cell.fair, cell.bound)
         for cell in cells
     )
 

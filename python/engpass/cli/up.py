@@ -102,9 +102,9 @@ def command(
 
 def _tell_clashes(lab: Lab) -> None:
     """Warn about hosts without an address variable because several hosts would share its name."""
-    from engpass.netlab import names
+    from engpass.netlab import host_variables
 
-    for name, hosts in names.clashes(lab.hosts()).items():
+    for name, hosts in host_variables.clashes(lab.hosts()).items():
         told = ", ".join(f"`{host}`" for host in hosts)
         console.tell(
             f"warning: {told} would share the variable `{name}`: it is not set\n"

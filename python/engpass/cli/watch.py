@@ -186,7 +186,7 @@ def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
     from rich.text import Text
 
     from engpass.cli.tables import grid, plain
-    from engpass.say import lateness, percent, rate
+    from engpass.formatting import lateness, percent, rate
 
     table = grid("Link", "Direction", "Rate", "% of line", "", "Queue", "Lost", "now", left=2)
     for link, now in zip(status.links, found, strict=True):

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engpass import ledger, say
+from engpass import formatting
 from engpass.environment import cores
-from engpass.explain.bench import Bench, interruptibly
-from engpass.explain.choose import Chosen, choose, choose_in
-from engpass.explain.finding import Finding, find
-from engpass.explain.situation import Hop, Situation
+from engpass.explain.bottleneck import Finding, find
+from engpass.explain.point_facts import Hop, Situation
+from engpass.explain.resimulate import Bench, interruptibly
+from engpass.explain.select_point import Chosen, choose, choose_in
 from engpass.jsondata import Json
-from engpass.ledger import Step
 from engpass.memory import MOST, need
+from engpass.results import ledger
+from engpass.results.ledger import Step
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
 from engpass.types.outcome import Timeline
@@ -56,8 +57,8 @@ class Explanation:
         at, found = self.at, self.finding
         has = f"{found.bottleneck} {found.predicate} `{at.title}`"
         if found.state != "at limit":
-            of = f" ({at.limit_name} {say.rate(at.limit)})" if at.limit else ""
-            has += f"{' to' if found.state == 'below' else ', which gets'} {say.rate(at.goodput)}{of}"
+            of = f" ({at.limit_name} {formatting.rate(at.limit)})" if at.limit else ""
+            has += f"{' to' if found.state == 'below' else ', which gets'} {formatting.rate(at.goodput)}{of}"
         return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engpass import above
-from engpass.losses import NO_LOSSES, Losses
+from engpass.results import above_limit
+from engpass.results.losses import NO_LOSSES, Losses
 from engpass.types.outcome import FlowOutcome
 
 GOODPUT = 0.97
@@ -109,7 +109,7 @@ class Needs:
         paced = limit is not None and any(one.bottleneck.kind == "application" for one in limit.candidates)
         idle = limit.idle_delay_s if limit is not None and (tcp or paced) else None
         # A flow that starts late has only the rest of the run: its bound is below its fair share.
-        return Needs(min(limited.goodput_bit_per_s, above.bound(limited)), idle, tcp, paced)
+        return Needs(min(limited.goodput_bit_per_s, above_limit.bound(limited)), idle, tcp, paced)
 
     @property
     def tolerable(self) -> float:

@@ -14,20 +14,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from engpass import _engpass, netlab, outcomes
+from engpass import _engpass, netlab
 from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
 from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.agent_access import Addresses, way
 from engpass.measure.answers import Hello, seen
-from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
-from engpass.measure.group import Waited, delays, unknown
+from engpass.measure.measured_ledger import books
+from engpass.measure.multicast_delays import Waited, delays, unknown
 from engpass.measure.multipath import prepare as prepare_multipath
 from engpass.measure.outcome import lasted, outcome_flows, outcome_hosts, own_congestion, with_precision
 from engpass.measure.point import Collected, Measurement
-from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
 from engpass.plan import point_plan
+from engpass.results import outcomes
 from engpass.types.outcome import (
     VERSION,
     Engine,

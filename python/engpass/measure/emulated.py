@@ -16,24 +16,24 @@ from msgspec.structs import replace
 from engpass import _engpass
 from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
+from engpass.formatting import duration
 from engpass.measure import Session
 from engpass.measure.agent import MeasureError
+from engpass.measure.agent_access import Addresses
 from engpass.measure.answers import seen
 from engpass.measure.counters import thinned
 from engpass.measure.flows import DATAGRAMS, Flow, flows, untold
-from engpass.measure.kept import Kept
+from engpass.measure.line_usage import Kept
 from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
-from engpass.measure.reach import Addresses
-from engpass.measure.slow import scaled_back, slowed
+from engpass.measure.time_dilation import scaled_back, slowed
 from engpass.measure.window import Closed, Lateness, Settled, Window
 from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
-from engpass.netlab.writing import Files
+from engpass.netlab.output_claims import Files
 from engpass.plan import point_plan
-from engpass.say import duration
 from engpass.types.outcome import (
     VERSION,
     Datagrams,

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from engpass.jsondata import Json
 from engpass.measure.agent import MeasureError
 from engpass.measure.answers import Counter, End, Hello, HostResult, HostSeen, Line, Numbers, Problem, TcpInfo
+from engpass.measure.bottleneck import explained
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
-from engpass.measure.kept import Kept
+from engpass.measure.line_usage import Kept
 from engpass.measure.pacing import pacing
 from engpass.measure.precision import Rule
-from engpass.measure.why import explained
 from engpass.types.outcome import (
     Datagrams,
     FlowOutcome,

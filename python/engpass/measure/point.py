@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.agent_access import Addresses, socket_address
 from engpass.measure.answers import DOOR, READING, HostResult, Reading
 from engpass.measure.flows import Flow
 from engpass.measure.outcome import refuse_early_end
 from engpass.measure.precision import Rule
-from engpass.measure.reach import Addresses, socket_address
 from engpass.measure.requests import About
 
 _LEAD_NS = 5_000_000  # delay before the start, so that senders on several hosts begin together

@@ -16,14 +16,14 @@ from shlex import quote
 
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
-from engpass.netlab import emulated, registry, veth, writing
+from engpass.interruption import ended_as_by_ctrl_c
+from engpass.netlab import emulated, output_claims, registry, veth
 from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Written
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
+from engpass.netlab.output_claims import Files, claimed
 from engpass.netlab.registry import Lab, Member
-from engpass.netlab.writing import Files, claimed
-from engpass.signals import ended_as_by_ctrl_c
 from engpass.types.plan import PointPlan
 
 __all__ = [
@@ -142,7 +142,7 @@ def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) 
                 f"`engpass exec {quote(file)} HOST -- COMMAND` uses it,"
                 f" `engpass down {quote(file)}` removes it",
             )
-        writing.check(files)
+        output_claims.check(files)
         lab = Lab(
             id=registry.fresh_id({lab.id for lab in known}),
             name=name,
@@ -293,7 +293,7 @@ def clean() -> list[Removed]:
             if lab.is_lost():
                 written = down(lab)
                 removed.append(Removed(f"testbed {lab.id} of `{lab.file}`", written))
-        kept, claims = {lab.id for lab in labs()}, writing.claims()
+        kept, claims = {lab.id for lab in labs()}, output_claims.claims()
         for path in directory.iterdir():
             if path.name in claims:
                 continue

@@ -27,11 +27,11 @@ from engpass.error import EngpassError
 from engpass.netlab import kernel as kernels
 from engpass.netlab import registry
 from engpass.netlab.control import told
-from engpass.netlab.hold import held
+from engpass.netlab.egress_shaping import held
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import DEVICE, LEAST_IPV6_BYTES, TAP, Station, routers, stations
+from engpass.netlab.output_claims import Files
 from engpass.netlab.registry import Lab, Member
-from engpass.netlab.writing import Files
 from engpass.settings import Amount
 from engpass.types.plan import PointPlan, WayPlan
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from engpass.formatting import duration
 from engpass.netlab.kernel import INDEPENDENT, Kernel
 from engpass.netlab.layout import (
     BRIDGE,
@@ -17,8 +18,7 @@ from engpass.netlab.layout import (
     hops,
     lightest,
 )
-from engpass.remarks import another_hash
-from engpass.say import duration
+from engpass.results.run_notes import another_hash
 from engpass.types.plan import LinkPlan, PointPlan
 
 OWN_DELAY_NS = 100_000

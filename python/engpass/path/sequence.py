@@ -31,8 +31,8 @@ from engpass.path.metrics import (
 )
 from engpass.path.mtu import BASE, largest
 from engpass.plan import point_plan
-from engpass.search.bench import session_of
 from engpass.search.trial import SearchError
+from engpass.search.trial_runner import session_of
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
 from engpass.types.plan import FlowPlan, PointPlan

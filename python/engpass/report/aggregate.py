@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from engpass import above, receivers
-from engpass.above import GENERATORS
-from engpass.losses import Losses
-from engpass.outcomes import swept
-from engpass.remarks import chose_otherwise
 from engpass.report.axes import Axis, axis_of
-from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
+from engpass.report.ledger_series import Line, Shelf
 from engpass.report.record import Run
+from engpass.results import above_limit, receivers
+from engpass.results.above_limit import GENERATORS
+from engpass.results.losses import Losses
+from engpass.results.outcomes import swept
+from engpass.results.run_notes import chose_otherwise
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.units import PERCENT, Unit, unit_for
 
@@ -134,7 +134,7 @@ class Table:
         if "limit" not in self.engines:
             return ()
         pairs = ((point.goodput.mean, point.bound) for point in self.points)
-        two = any(bound is not None and above.differ(fair, bound) for fair, bound in pairs)
+        two = any(bound is not None and above_limit.differ(fair, bound) for fair, bound in pairs)
         return ("Fair share", "Bound") if two else ("Limit",)
 
     @cached_property
@@ -230,11 +230,11 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
 def _above(points: Sequence[Point]) -> tuple[str, ...]:
     bounds = {(p.variant, p.at, p.flow): p.bound for p in points if p.bound is not None}
     got = (
-        above.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound, p.chose_otherwise)
+        above_limit.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound, p.chose_otherwise)
         for p in points
         if p.engine != "limit" and (bound := bounds.get((p.variant, p.at, p.flow))) is not None
     )
-    return tuple(above.notes(got))
+    return tuple(above_limit.notes(got))
 
 
 def _rate(axes: Sequence[Axis], bit_per_s: Sequence[float]) -> Unit:
@@ -303,7 +303,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         delay_p50=Spread.of([one.p50 for one in delays]) if delays else None,
         delay_p99=Spread.of([one.p99 for one in delays]) if delays else None,
         gap=Spread.of(gaps) if gaps else None,
-        bound=above.bound(last) if engine == "limit" else None,
+        bound=above_limit.bound(last) if engine == "limit" else None,
         bottleneck=last.bottleneck,
         next=last.next_bottleneck,
         summary=last.summary,

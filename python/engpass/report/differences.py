@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from engpass import say
-from engpass.above import GENERATORS
-from engpass.apart import FAR, Apart, apart, reference
+from engpass import formatting
 from engpass.report.aggregate import Point, Table
 from engpass.report.html import esc
 from engpass.report.html import table as html_table
+from engpass.results.above_limit import GENERATORS
+from engpass.results.engine_difference import FAR, Apart, apart, reference
 from engpass.units import plain
 
 _MOST = 200
@@ -69,7 +69,7 @@ def _base(table: Table) -> str:
 def _caption(table: Table, rows: int) -> str:
     caption = (
         f"Goodput in {esc(table.rate.name)}, and its difference from <code>{esc(_base(table))}</code>;"
-        f" ✗ marks more than {say.percent(FAR)}"
+        f" ✗ marks more than {formatting.percent(FAR)}"
     )
     if "limit" in table.engines:
         caption += ". <code>limit</code> is a bound: a mark means that the goodput exceeds it"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from engpass import ledger, say
+from engpass import formatting
 from engpass.advice import effect_texts, told
 from engpass.report import theme
 from engpass.report.charts import Spec, for_page
@@ -11,12 +11,13 @@ from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, drawing
+from engpass.results import ledger
 from engpass.types.outcome import Place
 
 if TYPE_CHECKING:
     from engpass.advice import Change
     from engpass.explain import Explanation
-    from engpass.explain.situation import Hop
+    from engpass.explain.point_facts import Hop
 
 _WATERFALL = "ledger-waterfall"
 _TIMELINE = "timeline"
@@ -96,9 +97,9 @@ def _ledgers(made: "Explanation") -> str:
             [
                 f'<span style="color:var(--{colour})">■</span> {prose(ledger.title(name))}',
                 esc(ledger.family(name).title),
-                say.bits(hop.books.bits(name) / len(at.outcomes)),
-                say.percent(hop.books.share(name)),
-                "" if hop.rate is None else say.rate(hop.books.share(name) * hop.rate),
+                formatting.bits(hop.books.bits(name) / len(at.outcomes)),
+                formatting.percent(hop.books.share(name)),
+                "" if hop.rate is None else formatting.rate(hop.books.share(name) * hop.rate),
             ]
             for name, colour in zip(hop.books.names, colours, strict=True)
         ]
@@ -126,7 +127,10 @@ def _losses(made: "Explanation") -> str:
         head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
         parts.append(html_table("Losses by place, mean of the repeats", head, rows, numeric=[3, 4]))
     if at.counts:
-        rows = [[esc(say.named(key)), esc(say.counted(key, value))] for key, value in at.counts.items()]
+        rows = [
+            [esc(formatting.named(key)), esc(formatting.counted(key, value))]
+            for key, value in at.counts.items()
+        ]
         parts.append(
             html_table("Counters of TCP, mean of the repeats", ["Counter", "Value"], rows, numeric=[1])
         )
@@ -134,18 +138,22 @@ def _losses(made: "Explanation") -> str:
 
 
 def _place(place: Place, parallel: frozenset[str]) -> str:
-    return say.place_name(place, parallel).replace("->", "\N{RIGHTWARDS ARROW}")
+    return formatting.place_name(place, parallel).replace("->", "\N{RIGHTWARDS ARROW}")
 
 
 def _service(made: "Explanation") -> str:
     at = made.at
     idle = at.idle_delay
     rows = [
-        ["goodput", say.rate(at.goodput), at.limit_text],
-        ["loss", say.percent(at.served.loss), ""],
-        ["delay p50", say.duration(at.served.half), f"idle path {say.duration(idle)}" if idle else ""],
-        ["delay p99", say.duration(at.served.delay), ""],
-        *([["longest gap", say.duration(at.gap), at.outage_text]] if at.gap is not None else []),
+        ["goodput", formatting.rate(at.goodput), at.limit_text],
+        ["loss", formatting.percent(at.served.loss), ""],
+        [
+            "delay p50",
+            formatting.duration(at.served.half),
+            f"idle path {formatting.duration(idle)}" if idle else "",
+        ],
+        ["delay p99", formatting.duration(at.served.delay), ""],
+        *([["longest gap", formatting.duration(at.gap), at.outage_text]] if at.gap is not None else []),
     ]
     return html_table("Mean of the repeats", ["Measure", "Simulated", "Compare with"], rows, numeric=[1, 2])
 
@@ -154,7 +162,7 @@ def _changes(made: "Explanation") -> str:
     if made.advice is None:
         return ""
     basis = made.advice.basis or ", with the seeds of the run"
-    tried = f"{say.count(len(made.advice.tried), 'change')} simulated{basis}."
+    tried = f"{formatting.count(len(made.advice.tried), 'change')} simulated{basis}."
     if not made.advice.changes and not made.advice.trades:
         said = "; ".join(made.advice.tried)
         return f"<p>None of the simulated changes helps. {esc(tried)}</p><p>{prose(said)}</p>"

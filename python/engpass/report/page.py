@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
-from engpass.remarks import Remarks
-from engpass.report import download, explanation, theme, words
+from engpass.report import csv_download, explanation, summary_text, theme
 from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
 from engpass.report.claims import claims_section
@@ -36,6 +35,7 @@ from engpass.report.sections import (
     points_section,
     testbed_section,
 )
+from engpass.results.run_notes import Remarks
 from engpass.types.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def render(
         run.name,
         sections,
         about=run.description or "",
-        summary=words.summary(run, table),
+        summary=summary_text.summary(run, table),
         meta=_meta(run),
         charts=charts,
         datasets=datasets,
@@ -165,18 +165,18 @@ def render_probe(made: "Probed") -> str:
 
 def render_search(record: "SearchRecord") -> str:
     """A search, or a measured path, as one HTML file."""
-    from engpass.report import searched
+    from engpass.report import search_page
 
     what = "Path" if record.method == "rfc6349" else "Search"
     parts = [f"{what} <code>{esc(record.id)}</code>", f"<code>{esc(record.source)}</code>"]
-    parts += [esc(f"{record.method} by {record.engine}"), esc(words.moment(record.created))]
+    parts += [esc(f"{record.method} by {record.engine}"), esc(summary_text.moment(record.created))]
     return _page(
         record.name,
-        searched.sections(record),
+        search_page.sections(record),
         about="",
-        summary=searched.sentence(record),
+        summary=search_page.sentence(record),
         meta=" · ".join(parts),
-        charts={record.traffic: searched.charts(record)},
+        charts={record.traffic: search_page.charts(record)},
         datasets={},
         points="",
         file="",
@@ -188,7 +188,7 @@ def _meta(run: Run) -> str:
     parts = [
         f"Run <code>{esc(run.id)}</code>",
         f"<code>{esc(run.source)}</code>",
-        esc(words.moment(run.created)),
+        esc(summary_text.moment(run.created)),
     ]
     if run.status and run.status != "done":
         parts.append(f'<span class="badge mark">{esc(run.status)}</span>')
@@ -220,10 +220,10 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
 
 def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, bool]:
     """The encoded points for the download, and whether repeats are aggregated to limit the size."""
-    encoded = download.encode(download.raw(run, outcomes))
-    if len(encoded) <= download.MAX_ENCODED:
+    encoded = csv_download.encode(csv_download.raw(run, outcomes))
+    if len(encoded) <= csv_download.MAX_ENCODED:
         return encoded, False
-    return download.encode(download.folded(table)), True
+    return csv_download.encode(csv_download.folded(table)), True
 
 
 @cache

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from engpass.formatting import byte_rate, size
 from engpass.probe import FIGURES, OUTCOMES, facts, measured, predicted, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
@@ -12,7 +13,6 @@ from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, line_key
-from engpass.say import byte_rate, size
 from engpass.types.probe import CacheLevel, Kernel, Point, Report, Roofline
 
 if TYPE_CHECKING:

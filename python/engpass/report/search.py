@@ -5,10 +5,10 @@ from typing import TypedDict
 
 import altair as alt
 
-from engpass.losses import Losses
+from engpass.formatting import percent
 from engpass.report import theme
 from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
-from engpass.say import percent
+from engpass.results.losses import Losses
 from engpass.search.found import Found, Tried, found, tried
 from engpass.search.trial import Trial
 from engpass.store import SearchRecord

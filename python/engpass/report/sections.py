@@ -5,8 +5,7 @@ Texts of testbeds and stores are escaped here.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from engpass import ledger, say
-from engpass.above import GENERATORS
+from engpass import formatting
 from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.aggregate import Point, Table
@@ -16,7 +15,9 @@ from engpass.report.figures.base import Block, Key
 from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.record import File, Run
-from engpass.report.words import DONE_BY, Stretch, bottlenecks
+from engpass.report.summary_text import DONE_BY, Stretch, bottlenecks
+from engpass.results import ledger
+from engpass.results.above_limit import GENERATORS
 from engpass.types.outcome import Bottleneck, Outcome
 from engpass.types.plan import Drawing
 from engpass.units import plain, unit_for
@@ -205,7 +206,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
                 row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
                 rate(point.offered.mean),
-                say.percent(point.loss.mean) if point.loss else blank,
+                formatting.percent(point.loss.mean) if point.loss else blank,
                 *times(point),
                 str(point.repeats),
             ]
@@ -282,7 +283,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     for outcome in outcomes:
         parallel = ledger.parallel(outcome) if outcome.drops else ()
         for drop in outcome.drops:
-            place = say.place_name(drop.place, parallel)
+            place = formatting.place_name(drop.place, parallel)
             key = (outcome.variant, outcome.engine, place, drop.cause, drop.flow)
             sums = lost.setdefault(key, [0, 0])
             sums[0] += drop.cells

@@ -8,8 +8,8 @@ contrast of at least 3:1 to its background (WCAG 1.4.11), every text colour 4.5:
 
 from collections.abc import Mapping, Sequence
 
-from engpass import ledger
 from engpass.jsondata import Json
+from engpass.results import ledger
 
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",

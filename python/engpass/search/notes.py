@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engpass import say
-from engpass.above import AT
+from engpass import formatting
+from engpass.results.above_limit import AT
 from engpass.search.found import Found
 from engpass.search.rfc2544 import TRIAL_SECONDS
 
@@ -18,12 +18,12 @@ def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> 
     limit, place = bound
     notes = []
     for seconds, rates in _rates(found, trial).items():
-        excess = dict.fromkeys(say.rate(rate) for rate in rates if rate > limit * (1 + AT))
+        excess = dict.fromkeys(formatting.rate(rate) for rate in rates if rate > limit * (1 + AT))
         if excess:
             verb = "is" if len(excess) == 1 else "are"
             told = f"{' and '.join(excess)} {verb} more than the limit of the path"
             why, cure = _why(seconds, engine), _cure(seconds, goals=found.goals is not None)
-            notes.append(f"{told}, {say.rate(limit)} ({place}): {why}; {cure}")
+            notes.append(f"{told}, {formatting.rate(limit)} ({place}): {why}; {cure}")
     return notes
 
 

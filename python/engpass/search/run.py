@@ -12,7 +12,6 @@ import msgspec
 
 from engpass.campaign import ENGINES, MODEL, choose
 from engpass.memory import MOST, need
-from engpass.search.bench import Bench
 from engpass.search.found import Found
 from engpass.search.goal import Goal
 from engpass.search.loss import frame_loss
@@ -20,6 +19,7 @@ from engpass.search.mlrsearch import search
 from engpass.search.notes import above
 from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECONDS, throughput
 from engpass.search.trial import Budget, SearchError, Trial
+from engpass.search.trial_runner import Bench
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
 

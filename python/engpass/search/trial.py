@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from engpass.error import EngpassError
-from engpass.losses import Losses
+from engpass.results.losses import Losses
 
 KEPT = 0.98
 """A sender that reaches a smaller share of the intended load than this did not offer it."""

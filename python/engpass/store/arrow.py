@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from engpass.columns import Columns
+from engpass.results.columns import Columns
 from engpass.store.record import RunRecord
 from engpass.types.outcome import Outcome
 

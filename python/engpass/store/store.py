@@ -12,16 +12,16 @@ import msgspec
 from sqlalchemy import Connection, Row, Select, Table, case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from engpass import outcomes
 from engpass.campaign import axes_from_json, axes_to_json
 from engpass.environment import DEFAULT_STORE, Environment, now
 from engpass.error import ChoiceError, StoreError, nearest
+from engpass.results import outcomes
+from engpass.results.upgrade import OldDrawing, drawing
 from engpass.store import schema
 from engpass.store.database import Database, open_database
 from engpass.store.record import Failure, Finished, RunRecord, drawn
 from engpass.store.searches import Searches, SearchRecord
 from engpass.types.outcome import Outcome
-from engpass.upgrade import OldDrawing, drawing
 
 if TYPE_CHECKING:
     import os

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from engpass.claims.curves import Curve
 from engpass.claims.quantity import Quantity
-from engpass.say import written
+from engpass.formatting import written
 
 Curves = Callable[[str, str], Curve]
 """Returns the curve of a variant (first) and a quantity (second) of the claim's campaign, engine and flow."""

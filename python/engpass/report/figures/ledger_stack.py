@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import altair as alt
 
-from engpass import ledger
 from engpass.report import theme
 from engpass.report.aggregate import Row, Table
-from engpass.report.books import Line
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
+from engpass.report.ledger_series import Line
+from engpass.results import ledger
 
 _MOST = 64
 """Most values of the axis without thinning; of more values every second or third and so on is drawn."""

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from engpass import ledger, say
-from engpass.ledger import Books
+from engpass import formatting
 from engpass.report import theme
 from engpass.report.aggregate import Row, Table
-from engpass.report.books import Place
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
+from engpass.report.ledger_series import Place
+from engpass.results import ledger
+from engpass.results.ledger import Books
 from engpass.units import PERCENT, unit_for
 
 
@@ -97,8 +98,8 @@ def key_of(books: Books) -> list[Block]:
 
 
 def _label(share: float, line_rate: float | None) -> str:
-    said = say.percent(share)
-    return said if line_rate is None else f"{say.rate(share * line_rate)}, {said}"
+    said = formatting.percent(share)
+    return said if line_rate is None else f"{formatting.rate(share * line_rate)}, {said}"
 
 
 def _family_title(key: str) -> str:

@@ -4,7 +4,7 @@ from typing import TypedDict
 
 import altair as alt
 
-from engpass import say
+from engpass import formatting
 from engpass.report import theme
 from engpass.report.aggregate import Point, Table
 from engpass.report.figures import base
@@ -44,7 +44,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
                 "series": variant,
                 "flow": point.flow,
                 "share": 100 * point.goodput.mean / even,
-                "label": say.rate(point.goodput.mean),
+                "label": formatting.rate(point.goodput.mean),
                 "chosen": point.flow == flow,
             }
             for point in panel

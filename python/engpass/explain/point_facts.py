@@ -1,0 +1,507 @@
+"""The facts about one flow at one point: outcomes, ledgers, drops, limit and settings."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engpass import formatting
+from engpass.explain.service import WAIT, Needs, Served, mean
+from engpass.results import above_limit, ledger, receivers
+from engpass.results.above_limit import GENERATORS
+from engpass.results.ledger import Books, Direction
+from engpass.settings import Settings
+from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
+from engpass.types.plan import Drawing
+
+FULL = 0.01
+"""A line that is idle for less than this share of the time is full."""
+
+SPARE = 0.05
+"""A line that is idle for this share of the time because routers chose other paths is spare."""
+
+TWICE = 0.001
+"""If more than this share of a line goes into segments that arrive twice, TCP sends too much."""
+
+DOWN = "line down"
+"""The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
+
+INACTIVE = "inactive member"
+"""The cause of losses at a host that receives on another member of its bond."""
+
+TOO_BIG = "too big"
+"""The cause of losses of packets that a router may not fragment."""
+
+INPUT_FULL = "input queue full"
+"""The cause of losses of packets that find no room in front of a router's engine."""
+
+HOLD_FULL = "ARP hold full"
+"""The cause of losses of packets that find a router's hold queue full while ARP resolves an address."""
+
+NO_REPLY = "no ARP reply"
+"""The cause of losses of packets that a router held for an address that ARP did not resolve."""
+
+NO_MEMORY = "reassembly memory"
+"""The cause of losses of fragments for which the end of a tunnel has no memory."""
+
+
+_PASSED = ("link", "shaper", "policer", "token-bucket", "router")
+"""The bottlenecks on the path through which all datagrams must pass at a rate."""
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One line of the flow's path; `books` is its ledger, if the engine has one."""
+
+    link: str
+    start: str
+    end: str
+    rate: float | None
+    """Line rate in bit/s."""
+    cells: int
+    """Cells that it could have carried; 0 if it carries no cells."""
+    books: Books | None
+
+    @property
+    def place(self) -> str:
+        """Its name in drops."""
+        return f"{self.start} -> {self.end}"
+
+    def is_at(self, place: Place) -> bool:
+        """Whether a drop location is the transmitter of this hop."""
+        return (place.link, place.node, place.to) == (self.link, self.start, self.end)
+
+    @property
+    def idle(self) -> float:
+        """Share of the time that it sends nothing; 1 without a ledger."""
+        return self.books.idle if self.books is not None else 1.0
+
+    @property
+    def down(self) -> float:
+        """Share of the time that it is down and idle; 0 without a ledger."""
+        return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Drops of one flow at one location by one cause: the mean over the repeats."""
+
+    place: Place
+    cause: str
+    flow: str
+    cells: float
+    datagrams: float
+
+    def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
+        """The drops as JSON data; the location names its link if that is one of `parallel`."""
+        return {
+            "place": formatting.place_name(self.place, parallel),
+            "cause": self.cause,
+            "flow": self.flow,
+            "cells": self.cells,
+            "datagrams": self.datagrams,
+        }
+
+
+@dataclass(frozen=True)
+class Bond:
+    """Links of a node that are one interface."""
+
+    name: str
+    node: str
+    links: tuple[str, ...]
+    mode: str
+    """The kind of its mode."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One flow at one point of a testbed, over its repeats."""
+
+    settings: Settings
+    topology: Drawing
+    flow: str
+    outcomes: tuple[Outcome, ...]
+    limits: Outcome
+    """The outcome of the limit engine at this point."""
+    receiver: str = ""
+    """The receiver whose view of the flow the outcomes have, if there are several."""
+
+    def __post_init__(self) -> None:
+        if not self.outcomes:
+            raise AssertionError("a situation has at least one outcome")
+
+    @property
+    def kind(self) -> str:
+        """Kind of the traffic."""
+        return self._flows[0].kind
+
+    @property
+    def tcp(self) -> bool:
+        """Whether the flow slows down when something is lost."""
+        return self.kind == "tcp-stream"
+
+    @property
+    def title(self) -> str:
+        """The flow, or one of several receivers, as tables name it."""
+        return receivers.name(self.flow, self.receiver)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Sending and receiving host."""
+        for flow in self.topology.flows:
+            if flow.name == self.flow:
+                return flow.from_, self.receiver or flow.to
+        return "", ""
+
+    @property
+    def _flows(self) -> list[FlowOutcome]:
+        return [outcome.flows[self.flow] for outcome in self.outcomes]
+
+    @property
+    def goodput(self) -> float:
+        """Mean goodput in bit/s."""
+        return self.served.goodput
+
+    @property
+    def offered(self) -> float:
+        """Mean offered rate in bit/s."""
+        return math.fsum(flow.offered_bit_per_s for flow in self._flows) / len(self._flows)
+
+    @property
+    def sent(self) -> float:
+        """Datagrams or segments sent per repeat."""
+        return self.served.losses.sent / len(self.outcomes)
+
+    @property
+    def limit(self) -> float:
+        """The limit that judges the goodput, in bit/s: the fair share, or the bound if that is lower."""
+        return self.needs.limit
+
+    @property
+    def limit_name(self) -> str:
+        """The word for the limit: `bound` if the bound is below the fair share."""
+        return "bound" if self.bound < self.fair and above_limit.differ(self.fair, self.bound) else "limit"
+
+    @property
+    def fair(self) -> float:
+        """The fair share of the flow, in bit/s."""
+        return self.limited.goodput_bit_per_s
+
+    @property
+    def bound(self) -> float:
+        """The most that the flow can get, in bit/s, if the others leave it all that they can."""
+        return above_limit.bound(self.limited)
+
+    @property
+    def limit_text(self) -> str:
+        """The fair share and the bound in words, as one limit if they are equal."""
+        if above_limit.differ(self.fair, self.bound):
+            return f"fair share {formatting.rate(self.fair)}, bound {formatting.rate(self.bound)}"
+        return f"limit {formatting.rate(self.limit)}"
+
+    @property
+    def limited(self) -> FlowOutcome:
+        """The outcome of the flow in the limit engine."""
+        return self.limits.flows[self.flow]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Everything that could limit the flow."""
+        return self.limited.limit.candidates if self.limited.limit is not None else []
+
+    @property
+    def idle_delay(self) -> float | None:
+        """The delay of a message or segment on an idle path, in seconds."""
+        return self.limited.limit.idle_delay_s if self.limited.limit is not None else None
+
+    @functools.cached_property
+    def needs(self) -> Needs:
+        """The figures by which the service of the flow is judged."""
+        return Needs.of(self.limited)
+
+    @functools.cached_property
+    def served(self) -> Served:
+        """Goodput, loss and delay of the flow, means of the repeats."""
+        return Served.mean([Served.of(flow) for flow in self._flows])
+
+    @functools.cached_property
+    def counts(self) -> dict[str, float]:
+        """TCP's counts per repeat, and its round trip if one was measured; empty for other flows."""
+        if not self.tcp:
+            return {}
+        counted = [flow.tcp for flow in self._flows if flow.tcp is not None]
+        means = {
+            "retransmitted_segments": mean([one.retransmitted_segments for one in counted]),
+            "timeouts": mean([one.timeouts for one in counted]),
+            "fast_retransmits": mean([one.fast_retransmits for one in counted]),
+            "smoothed_rtt_s": self.round_trip,
+        }
+        return {key: value for key, value in means.items() if value is not None}
+
+    @property
+    def timeouts(self) -> float:
+        """Expiries of the retransmission timer per repeat."""
+        return mean([flow.tcp.timeouts for flow in self._flows if flow.tcp is not None]) or 0.0
+
+    @property
+    def round_trip(self) -> float | None:
+        """The smoothed round trip of TCP in seconds, mean of the repeats that measured one."""
+        return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
+
+    @functools.cached_property
+    def parallel(self) -> frozenset[str]:
+        """Links that join the same two nodes as another link."""
+        return ledger.parallel(self.outcomes[0])
+
+    @functools.cached_property
+    def books(self) -> dict[tuple[str, str, str], Direction]:
+        """The ledgers of all lines, summed over the repeats."""
+        return ledger.together(self.outcomes)
+
+    @property
+    def gap(self) -> float | None:
+        """The longest time without a reception in seconds, of all repeats; `None` without events."""
+        return max((flow.outage.longest_s for flow in self._flows if flow.outage is not None), default=None)
+
+    @property
+    def lost_down(self) -> float:
+        """Datagrams, and segments without data, that were lost on lines that were down, per repeat."""
+        return mean([flow.outage.lost for flow in self._flows if flow.outage is not None]) or 0.0
+
+    @property
+    def outage_text(self) -> str:
+        """The packets lost on lines that were down, in words."""
+        return f"{self.lost_down:,.0f} lost to line down" if self.lost_down else ""
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the longest gap exceeds `WAIT`, and ten times the mean time between datagrams."""
+        received = [flow.datagrams.received for flow in self._flows if flow.datagrams is not None]
+        usual = self.duration * len(received) / max(1, sum(received))
+        return self.gap is not None and self.gap > max(WAIT, 10 * usual)
+
+    @functools.cached_property
+    def duration(self) -> float:
+        """The measurement window of a repeat in seconds; 0 if no line has a ledger."""
+        for hop in self.hops:
+            if hop.books is not None and hop.rate:
+                return hop.books.capacity / hop.books.parts / hop.rate / len(self.outcomes)
+        return 0.0
+
+    @functools.cached_property
+    def _parts(self) -> dict[ledger.Hop, float]:
+        return ledger.parts(self.outcomes[0], self.flow)
+
+    @functools.cached_property
+    def hops(self) -> tuple[Hop, ...]:
+        """The hops of the flow, from its sender on."""
+        return tuple(self._hop(*hop) for hop in self._parts)
+
+    @functools.cached_property
+    def back(self) -> tuple[Hop, ...]:
+        """The hops of its acknowledgments: the same links, from the receiver on."""
+        return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
+
+    def _hop(self, link: str, start: str, end: str) -> Hop:
+        limited, served = (direction(one, link, start) for one in (self.limits, self.outcomes[0]))
+        rate = limited.line_rate_bit_per_s if limited is not None else None
+        cells = served.cells.capacity if served is not None and served.cells is not None else 0
+        side = self.books.get((link, start, end))
+        return Hop(link, start, end, rate, cells, side.books if side else None)
+
+    @functools.cached_property
+    def tight(self) -> Hop | None:
+        """The hop with the least idle time; without ledgers, the hop with the lowest limit."""
+        booked = [hop for hop in self.hops if hop.books is not None]
+        if booked:
+            return min(booked, key=lambda hop: round(hop.books.idle, 9) if hop.books else 1.0)
+        links = [one for one in self.candidates if one.bottleneck.kind == "link"]
+        least = min(links, key=lambda one: one.goodput_bit_per_s, default=None)
+        return next((hop for hop in self.hops if least and least.bottleneck.name == hop.link), None)
+
+    @functools.cached_property
+    def queues(self) -> tuple[Hop, ...]:
+        """The hops whose queue in a switch or router delays the flow: full lines, and lines with drops of it.
+
+        If there are none, the hop with the least idle time.
+        """
+        behind = [hop for hop in self.hops if self.is_switch(hop.start)]
+        found = [
+            hop for hop in behind if hop.idle < FULL or any(hop.is_at(drop.place) for drop in self.own_drops)
+        ]
+        return tuple(found or sorted(behind, key=lambda hop: hop.idle)[:1])
+
+    @functools.cached_property
+    def sharing(self) -> tuple[str, ...]:
+        """The other flows on the tightest hop, without generators, which have their own accounts."""
+        return self._others(self.tight) if self.tight else ()
+
+    def _others(self, hop: Hop) -> tuple[str, ...]:
+        way = (hop.link, hop.start, hop.end)
+        return tuple(
+            flow.name
+            for flow in self.topology.flows
+            if flow.name != self.flow
+            and flow.name in self.outcomes[0].flows
+            and flow.kind not in GENERATORS
+            and way in ledger.route(self.outcomes[0], flow.name)
+        )
+
+    def part(self, hop: Hop, flow: str | None = None) -> float:
+        """The share of the packets of this flow, or of another one, that cross a hop."""
+        found = self._parts if flow is None else ledger.parts(self.outcomes[0], flow)
+        return found.get((hop.link, hop.start, hop.end), 0.0)
+
+    @functools.cached_property
+    def _alone(self) -> Books | None:
+        """The ledger of the first line with idle time that no other flow uses."""
+        for hop in self.hops:
+            if hop.books is not None and hop.books.idle and not self._others(hop):
+                return hop.books
+        return None
+
+    @property
+    def own(self) -> float | None:
+        """The share of the tightest line that is delivered to this flow, if others share the line."""
+        if self.tight is None or not self.tight.rate or not self.sharing:
+            return None
+        return self.goodput * self.part(self.tight) / self.tight.rate
+
+    @property
+    def theirs(self) -> float:
+        """Goodput on the tightest hop of the flows that share it, together, in bit/s."""
+        if self.tight is None:
+            return 0.0
+        parts = {name: self.part(self.tight, name) for name in self.sharing}
+        every = [
+            one.flows[name].goodput_bit_per_s * part for one in self.outcomes for name, part in parts.items()
+        ]
+        return math.fsum(every) / len(self.outcomes)
+
+    @functools.cached_property
+    def drops(self) -> tuple[Drop, ...]:
+        """All drops by location, cause and flow: first those of this flow, each group by size."""
+        sums: dict[tuple[Place, str, str], list[int]] = {}
+        for outcome in self.outcomes:
+            for drop in outcome.drops:
+                one = sums.setdefault((drop.place, drop.cause, drop.flow), [0, 0])
+                one[0] += drop.cells
+                one[1] += drop.datagrams
+        repeats = len(self.outcomes)
+        found = [
+            Drop(*key, cells / repeats, datagrams / repeats)
+            for key, (cells, datagrams) in sums.items()
+            if cells or datagrams
+        ]
+
+        def order(drop: Drop) -> tuple[bool, float, float, str]:
+            return drop.flow != self.flow, -drop.datagrams, -drop.cells, formatting.place_name(drop.place)
+
+        return tuple(sorted(found, key=order))
+
+    @property
+    def own_drops(self) -> Sequence[Drop]:
+        """The losses of this flow."""
+        return [drop for drop in self.drops if drop.flow == self.flow]
+
+    @property
+    def overload(self) -> bool:
+        """Whether a sender that does not slow down offers more than can pass; no buffer mends that."""
+        rates = [one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in _PASSED]
+        return not self.tcp and bool(rates) and self.offered > 1.005 * min(rates)
+
+    def beside(self, host: str) -> tuple[tuple[str, str, str], ...]:
+        """The other flows that begin or end at a host: name, kind, and `send` or `receive`.
+
+        Generators do not count: they are no programs of a host.
+        """
+        found = self.outcomes[0].flows
+        return tuple(
+            (flow.name, flow.kind, side)
+            for flow in self.topology.flows
+            if flow.name != self.flow and flow.name in found and flow.kind not in GENERATORS
+            for ends, side in (
+                ((flow.from_,), "send"),
+                (receivers.several(found[flow.name]) or (flow.to,), "receive"),
+            )
+            if host in ends
+        )
+
+    def idle(self, reason: str) -> float:
+        """Share of the tightest line that was idle for a reason, such as `CPU`.
+
+        The idle time of a shared line has the reasons of all its flows. It is therefore apportioned by the
+        idle reasons of a line that only this flow uses, without the time in which the line was down.
+        """
+        books = self.tight.books if self.tight else None
+        if books is None:
+            return 0.0
+        account, alone = f"idle: {reason}", self._alone
+        if not self.sharing or alone is None or reason == DOWN:
+            return books.share(account)
+        return (books.idle - books.share(f"idle: {DOWN}")) * alone.share(account) / alone.idle
+
+    def share(self, account: str) -> float:
+        """Share of an account of the tightest line."""
+        books = self.tight.books if self.tight else None
+        return books.share(account) if books else 0.0
+
+    def lost_at(self, cause: str) -> list[Drop]:
+        """The flow's losses of one cause."""
+        return [drop for drop in self.own_drops if drop.cause == cause]
+
+    def policy(self, router: str) -> str:
+        """The kind of the ECMP policy of a router; empty for other nodes."""
+        if router not in self.settings.names("router"):
+            return ""
+        given = self.settings.get("router", router, "ecmp")
+        return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "hash")
+
+    @functools.cached_property
+    def bonds(self) -> tuple[Bond, ...]:
+        """The bonds that are up."""
+        found = []
+        for name in self.settings.names("bond"):
+            node, links, mode, up = (
+                self.settings.get("bond", name, key) for key in ("node", "links", "mode", "up")
+            )
+            kind = str(next(iter(mode), "")) if isinstance(mode, dict) else str(mode or "hash")
+            if up is not False and isinstance(links, list):
+                found.append(Bond(name, str(node), tuple(str(link) for link in links), kind))
+        return tuple(found)
+
+    def bond(self, hop: Hop) -> Bond | None:
+        """The bond at the sending node that a hop belongs to, or `None`."""
+        return next((one for one in self.bonds if one.node == hop.start and hop.link in one.links), None)
+
+    def spared(self, hop: Hop) -> list[Hop]:
+        """Lines that the router or bond before a hop could have chosen but left idle, the idlest first.
+
+        For a router that always takes the first line, these are the lines to the same node.
+        """
+        if bond := self.bond(hop):
+            members = [self._hop(*side.key) for side in self.books.values() if side.start == hop.start]
+            members = [one for one in members if one.link in bond.links and one.link != hop.link]
+            return sorted((one for one in members if one.idle >= SPARE), key=lambda one: -one.idle)
+        first = self.policy(hop.start) == "first"
+        reason = "idle: no sender" if first else "idle: other way"
+        found = [
+            (side.books.share(reason), self._hop(*side.key))
+            for side in self.books.values()
+            if side.start == hop.start and side.link != hop.link and (side.end == hop.end or not first)
+        ]
+        found = [one for one in found if one[0] >= SPARE]
+        return [one for _, one in sorted(found, key=lambda one: -one[0])] if self.policy(hop.start) else []
+
+    def is_switch(self, node: str) -> bool:
+        """Whether a node is a switch or a router, which has its own queues."""
+        return node in self.settings.names("switch") or node in self.settings.names("router")
+
+
+def direction(outcome: Outcome, link: str, start: str) -> DirectionOutcome | None:
+    """The entry of an outcome for one direction of a link, if there is one."""
+    use = outcome.links.get(link)
+    return next((one for one in use.directions if one.from_ == start), None) if use is not None else None

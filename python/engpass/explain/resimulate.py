@@ -1,0 +1,179 @@
+"""Runs one point again with changes, and with the same variant, swept values and seeds."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from engpass import _engpass
+from engpass.error import EngpassError
+from engpass.explain.service import Served
+from engpass.results import outcomes, receivers
+from engpass.settings import split
+from engpass.types.outcome import Engine, Outcome
+
+T = TypeVar("T")
+
+Pairs = Sequence[tuple[str, str]]
+
+SEEDS = 5
+"""Seeds to judge changes with if the outcome of the point depends on the seed: our choice."""
+
+EVENTS = 10_000_000
+"""Events of a run above which no further seeds are simulated: some seconds."""
+
+_CHANCE = re.compile(r"\b(red|random-epd)\b")
+"""Values of changes that bring chance into a point."""
+
+Goes = Callable[[int, dict[str, Served]], bool]
+"""Whether to go on with the next seed after the service of all flows with this one, by its place."""
+
+
+def _always(_place: int, _made: dict[str, Served]) -> bool:
+    return True
+
+
+def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
+    """Run `work` in a thread, so that Ctrl-C ends the runs that hold this interrupt; returns its result.
+
+    Raises what `work` raises, and `EngpassError` if the engine does not carry the testbed.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="engpass") as thread:
+        future = thread.submit(work)
+        try:
+            return future.result()
+        except _engpass.Unsupported as error:
+            raise EngpassError(str(error)) from None
+        finally:
+            if not future.done():
+                interrupt.set()
+
+
+class Bench:
+    """A point of a testbed that can be simulated with changes; its calls may come from several threads.
+
+    If the flow has several receivers, the outcomes are as the given one sees them.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        source: str,
+        overrides: Pairs,
+        variant: str,
+        sweep: Pairs,
+        repeats: Sequence[int],
+        flow: str = "",
+        receiver: str = "",
+    ) -> None:
+        self._text, self._source, self._overrides = text, source, tuple(overrides)
+        self._variant, self._sweep = variant, tuple(sweep)
+        self.repeats = tuple(repeats)
+        self.seeds = self.repeats
+        """The repeats to judge changes with."""
+        self.compared = len(self.repeats) > 1
+        """Whether outcomes of several seeds were compared."""
+        self.alike = False
+        """Whether they were compared and do not differ."""
+        self._flow, self._receiver = flow, receiver
+        self.interrupt = _engpass.Interrupt()
+        self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
+        self._lock = threading.Lock()
+        self._before: dict[int, dict[str, Served]] = {}
+
+    def outcomes(self, changes: Pairs = ()) -> list[Outcome]:
+        """Outcomes of the repeats; raises what `Campaign.run` raises."""
+        campaign, sweep = self._changed(changes)
+        return [self._run("simulate", campaign, sweep, repeat) for repeat in self.repeats]
+
+    def limit(self, changes: Pairs = ()) -> Outcome:
+        """Outcome of the limit engine."""
+        return self._run("limit", *self._changed(changes), 0)
+
+    def served(self, changes: Pairs, goes_on: Goes = _always) -> list[dict[str, Served]] | None:
+        """Service of all flows by seed, up to the first one for which `goes_on` is false.
+
+        `None` if the core refuses the change.
+        """
+        made: list[dict[str, Served]] = []
+        try:
+            campaign, sweep = self._changed(changes)
+            for place, repeat in enumerate(self._seeds(changes)):
+                made.append(_served(self._run("simulate", campaign, sweep, repeat)))
+                if not goes_on(place, made[-1]):
+                    break
+        except (_engpass.InvalidTestbed, _engpass.Unsupported):
+            return None
+        return made
+
+    def baseline(self) -> list[dict[str, Served]]:
+        """Service of all flows by seed without a change; simulated once."""
+        with self._lock:
+            for repeat in self.seeds:
+                if repeat not in self._before:
+                    made = self._run("simulate", self.campaign, self._sweep, repeat)
+                    self._before[repeat] = _served(made)
+            return [self._before[repeat] for repeat in self.seeds]
+
+    def remember(self, stored: Sequence[Outcome]) -> None:
+        """Take outcomes as the baseline: of this build, one per repeat, as `seen` returns them."""
+        self._before |= {outcome.repeat: _served(outcome) for outcome in stored}
+
+    def draw(self, known: Sequence[Outcome]) -> None:
+        """Choose the seeds to judge changes with: one if outcomes of two seeds are equal, else `SEEDS`.
+
+        `known` are the outcomes of the repeats. A single one is compared with that of a second seed. Long
+        runs have only the seeds of the repeats.
+        """
+        first, *others = known
+        long = (first.events or 0) > EVENTS
+        if not others and not long:
+            others = [self._run("simulate", self.campaign, self._sweep, first.repeat + 1)]
+            self.remember(others)
+        self.compared = bool(others)
+        self.alike = self.compared and all(one.flows == first.flows for one in others)
+        if self.alike:
+            self.seeds = self.repeats[:1]
+        elif not long:
+            self.seeds = tuple(range(max(SEEDS, len(self.repeats))))
+        self.baseline()
+
+    def seen(self, outcome: Outcome) -> Outcome:
+        """An outcome of this point as the receiver sees it."""
+        return receivers.seen_by(outcome, self._flow, self._receiver)
+
+    def _run(self, engine: Engine, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> Outcome:
+        text = campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt)
+        return self.seen(outcomes.read(text))
+
+    def _seeds(self, changes: Pairs) -> Sequence[int]:
+        """The seeds to judge a change with; `SEEDS` if only the change brings chance into the point."""
+        brings = self.alike and any(_CHANCE.search(value) for _, value in changes)
+        return range(SEEDS) if brings else self.seeds
+
+    def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
+        """The campaign and the swept values with changes; they replace swept values of the same path.
+
+        Values of `--set` have precedence over swept ones. If one covers a change, the change is set as well.
+        """
+        paths = {split(path) for path, _ in changes}
+        kept = [pair for pair in self._sweep if split(pair[0]) not in paths]
+        under = [pair for pair in self._overrides if not _covers(split(pair[0]), paths)]
+        if len(under) == len(self._overrides):
+            return self.campaign, [*kept, *changes]
+        # The change comes after the values that were set, so that it takes effect.
+        pairs = [*self._overrides, *changes]
+        return _engpass.load(self._text.encode(), self._source, pairs, None), kept
+
+
+def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
+    return any(one[: len(path)] == path for one in changed)
+
+
+def _served(outcome: Outcome) -> dict[str, Served]:
+    # A flow with several receivers is left out here: the outcome has a flow for each receiver.
+    flows = outcome.flows.items()
+    return {name: Served.of(flow) for name, flow in flows if not receivers.several(flow)}

@@ -1,0 +1,106 @@
+"""Idle reasons of a line, from the behaviour of its senders. Pure functions.
+
+The evidence is TCP's own time counters (`TCP_INFO`: busy, limited by the receive window, by the send buffer,
+in timeout), the CPU time of a sender's threads, and its schedule. The rest of the time is `unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engpass.measure.answers import End
+from engpass.measure.flows import Flow
+from engpass.measure.tcp_info import Tcp
+
+_BUSY = 0.9
+_KEPT = 0.98
+_FULL_PPM = 970_000
+
+
+@dataclass(frozen=True)
+class Waits:
+    """The reasons why one sender did not send, with shares of the time."""
+
+    shares: Mapping[str, float]
+    elastic: bool
+    """Whether it would have used all that the line had left; false for a sender with a schedule."""
+
+
+def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
+    """The idle reasons of a flow's sender; `behind` if the line comes after the flow's bottleneck."""
+    if flow.kind == "request-response":
+        return Waits({"application": 1.0}, elastic=False)
+    if (kept := flow.kept(end)) is not None:
+        missed = 0.0 if kept >= _KEPT else 1.0 - kept
+        return Waits({"application": 1.0 - missed, "CPU": missed}, elastic=False)
+    if busy(end) >= _BUSY:
+        return Waits({"CPU": 1.0}, elastic=True)
+    if flow.kind == "tcp-stream":
+        shares = _clocks(Tcp.of(end), flow.duration_ns / 1e9, behind=behind)
+    else:
+        shares = {"upstream" if behind else "unknown": 1.0}
+    if "unknown" in shares and _is_full(end):
+        # Many threads that each run a little, or other programs, can fill all cores as well.
+        shares["CPU"] = shares.pop("unknown")
+    return Waits(shares, elastic=True)
+
+
+def busy(end: End) -> float:
+    """The share of the time in which the threads of an end ran, or waited for a core."""
+    cpu, lived_ns = end.spent_ns()
+    return min(1.0, (cpu.used_ns + cpu.waited_ns) / lived_ns) if lived_ns else 0.0
+
+
+def _is_full(end: End) -> bool:
+    """Whether the cores of the host were busy for at least 97 % of the time, on average."""
+    cores = [core.busy_ppm + core.steal_ppm for core in end.cores]
+    return bool(cores) and sum(cores) >= _FULL_PPM * len(cores)
+
+
+def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
+    """The idle reasons of a TCP sender that always has more to write, from its time counters."""
+    if not tcp.known:
+        return {"unknown": 1.0}
+    whole = seconds * 1e6 * max(1, tcp.streams)
+    shares = {
+        "receive window": tcp.grew("rwnd_limited_us") / whole,
+        "send buffer": tcp.grew("sndbuf_limited_us") / whole,
+        "retransmission timer": tcp.grew("total_rto_time_ms") * 1000 / whole,
+    }
+    said = min(1.0, sum(shares.values()))
+    rest = max(0.0, min(1.0, tcp.grew("busy_us") / whole) - said)
+    if behind:
+        shares["upstream"] = rest
+    elif tcp.again:
+        # Receive window and send buffer did not hold it, and it retransmitted: the congestion window did.
+        shares["congestion window"] = rest
+    else:
+        shares["unknown"] = rest
+    # No counter explains the time in which nothing was in flight although there was more to write.
+    shares["unknown"] = shares.get("unknown", 0.0) + max(0.0, 1.0 - said - rest)
+    return {reason: share for reason, share in shares.items() if share > 0}
+
+
+def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
+    """Apportion idle bits to accounts, by the reasons of the elastic senders, or of all if none is elastic.
+
+    Every sender has the same weight.
+    """
+    if not idle:
+        return {}
+    if not senders:
+        return {"idle: no sender": idle}
+    asked = [one for one in senders if one.elastic] or list(senders)
+    total: dict[str, float] = {}
+    for one in asked:
+        for reason, share in one.shares.items():
+            total[reason] = total.get(reason, 0.0) + share
+    whole = sum(total.values())
+    if whole <= 0:
+        return {"idle: unknown": idle}
+    found = {f"idle: {reason}": int(idle * share / whole) for reason, share in total.items()}
+    # The largest account takes the bits that rounding leaves.
+    most = max(found, key=lambda account: found[account])
+    found[most] += idle - sum(found.values())
+    return {account: amount for account, amount in found.items() if amount}

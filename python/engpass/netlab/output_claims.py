@@ -1,0 +1,147 @@
+"""Keeps testbeds and runs from writing the same file at the same time.
+
+The registry lists the files of a testbed's driver. A run that captures or logs lists its files itself, from
+its beginning to its end, in a claim file `ID.writes` of the same directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+from engpass import same_file
+from engpass.netlab import registry
+from engpass.netlab.kernel import LabError, start_time
+
+CLAIM = ".writes"
+"""Suffix of claim files."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that a testbed or a run writes."""
+
+    captures: tuple[str, ...] = ()
+    log: str | None = None
+    logs: str | None = None
+    """A directory in which every point of a run has a log."""
+
+    def named(self) -> list[str]:
+        """The files whose names are known: the captures and the log."""
+        return [*self.captures, *([self.log] if self.log is not None else [])]
+
+    def absolute(self) -> Files:
+        """These files with absolute paths, for processes in other directories."""
+        captures = tuple(str(Path(path).absolute()) for path in self.captures)
+        log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
+        return Files(captures, log, logs)
+
+    def shared(self, others: Files) -> str | None:
+        """A path that both write, or `None`."""
+        for one, other in product(self.named(), others.named()):
+            if same_file.keeps(one) and same_file.are_same(one, other):
+                return one
+        for mine, theirs in ((self, others), (others, self)):
+            if mine.logs is None:
+                continue
+            for path in theirs.named():
+                if same_file.is_log_of_point(path, mine.logs):
+                    return path
+        if self.logs is not None and others.logs is not None and same_file.are_same(self.logs, others.logs):
+            return self.logs
+        return None
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """The claim of a run: its testbed file, its process and the files that it writes."""
+
+    file: str
+    owner: int
+    owner_since: int | None
+    files: Files
+
+
+def check(files: Files) -> None:
+    """Raise `LabError` with the writer's name if a testbed or another run is writing one of the files."""
+    for who, cure, theirs in (*_runs(), *_testbeds()):
+        if path := files.shared(theirs):
+            raise LabError(f"`{path}` is being written by {who}", f"use another file, or {cure}")
+
+
+@contextlib.contextmanager
+def claimed(file: str, files: Files) -> Iterator[None]:
+    """Claim files for a run of `file`, for the time of this context. Raises `LabError` as `check` does."""
+    path = _claim(file, files)
+    try:
+        yield
+    finally:
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _claim(file: str, files: Files) -> Path | None:
+    """Write a claim file and return its path.
+
+    Returns `None` if the registry cannot be used: a run that needs no namespaces goes on without a claim.
+    """
+    try:
+        registry.directory()
+    except LabError:
+        return None
+    try:
+        with registry.locked() as directory:
+            check(files)
+            taken = {path.stem for path in directory.iterdir()}
+            path = directory / f"{registry.fresh_id(taken)}{CLAIM}"
+            mine = _Claim(file, os.getpid(), start_time(os.getpid()), files.absolute())
+            registry.put(path, asdict(mine))
+            return path
+    except OSError:
+        return None
+
+
+def claims() -> set[str]:
+    """Names of the claim files whose runs still go on."""
+    return {path.name for path, _ in _claims()}
+
+
+def _testbeds() -> Iterator[tuple[str, str, Files]]:
+    for lab in registry.all_labs():
+        if not lab.may_write():
+            continue
+        cure = f"run `engpass down {lab.id}` first"
+        if lab.is_lost():
+            cure = "run `engpass clean` first, which ends what a crash left behind"
+        elif lab.owner is not None:
+            cure = "wait until that run has ended (see `engpass ps`)"
+        yield f"testbed {lab.id} of `{lab.file}`", cure, Files(lab.captures, lab.log, lab.logs)
+
+
+def _runs() -> Iterator[tuple[str, str, Files]]:
+    for _, claim in _claims():
+        # The claim of this process is for the files of its own testbeds.
+        if claim.owner != os.getpid():
+            who = f"a run of `{claim.file}` (process {claim.owner})"
+            yield who, "wait until that run has ended", claim.files
+
+
+def _claims() -> list[tuple[Path, _Claim]]:
+    found = []
+    for path in sorted(registry.directory().glob(f"*{CLAIM}")):
+        try:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            files = said.pop("files")
+            captures = tuple(files.pop("captures"))
+            claim = _Claim(**said, files=Files(captures, **files))
+        except (OSError, ValueError, TypeError, KeyError):
+            # Just removed, damaged, or of another version.
+            continue
+        if start_time(claim.owner) == claim.owner_since:
+            found.append((path, claim))
+    return found

@@ -1,0 +1,57 @@
+"""Outcomes as text and as typed values; the types are generated from the core (`engpass.types.outcome`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engpass.error import EngpassError
+from engpass.types.outcome import VERSION, Outcome
+from engpass.types.plan import Drawing
+
+_DECODER = msgspec.json.Decoder(Outcome)
+_ENCODER = msgspec.json.Encoder()
+
+_CURRENT = f'{{"version":{VERSION},'
+"""The first characters of an outcome of this version."""
+
+
+def read(text: str, topology: Drawing | None = None) -> Outcome:
+    """Read an outcome of this version or of an earlier one; `topology` is that of its run.
+
+    Raises `EngpassError` for text that no version wrote.
+    """
+    try:
+        if text.startswith(_CURRENT):
+            return _DECODER.decode(text)
+        from engpass.results.upgrade import upgrade
+
+        return msgspec.convert(upgrade(msgspec.json.decode(text), topology or Drawing()), Outcome)
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EngpassError(
+            f"a stored outcome cannot be read: {error}",
+            "it is damaged, or a later version wrote it: `engpass run FILE --fresh` computes it again",
+        ) from None
+
+
+def write(outcome: Outcome) -> str:
+    """An outcome as the JSON that a store keeps."""
+    return _ENCODER.encode(outcome).decode()
+
+
+def current(text: str, topology: Drawing) -> str:
+    """The text of a stored outcome as this version writes it. Raises as `read` does."""
+    return text if text.startswith(_CURRENT) else write(read(text, topology))
+
+
+def swept(outcome: Outcome, path: str) -> float | str | None:
+    """The value of a swept key: a number in base units, or text; `None` if the key is not swept."""
+    value = outcome.sweep.get(path)
+    if value is None:
+        return None
+    return value.text if value.number is None else value.number
+
+
+def sweep(outcome: Outcome) -> dict[str, float | str]:
+    """All swept values by path: numbers in base units, or text."""
+    found = {path: swept(outcome, path) for path in outcome.sweep}
+    return {path: value for path, value in found.items() if value is not None}
