@@ -11,6 +11,7 @@ mod place;
 pub mod python;
 mod real;
 mod receiver;
+pub mod signal;
 mod timeline;
 
 use indexmap::IndexMap;
@@ -139,10 +140,28 @@ pub struct Drop {
 
 /// JSON Schema of [`Outcome`]. Its `$defs` also define [`Results`] and [`Timeline`].
 pub fn schema() -> Value {
+    let mut schema = declared();
+    remove_declarations(&mut schema);
+    schema
+}
+
+/// Returns the schema with the declarations of signals.
+fn declared() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let others = [generator.subschema_for::<Results>(), generator.subschema_for::<Timeline>()];
     debug_assert!(others.iter().all(|one| one.get("$ref").is_some()));
     let mut schema = generator.into_root_schema_for::<Outcome>();
     schema.insert("title".to_owned(), "Outcome of a point of Engpass".into());
     schema.to_value()
+}
+
+fn remove_declarations(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            keys.shift_remove("signal");
+            keys.values_mut().for_each(remove_declarations);
+        }
+        Value::Array(values) => values.iter_mut().for_each(remove_declarations),
+        _ => {}
+    }
 }

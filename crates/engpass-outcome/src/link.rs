@@ -1,5 +1,6 @@
 //! The outcome of a link.
 
+use crate::signal::{count, rate, share};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,6 +22,7 @@ pub struct DirectionOutcome {
     /// Receiving node.
     pub to: String,
     /// Fraction of time in which the line was busy. With `limit`: the share of the line used if every flow sends at its limit.
+    #[schemars(extend("signal" = share("Utilisation").summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// Cell counts, on ATM links.
@@ -33,6 +35,7 @@ pub struct DirectionOutcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
     /// Line rate in bit/s; only from `limit`.
+    #[schemars(extend("signal" = rate("Line rate")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rate_bit_per_s: Option<f64>,
     /// Shares of the line by flow, in the order of the file; only from `limit`.
@@ -45,14 +48,19 @@ pub struct DirectionOutcome {
 #[schemars(deny_unknown_fields)]
 pub struct CellCounts {
     /// Number of cells that the line could have carried.
+    #[schemars(extend("signal" = count("Cell slots", "cells").column("capacity_cells")))]
     pub capacity: u64,
     /// Number of cells sent.
+    #[schemars(extend("signal" = count("Cells", "cells").column("sent_cells")))]
     pub sent: u64,
     /// Number of cells sent with CLP = 1.
+    #[schemars(extend("signal" = count("CLP 1 cells", "cells").column("clp1_cells")))]
     pub clp1: u64,
     /// Number of cells sent with the EFCI mark.
+    #[schemars(extend("signal" = count("EFCI cells", "cells").column("efci_cells")))]
     pub efci: u64,
     /// Number of cells lost in the queue of the line or in the policer in front of it.
+    #[schemars(extend("signal" = count("Lost cells", "cells").column("lost_cells").lower().summary(&[])))]
     pub lost: u64,
 }
 
@@ -61,10 +69,13 @@ pub struct CellCounts {
 #[schemars(deny_unknown_fields)]
 pub struct FrameCounts {
     /// Number of frames sent.
+    #[schemars(extend("signal" = count("Frames", "frames").column("sent_frames")))]
     pub sent: u64,
     /// Bytes of these frames on the line, preamble and gap included.
+    #[schemars(extend("signal" = count("Bytes", "B").column("sent_bytes")))]
     pub bytes: u64,
     /// Number of frames lost in the queue of the line or corrupted on the line.
+    #[schemars(extend("signal" = count("Lost frames", "frames").column("lost_frames").lower().summary(&[])))]
     pub lost: u64,
 }
 

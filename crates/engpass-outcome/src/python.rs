@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use crate::signal::{self, Signal};
+
 /// Maximum line length of the generated text.
 const WIDTH: usize = 110;
 
@@ -161,4 +163,82 @@ fn scalar(kind: &Value) -> &'static str {
         Some("null") => "None",
         other => panic!("no Python type for {other:?}"),
     }
+}
+
+const SIGNAL: &str = r#"
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A number of a flow, of a direction of a link, or of an engine of a node."""
+
+    name: str
+    """Name of the column in files."""
+    title: str
+    """Title of columns and axes. In lower case, claims name the signal so."""
+    family: tuple[str, str] | None = None
+    """For signals with a common title, such as the quantiles of a delay: that title, and the part that differs."""
+    unit: str = ""
+    """Base unit: `bit/s`, `s`, `B`, or the plural of what is counted; empty for a share."""
+    path: str
+    """Path of the field in the outcome; for a ratio, of the field above both counts."""
+    ratio: tuple[str, str] | None = None
+    """For a ratio: the paths of part and whole."""
+    whole: bool = False
+    """Whether it is a whole number."""
+    fold: Literal["mean", "sum", "min", "max"] = "mean"
+    """How repeats become one number. A ratio is that of the sums."""
+    better: Literal["higher", "lower"] | None = None
+    """The better direction."""
+    always: bool = False
+    """Whether every file has the column."""
+    summary: bool = False
+    """Whether summaries show it."""
+    help: str = ""
+    """What it is, in a sentence."""
+"#;
+
+/// Returns the text of the Python module with the signals of flows, lines and engines.
+pub fn signals() -> String {
+    let schema = crate::declared();
+    let about = "Signals, the numbers of an outcome: generated from `crates/engpass-outcome` by `make gen`.";
+    let mut text = format!("\"\"\"{about}\"\"\"\n{SIGNAL}");
+    for (name, root, about) in [
+        ("FLOW", "FlowOutcome", "Signals of a flow."),
+        ("LINE", "DirectionOutcome", "Signals of a direction of a link."),
+    ] {
+        write!(text, "\n{name}: tuple[Signal, ...] = (\n").expect("writing to a string cannot fail");
+        for one in signal::of(&schema, root) {
+            write_signal(&mut text, &one);
+        }
+        writeln!(text, ")\n\"\"\"{about}\"\"\"").expect("writing to a string cannot fail");
+    }
+    text
+}
+
+fn write_signal(text: &mut String, one: &Signal) {
+    let pair = |pair: &[String; 2]| format!("({:?}, {:?})", pair[0], pair[1]);
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let fold = word(&serde_json::to_value(one.fold).expect("a word"));
+    let better = one.better.map(|better| word(&serde_json::to_value(better).expect("a word")));
+    let mut keys = vec![
+        format!("name={:?}", one.name),
+        format!("title={:?}", one.title),
+        one.family.as_ref().map_or(String::new(), |family| format!("family={}", pair(family))),
+        if one.unit.is_empty() { String::new() } else { format!("unit={:?}", one.unit) },
+        format!("path={:?}", one.path),
+        one.ratio.as_ref().map_or(String::new(), |ratio| format!("ratio={}", pair(ratio))),
+        if one.whole { "whole=True".to_owned() } else { String::new() },
+        if fold == "mean" { String::new() } else { format!("fold={fold:?}") },
+        better.map_or(String::new(), |better| format!("better={better:?}")),
+        if one.always { "always=True".to_owned() } else { String::new() },
+        if one.summary { "summary=True".to_owned() } else { String::new() },
+    ];
+    keys.retain(|key| !key.is_empty());
+    writeln!(text, "    Signal(\n        {},", keys.join(", ")).expect("writing to a string cannot fail");
+    writeln!(text, "        help={:?},\n    ),", one.help).expect("writing to a string cannot fail");
 }

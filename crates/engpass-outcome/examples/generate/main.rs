@@ -10,5 +10,6 @@ fn main() -> ExitCode {
     files::run(&[
         ("schema/outcome.schema.json", format!("{:#}\n", engpass_outcome::schema())),
         ("python/engpass/types/outcome.py", engpass_outcome::python::classes()),
+        ("python/engpass/types/signals.py", engpass_outcome::python::signals()),
     ])
 }

@@ -1,0 +1,118 @@
+"""Values of signals: of one outcome, and of repeats together, folded as each signal declares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engpass.types.signals import FLOW, LINE, Signal
+
+if TYPE_CHECKING:
+    from engpass.types.outcome import DirectionOutcome, FlowOutcome
+
+FLOW_SIGNALS = {signal.name: signal for signal in FLOW}
+"""Signals of a flow by the name of their column."""
+
+GOODPUT = FLOW_SIGNALS["goodput_bit_per_s"]
+OFFERED = FLOW_SIGNALS["offered_bit_per_s"]
+LOSS = FLOW_SIGNALS["loss"]
+DELAY_P99 = FLOW_SIGNALS["delay_p99_s"]
+BOUND = FLOW_SIGNALS["bound_bit_per_s"]
+
+SUMMARY = tuple(signal for signal in FLOW if signal.summary)
+"""Signals of a flow that summaries show, in their order."""
+
+_BY_QUANTITY = {
+    scope: {signal.title.lower().replace(".", ""): signal for signal in signals}
+    for scope, signals in (("flow", FLOW), ("line", LINE))
+}
+
+
+def signal_of(quantity: str, scope: str = "flow") -> Signal | None:
+    """The signal that claims name `quantity`, such as `delay p99`, of a `flow` or a `line`; `None` if none is."""
+    return _BY_QUANTITY[scope].get(quantity.lower().replace(".", ""))
+
+
+def at(subject: object, path: str) -> object:
+    """The value at a dotted path in an outcome; `None` if a part of the path is missing."""
+    for name in path.split("."):
+        subject = getattr(subject, name, None)
+    return subject
+
+
+def value(subject: FlowOutcome | DirectionOutcome, signal: Signal) -> float | None:
+    """The value of a signal in one outcome; `None` if the engine does not give it."""
+    found = _sample(subject, signal)
+    return None if found is None else _fold([found], signal)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The folded value of the repeats (`mean`, whichever fold the signal has), and the range of single repeats."""
+
+    mean: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Spread:
+        """The mean, minimum and maximum of `values`, which must not be empty."""
+        return Spread(math.fsum(values) / len(values), min(values), max(values))
+
+
+class Samples:
+    """Values of some signals of one subject (a flow, a line), a value for each repeat that has one."""
+
+    def __init__(self, signals: Iterable[Signal]) -> None:
+        self._values: dict[Signal, list[tuple[float, float]]] = {signal: [] for signal in signals}
+
+    def add(self, subject: FlowOutcome | DirectionOutcome) -> None:
+        """Add a repeat."""
+        for signal, values in self._values.items():
+            if (found := _sample(subject, signal)) is not None:
+                values.append(found)
+
+    def spread(self, signal: Signal) -> Spread | None:
+        """The folded value and the range of a signal; `None` without a value."""
+        values = self._values[signal]
+        if not values:
+            return None
+        each = [_fold([one], signal) for one in values]
+        return Spread(_fold(values, signal), min(each), max(each))
+
+    def folded(self, signal: Signal) -> float | None:
+        """The folded value of a signal; `None` without a value."""
+        values = self._values[signal]
+        return _fold(values, signal) if values else None
+
+    def __len__(self) -> int:
+        return len(self._values[GOODPUT]) if GOODPUT in self._values else 0
+
+
+def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:
+    """A value with its divisor, which is 1 but for ratios."""
+    if signal.ratio is None:
+        found = at(subject, signal.path)
+        return (float(found), 1.0) if isinstance(found, int | float) else None
+    part, whole = (at(subject, path) for path in signal.ratio)
+    if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole:
+        return None
+    return float(part), float(whole)
+
+
+def _fold(values: Sequence[tuple[float, float]], signal: Signal) -> float:
+    if signal.ratio is not None:
+        # A datagram that is lost within the window may have been sent before it.
+        return min(1.0, math.fsum(part for part, _ in values) / math.fsum(whole for _, whole in values))
+    numbers = [number for number, _ in values]
+    match signal.fold:
+        case "sum":
+            return math.fsum(numbers)
+        case "min":
+            return min(numbers)
+        case "max":
+            return max(numbers)
+        case "mean":
+            return math.fsum(numbers) / len(numbers)
