@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from engpass.campaign import Axis, AxisValue
 from engpass.claims import Campaign, ClaimsError, Judged, counted, judge, read, summed
 from engpass.claims.checks import CHECKS, Verdict
-from engpass.claims.curves import DELAYS
 from engpass.claims.expectation import expectation, heading
 from engpass.claims.missing import NoDataError
 from engpass.claims.quantity import Quantity, say, say_range
@@ -406,11 +405,11 @@ def test_each_delay_quantity_reads_its_own_figure() -> None:
     )
     told = [
         campaign.curve("limit" if name == "idle delay" else "simulate", "v", "f", name).samples[0].value
-        for name in DELAYS
+        for name in ("idle delay", *(f"delay {one}" for one in ("min", "p50", "p90", "p99", "p999", "max")))
     ]
     assert told == [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     for engine, name in (("simulate", "idle delay"), ("limit", "delay p99")):
-        with pytest.raises(NoDataError, match=f"the engine does not report {name}"):
+        with pytest.raises(NoDataError, match=f"the engine does not report `{name}`"):
             campaign.curve(engine, "v", "f", name)
 
 
@@ -670,7 +669,7 @@ def test_missing_link_data_is_an_error() -> None:
     campaign = Campaign([], [outcome("v", {}, links={"wire": link})])
     for name, quantity, said in (
         ("rope", "cells", "no link `rope`"),
-        ("wire", "cells", "does not count cells"),
+        ("wire", "cells", "does not report `cells`"),
         ("wire", "padding", "has no ledger"),
     ):
         with pytest.raises(NoDataError, match=said):

@@ -149,9 +149,9 @@ def test_page_numbers_equal_the_outcomes() -> None:
         r for r in rows if r["series"] == "congested" and r["engine"] == "simulate" and r["where"] == "9 kB"
     )
     rates = [flow.goodput_bit_per_s / 1e6 for flow in at_nine]
-    assert row["goodput"] == pytest.approx(sum(rates) / len(rates), rel=1e-6)
-    assert row["low"] == pytest.approx(min(rates), rel=1e-6)
-    assert row["high"] == pytest.approx(max(rates), rel=1e-6)
+    assert row["goodput_bit_per_s"] == pytest.approx(sum(rates) / len(rates), rel=1e-6)
+    assert row["goodput_bit_per_s_low"] == pytest.approx(min(rates), rel=1e-6)
+    assert row["goodput_bit_per_s_high"] == pytest.approx(max(rates), rel=1e-6)
     assert row["x"] == 9
     assert row["repeats"] == 5
     counts = [flow.datagrams for flow in at_nine if flow.datagrams is not None]
@@ -161,7 +161,7 @@ def test_page_numbers_equal_the_outcomes() -> None:
     limit = next(
         r for r in rows if r["series"] == "congested" and r["engine"] == "limit" and r["where"] == "9 kB"
     )
-    assert limit["goodput"] == pytest.approx(22.08, abs=0.01)
+    assert limit["goodput_bit_per_s"] == pytest.approx(22.08, abs=0.01)
 
 
 def test_page_download_contains_every_outcome() -> None:
@@ -184,6 +184,7 @@ def test_page_download_contains_every_outcome() -> None:
         "sent_datagrams": "",
         "received_datagrams": "",
         "lost_datagrams": "",
+        "loss": "",
         "in_flight_datagrams": "",
         "bound_bit_per_s": "",
         "idle_delay_s": "",

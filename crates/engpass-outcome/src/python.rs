@@ -172,7 +172,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signal:
     """A number of a flow, of a direction of a link, or of an engine of a node."""
 
@@ -207,24 +207,61 @@ pub fn signals() -> String {
     let schema = crate::declared();
     let about = "Signals, the numbers of an outcome: generated from `crates/engpass-outcome` by `make gen`.";
     let mut text = format!("\"\"\"{about}\"\"\"\n{SIGNAL}");
-    for (name, root, about) in [
-        ("FLOW", "FlowOutcome", "Signals of a flow."),
-        ("LINE", "DirectionOutcome", "Signals of a direction of a link."),
-    ] {
+    for (name, root, title) in SCOPES {
         write!(text, "\n{name}: tuple[Signal, ...] = (\n").expect("writing to a string cannot fail");
         for one in signal::of(&schema, root) {
             write_signal(&mut text, &one);
         }
-        writeln!(text, ")\n\"\"\"{about}\"\"\"").expect("writing to a string cannot fail");
+        writeln!(text, ")\n\"\"\"{title}.\"\"\"").expect("writing to a string cannot fail");
     }
     text
 }
 
+/// Returns the page with all signals, in Markdown.
+pub fn signals_page() -> String {
+    let mut text = String::from(
+        "# Signals\n\nGenerated from `crates/engpass-outcome` by `make gen`.\n\n\
+         A signal is a number of an outcome. Its title heads columns and axes; in lower case, claims name it so (`quantity = \"delay p99\"`). Its\n\
+         column is its name in `engpass export` and in downloaded files, its path that in `--json`. The fold says how repeats become one number.\n",
+    );
+    let schema = crate::declared();
+    for (title, root) in SCOPES.map(|(_, root, title)| (title, root)) {
+        write!(text, "\n## {title}\n\n| title | unit | column | path | fold | better | meaning |\n|---|---|---|---|---|---|---|\n")
+            .expect("writing to a string cannot fail");
+        for one in signal::of(&schema, root) {
+            let unit = if one.unit.is_empty() { "share" } else { &one.unit };
+            let path =
+                one.ratio.as_ref().map_or(one.path.clone(), |[part, whole]| format!("{part} / {whole}"));
+            let fold = if one.ratio.is_some() { "ratio of sums".to_owned() } else { word(one.fold) };
+            let better = one.better.map_or(String::new(), word);
+            let help = one.help.replace('|', "\\|");
+            writeln!(
+                text,
+                "| {} | {unit} | `{}` | `{path}` | {fold} | {better} | {help} |",
+                one.title, one.name
+            )
+            .expect("writing to a string cannot fail");
+        }
+    }
+    text
+}
+
+/// The lists of signals: their name in Python, the class with the fields, and their title.
+const SCOPES: [(&str, &str, &str); 2] = [
+    ("FLOW", "FlowOutcome", "Signals of a flow"),
+    ("LINE", "DirectionOutcome", "Signals of a direction of a link"),
+];
+
+/// Returns the word that stands for a variant in JSON.
+fn word(value: impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).expect("an enumeration of words");
+    value.as_str().unwrap_or_default().to_owned()
+}
+
 fn write_signal(text: &mut String, one: &Signal) {
     let pair = |pair: &[String; 2]| format!("({:?}, {:?})", pair[0], pair[1]);
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let fold = word(&serde_json::to_value(one.fold).expect("a word"));
-    let better = one.better.map(|better| word(&serde_json::to_value(better).expect("a word")));
+    let fold = word(one.fold);
+    let better = one.better.map(word);
     let mut keys = vec![
         format!("name={:?}", one.name),
         format!("title={:?}", one.title),

@@ -186,7 +186,13 @@ fn walk(schema: &Value, class: &Value, above: &str, found: &mut Vec<Signal>) {
 fn add(declared: &Declaration, field: &Value, path: &str, below: Option<&Value>, found: &mut Vec<Signal>) {
     let key = path.rsplit('.').next().unwrap_or(path);
     let column = declared.column.clone().unwrap_or_else(|| key.to_owned());
-    let help = field["description"].as_str().unwrap_or_default();
+    let described = |field: &Value| {
+        field["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let help = match &declared.ratio {
+        Some([part, whole]) => format!("`{path}.{part}` as a share of `{path}.{whole}`."),
+        None => described(field),
+    };
     let signal = |name: String, title: String, path: String| Signal {
         name,
         title,
@@ -199,7 +205,7 @@ fn add(declared: &Declaration, field: &Value, path: &str, below: Option<&Value>,
         better: declared.better,
         always: declared.always,
         summary: !declared.summary.is_empty(),
-        help: help.to_owned(),
+        help: help.clone(),
     };
     let Some(below) = below else {
         assert!(
@@ -222,7 +228,7 @@ fn add(declared: &Declaration, field: &Value, path: &str, below: Option<&Value>,
             family: Some([common.trim().to_owned(), label.clone()]),
             fold,
             summary: declared.summary.contains(name),
-            help: format!("{} {help}", number["description"].as_str().unwrap_or_default()),
+            help: format!("{} {help}", described(number)),
             ..signal(
                 fill(&column, &name.replace('_', "")),
                 fill(&declared.title, &label),

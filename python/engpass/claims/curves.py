@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
-from engpass.claims.links import LINK_UNITS, on_link
+from engpass.claims.links import account_bytes, first_direction
 from engpass.claims.missing import NoDataError
-from engpass.results import receivers
-from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, SweptValue
+from engpass.results import frame, receivers
+from engpass.results.frame import Samples, signal_of
+from engpass.types.outcome import DirectionOutcome, FlowOutcome, Outcome, SweptValue
+from engpass.types.signals import Signal
 
 
 @dataclass(frozen=True)
@@ -67,47 +69,6 @@ class Curve:
         return max(self.samples, key=lambda sample: sample.value)
 
 
-_Of = Callable[[FlowOutcome], float | None]
-"""Returns a quantity of a flow; `None` if the engine does not give it."""
-
-
-def _delay(figure: Callable[[Quantiles], float]) -> _Of:
-    return lambda flow: None if flow.delay_s is None else figure(flow.delay_s.network)
-
-
-RATES: dict[str, _Of] = {
-    "goodput": lambda flow: flow.goodput_bit_per_s,
-    "offered": lambda flow: flow.offered_bit_per_s,
-}
-"""Quantities of a flow that are rates; the mean of the repeats."""
-
-DELAYS: dict[str, _Of] = {
-    "idle delay": lambda flow: None if flow.limit is None else flow.limit.idle_delay_s,
-    "delay min": _delay(lambda times: times.min),
-    "delay p50": _delay(lambda times: times.p50),
-    "delay p90": _delay(lambda times: times.p90),
-    "delay p99": _delay(lambda times: times.p99),
-    "delay p999": _delay(lambda times: times.p99_9),
-    "delay max": _delay(lambda times: times.max),
-}
-"""One-way delays of a flow: the idle delay, given by `limit`, and quantiles of simulated points."""
-
-GAPS: dict[str, _Of] = {
-    "longest gap": lambda flow: None if flow.outage is None else flow.outage.longest_s,
-}
-"""Times without a reception; only files with events have them."""
-
-DATAGRAMS: dict[str, _Of] = {
-    "sent": lambda flow: None if flow.datagrams is None else flow.datagrams.sent,
-    "lost": lambda flow: None if flow.datagrams is None else flow.datagrams.lost,
-    "lost to line down": lambda flow: None if flow.outage is None else flow.outage.lost,
-}
-"""Counts of the datagrams of a flow; losses to a line that is down need a file with events."""
-
-COUNTED = {**dict.fromkeys(DATAGRAMS, "datagrams"), "timeouts": "timeouts"}
-"""Quantities that are summed over all repeats, with their units."""
-
-
 class Campaign:
     """The outcomes of one campaign."""
 
@@ -129,36 +90,28 @@ class Campaign:
     ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, those of `DATAGRAMS` (summed over the repeats), `DELAYS` and
-        `GAPS`, the names of stages of the limit engine, and those of `TOGETHER`, which ignore the flow. With
-        a `link` they are `utilisation`, `cells`, and accounts of the ledger of its first direction, in bytes
-        (`a + b` is a sum). If several paths are swept, `where` fixes all but one. Raises `NoDataError`.
+        Quantities are signals of the flow by their title, such as `goodput` or `delay p99`, the names of
+        stages of the limit engine, and those of `TOGETHER`, which ignore the flow. With a `link` they are
+        signals of its first direction, and accounts of its ledger in bytes (`a + b` is a sum). If several
+        paths are swept, `where` fixes all but one. Raises `NoDataError`.
         """
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
         if len(free) > 1:
             raise NoDataError("several paths are swept, but the claim does not select a point")
         at = [self._fixed(axis, fixed[axis.path]) if axis.path in fixed else None for axis in self._axes]
-        samples = []
+        samples, unit = [], ""
         for (of_engine, of_variant, place), outcomes in self._points.items():
             there = all(want is None or want == have for want, have in zip(at, place, strict=True))
             if (of_engine, of_variant) == (engine, variant) and there:
                 x, text = (place[free[0]], _text(self._axes[free[0]], place[free[0]])) if free else (0.0, "")
-                values = [
-                    _value(outcome, flow, quantity) if link is None else on_link(outcome, link, quantity)
-                    for outcome in outcomes
-                ]
-                value = math.fsum(values) / (1 if quantity in COUNTED else len(values))
+                value, unit = (
+                    _on_link(outcomes, link, quantity) if link else _of_flow(outcomes, flow, quantity)
+                )
                 samples.append(Sample(x, text, value))
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
         samples.sort(key=lambda sample: sample.x)
-        if link is not None:
-            unit = LINK_UNITS.get(quantity, "B")
-        elif quantity in TOGETHER:
-            unit = TOGETHER[quantity][0]
-        else:
-            unit = "s" if quantity in (*DELAYS, *GAPS) else COUNTED.get(quantity, "bit/s")
         x_unit = (self._axes[free[0]].values[0].unit or "") if free else ""
         return Curve(tuple(samples), x_unit, unit)
 
@@ -184,25 +137,50 @@ def _text(axis: Axis, x: float) -> str:
     return f"{x:g}"
 
 
-def _value(outcome: Outcome, flow: str, quantity: str) -> float:
+def _of_flow(outcomes: Sequence[Outcome], flow: str, quantity: str) -> tuple[float, str]:
+    """A quantity of a flow over the repeats, and its base unit."""
     if quantity in TOGETHER:
-        value = TOGETHER[quantity][1](outcome.flows.values())
-        if value is None:
-            raise NoDataError(f"the outcome has no {quantity}")
-        return value
+        unit, together = TOGETHER[quantity]
+        values = [known(together(one.flows.values()), f"the outcome has no {quantity}") for one in outcomes]
+        return math.fsum(values) / (1 if quantity == "timeouts" else len(values)), unit
+    flows = [_find(one, flow) for one in outcomes]
+    if (signal := signal_of(quantity)) is not None:
+        return folded(flows, signal), signal.unit
+    stages = [
+        next((stage.rate_bit_per_s for stage in one.limit.stages if stage.name == quantity), None)
+        if one.limit is not None
+        else None
+        for one in flows
+    ]
+    return math.fsum(known(rate, f"no quantity {quantity}") for rate in stages) / len(stages), "bit/s"
+
+
+def _find(outcome: Outcome, flow: str) -> FlowOutcome:
     found = next((one for name, _, one in receivers.rows(outcome) if name == flow), None)
     if found is None:
         raise NoDataError(f"no flow {flow}")
-    if quantity in _OF_FLOW:
-        told = _OF_FLOW[quantity](found)
-        if told is None:
-            what = f"datagrams {quantity}" if quantity in DATAGRAMS else quantity
-            raise NoDataError(f"the engine does not report {what}")
-        return told
-    for stage in found.limit.stages if found.limit is not None else ():
-        if stage.name == quantity:
-            return stage.rate_bit_per_s
-    raise NoDataError(f"no quantity {quantity}")
+    return found
 
 
-_OF_FLOW = {**RATES, **DELAYS, **GAPS, **DATAGRAMS}
+def _on_link(outcomes: Sequence[Outcome], link: str, quantity: str) -> tuple[float, str]:
+    """A quantity of the first direction of a link over the repeats, and its base unit."""
+    sides = [first_direction(one, link) for one in outcomes]
+    if (signal := signal_of(quantity, "line")) is not None:
+        return folded(sides, signal), signal.unit
+    return math.fsum(account_bytes(side, link, quantity) for side in sides) / len(sides), "B"
+
+
+def folded(subjects: Sequence[FlowOutcome | DirectionOutcome], signal: Signal) -> float:
+    """The folded value of a signal; raises `NoDataError` if a repeat has none."""
+    samples = Samples([signal])
+    for subject in subjects:
+        known(frame.value(subject, signal), f"the engine does not report `{signal.title.lower()}`")
+        samples.add(subject)
+    return known(samples.folded(signal), "there is no outcome")
+
+
+def known(found: float | None, otherwise: str) -> float:
+    """A value that is there; raises `NoDataError` with the reason if it is not."""
+    if found is None:
+        raise NoDataError(otherwise)
+    return found

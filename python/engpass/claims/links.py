@@ -1,4 +1,4 @@
-"""Quantities of a link: its utilisation, its cells, the accounts of its ledger."""
+"""The first direction of a link, and the accounts of its ledger."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ import math
 from fractions import Fraction
 
 from engpass.claims.missing import NoDataError
-from engpass.types.outcome import Outcome
-
-LINK_UNITS = {"utilisation": "", "cells": "cells"}
-"""Quantities of a link other than accounts, with their units."""
+from engpass.results.ledger import is_account
+from engpass.types.outcome import DirectionOutcome, Outcome
 
 
-def on_link(outcome: Outcome, link: str, quantity: str) -> float:
-    """A quantity of the first direction of a link; accounts in bytes. Raises `NoDataError`."""
-    use = outcome.links.get(link)
-    if use is None:
+def first_direction(outcome: Outcome, link: str) -> DirectionOutcome:
+    """The direction from the link's first end. Raises `NoDataError`."""
+    found = outcome.links.get(link)
+    if found is None:
         raise NoDataError(f"the outcome has no link `{link}`")
-    side = use.directions[0]
-    if quantity in LINK_UNITS:
-        cells = None if side.cells is None else side.cells.sent
-        value = side.utilisation if quantity == "utilisation" else cells
-        if value is None:
-            raise NoDataError(f"the engine does not count {quantity} on links")
-        return value
+    return found.directions[0]
+
+
+def account_bytes(side: DirectionOutcome, link: str, accounts: str) -> float:
+    """The bytes of an account, or of several (`a + b`), in the ledger. Raises `NoDataError`."""
     if side.ledger is None:
         raise NoDataError(f"the engine has no ledger of link `{link}`")
     # The ledger counts in fractions of a bit and omits empty accounts.
     part, booked = Fraction(1, side.ledger.units_per_bit), side.ledger.accounts
-    accounts = [name.strip() for name in quantity.split("+")]
-    return math.fsum(float(part * booked.get(name, 0)) for name in accounts) / 8
+    names = [name.strip() for name in accounts.split("+")]
+    if strange := [name for name in names if not is_account(name)]:
+        raise NoDataError(f"`{strange[0]}` is neither a signal of lines nor an account of the ledger")
+    return math.fsum(float(part * booked.get(name, 0)) for name in names) / 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from engpass.formatting import duration, percent, rate
+from engpass.formatting import duration, percent, quantity, rate
 from engpass.results import above_limit, receivers
 from engpass.results.engine_difference import FAR, apart
-from engpass.results.losses import Losses
+from engpass.results.frame import DELAY_P99, GOODPUT, LONGEST_GAP, SUMMARY, Samples, at
 from engpass.results.run_notes import Remarks, chose_otherwise
+from engpass.types.signals import FLOW
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from engpass.campaign import Plan
     from engpass.store import RunRecord, Store
-    from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, Stage
+    from engpass.types.outcome import FlowOutcome, Outcome, Stage
+    from engpass.types.signals import Signal
 
 # Most swept values per variant in a summary: a few variants then fit on a screen.
 _MOST = 12
@@ -35,9 +37,6 @@ _WIDTH = 100
 
 _GIVE_WAY = ("Offered", "Spread", "Delay p50")
 """Columns that a too wide table omits, the first one first."""
-
-GAP = "Longest gap"
-"""Column of the longest outage, for runs whose links fail."""
 
 # Background traffic: shown only if there is no other flow.
 _GENERATORS = frozenset({"cbr", "on-off"})
@@ -117,21 +116,11 @@ def details(record: RunRecord, sessions: int) -> Table:
     return table
 
 
-_DELAYS: dict[str, Callable[[Quantiles], float]] = {
-    "Delay p50": lambda times: times.p50,
-    "Delay p99": lambda times: times.p99,
-}
-
-
 @dataclass
 class _Cell:
     """Results of one engine for one variant, sweep point and flow, over the repeats."""
 
-    goodput: list[float] = field(default_factory=list)
-    offered: list[float] = field(default_factory=list)
-    delays: dict[str, list[float]] = field(default_factory=dict)
-    losses: list[Losses] = field(default_factory=list)
-    gaps: list[float] = field(default_factory=list)
+    samples: Samples = field(default_factory=lambda: Samples(SUMMARY))
     fair: float | None = None
     bound: float | None = None
     invalid: int = 0
@@ -140,40 +129,28 @@ class _Cell:
     @property
     def mean(self) -> float | None:
         """Mean goodput in bit/s, `None` without points."""
-        return _mean(self.goodput) if self.goodput else None
+        return self.samples.folded(GOODPUT)
 
     def add(self, outcome: Outcome, flow: FlowOutcome) -> None:
         self.invalid += outcome.valid is False
         self.chose_otherwise |= chose_otherwise(outcome)
-        self.goodput.append(flow.goodput_bit_per_s)
-        self.offered.append(flow.offered_bit_per_s)
-        self.losses.append(Losses.of(flow))
-        if flow.outage is not None:
-            self.gaps.append(flow.outage.longest_s)
-        # Not every engine gives one-way delays.
-        if flow.delay_s is not None:
-            for column, figure in _DELAYS.items():
-                self.delays.setdefault(column, []).append(figure(flow.delay_s.network))
+        self.samples.add(flow)
 
     def texts(self) -> dict[str, str]:
         """The texts by column; a column without a value is missing or empty."""
-        mean = self.mean
         limits = {"Limit": rate(self.fair), "Fair share": rate(self.fair), "Bound": rate(self.bound)}
-        if mean is None:
+        goodput = self.samples.spread(GOODPUT)
+        if goodput is None:
             return limits
-        offered = _mean(self.offered)
-        half = (max(self.goodput) - min(self.goodput)) / 2
-        spread = percent(half / mean if mean else 0.0) if len(self.goodput) > 1 else ""
-        mark = " invalid" if self.invalid else ""
-        return {
-            "Goodput": rate(mean) + mark,
-            "Spread": spread,
-            "Offered": rate(offered),
-            "Loss": percent(Losses.sum(self.losses).share),
-            **{column: duration(_mean(one)) for column, one in self.delays.items()},
-            **({GAP: duration(max(self.gaps))} if self.gaps else {}),
-            **limits,
+        half = (goodput.high - goodput.low) / 2
+        spread = percent(half / goodput.mean if goodput.mean else 0.0) if len(self.samples) > 1 else ""
+        texts = {
+            signal.title: quantity(value, signal.unit)
+            for signal in SUMMARY
+            if (value := self.samples.folded(signal)) is not None
         }
+        texts[GOODPUT.title] += " invalid" if self.invalid else ""
+        return {**texts, "Spread": spread, **limits}
 
 
 _Cells = dict[tuple[str, int, str, str], _Cell]
@@ -222,17 +199,20 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
     notes = []
     if left_out:
         notes.append(f"no room for {' and '.join(left_out)}: `engpass export {record.id}` has all columns")
-    if any(cell.delays for cell in cells.values()):
+    shown = {
+        signal for cell in cells.values() for signal in SUMMARY if cell.samples.folded(signal) is not None
+    }
+    if DELAY_P99 in shown:
         notes.append(
             "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
         )
-    if any(cell.gaps for cell in cells.values()):
+    if LONGEST_GAP in shown:
         notes.append("longest gap: the longest time without a received packet, over all repeats")
     if _has_two_limits(cells.values()):
         notes.append(
             "fair share: max-min fair among the flows; bound: the most that the flow can get in the whole run"
         )
-    repeated = any(len(cell.goodput) > 1 for cell in cells.values())
+    repeated = any(len(cell.samples) > 1 for cell in cells.values())
     if repeated and "Spread" not in left_out:
         notes.append("spread: ±(max - min)/2, in per cent of the mean")
     return notes
@@ -277,68 +257,54 @@ def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
     return [f"{' and '.join(parts)} are shown; `engpass export {record.id}` has all"] if parts else []
 
 
-_FIGURES: dict[str, Callable[[Quantiles], float]] = {
-    "Min": lambda times: times.min,
-    "50 %": lambda times: times.p50,
-    "90 %": lambda times: times.p90,
-    "99 %": lambda times: times.p99,
-    "99.9 %": lambda times: times.p99_9,
-    "Max": lambda times: times.max,
-}
-_FOLDS: dict[str, Callable[[Sequence[float]], float]] = {"Min": min, "Max": max}
-"""How values of several repeats are combined; the default is the mean."""
+_Times = dict[tuple[str, int, str, str], Samples]
+"""Samples of a family of times by variant, sweep point, flow and engine."""
 
-_TIMES: dict[str, Callable[[FlowOutcome], Quantiles | None]] = {
-    "one-way delay": lambda flow: None if flow.delay_s is None else flow.delay_s.network,
-    "round trip": lambda flow: None if flow.tcp is None else flow.tcp.rtt_s,
-}
-_Times = dict[tuple[str, int, str], dict[str, list[float]]]
-"""Values by variant, sweep point and flow, then by column."""
+_FAMILIES: dict[str, list[Signal]] = {}
+for _signal in FLOW:
+    if _signal.family is not None:
+        _FAMILIES.setdefault(_signal.family[0], []).append(_signal)
 
 
 def delays(store: Store, record: RunRecord, out: Console) -> None:
-    """Print a table of one-way delays and one of round trips, per variant, swept value and flow."""
+    """Print a table for each family of times, such as delays and round trips."""
     shown, wanted = _shown(record.plan)
-    found: dict[str, _Times] = {time: {} for time in _TIMES}
+    found: dict[str, _Times] = {family: {} for family in _FAMILIES}
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
-        if outcome.engine == "simulate":
-            for name, _, flow in receivers.rows(outcome):
-                _add_times(found, (*wanted[position], name), flow)
+        for name, _, flow in receivers.rows(outcome):
+            key = (*wanted[position], name, outcome.engine)
+            for family, signals in _FAMILIES.items():
+                if any(at(flow, signal.path) is not None for signal in signals):
+                    found[family].setdefault(key, Samples(signals)).add(flow)
     if not any(found.values()):
-        out.print("no point has delays: only `simulate` reports them", markup=False)
+        out.print(
+            "no point has delays: `simulate` reports them, and so does `measure` for requests", markup=False
+        )
         return
-    flows = list(dict.fromkeys(name for rows in found.values() for _, _, name in rows))
-    for time, rows in found.items():
+    flows = list(dict.fromkeys(key[2] for rows in found.values() for key in rows))
+    for family, rows in found.items():
         if rows:
-            out.print(_times_table(record, f"{record.name}: {time}", rows, flows[:MOST_FLOWS]))
+            out.print(_times_table(record, family, rows, flows[:MOST_FLOWS]))
     notes = _thinned(record, shown, len(flows))
-    notes.append("percentiles over all datagrams or TCP segments, mean of the repeats")
+    notes.append("percentiles over all datagrams, segments or requests, mean of the repeats")
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
 
 
-def _add_times(found: dict[str, _Times], key: tuple[str, int, str], flow: FlowOutcome) -> None:
-    for time, rows in found.items():
-        if (times := _TIMES[time](flow)) is not None:
-            for column, figure in _FIGURES.items():
-                rows.setdefault(key, {}).setdefault(column, []).append(figure(times))
-
-
-def _times_table(record: RunRecord, title: str, rows: _Times, flows: Sequence[str]) -> Table:
-    plan, drawn = record.plan, frozenset(flows)
-    table = grid("Variant", *(axis.path for axis in plan.axes), "Flow", *_FIGURES, title=title)
+def _times_table(record: RunRecord, family: str, rows: _Times, flows: Sequence[str]) -> Table:
+    plan, drawn, signals = record.plan, frozenset(flows), _FAMILIES[family]
+    engines = len({key[3] for key in rows}) > 1
+    heads = [signal.family[1] for signal in signals if signal.family is not None]
+    names = ["Variant", *(axis.path for axis in plan.axes), "Flow", *(["Engine"] if engines else [])]
+    table = grid(*names, *heads, title=f"{record.name}: {family.lower()}")
     for variant in plan.variants:
-        for (name, index, flow), row in rows.items():
+        for (name, index, flow, engine), samples in rows.items():
             if name == variant and flow in drawn:
                 values = [value.text for value in plan.values(index)]
-                folded = (duration(_FOLDS.get(column, _mean)(row[column])) for column in _FIGURES)
-                table.add_row(*plain(variant, *values, flow, *folded))
+                folded = (duration(samples.folded(signal)) for signal in signals)
+                table.add_row(*plain(variant, *values, flow, *([engine] if engines else []), *folded))
         table.add_section()
     return table
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _ranges(positions: Sequence[int]) -> list[range]:
@@ -368,12 +334,12 @@ def _summary_table(
     told = len([name for name in engines if name != "limit"]) > 1
     compared = told and "simulate" in engines
     columns = ["Variant", *axes, *(["Flow"] if named else []), *(["Engine"] if told else [])]
-    delays = [column for column in _DELAYS if any(column in cell.delays for cell in cells.values())]
     other = ["vs simulate"] if compared else []
-    spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
+    spread = ["Spread"] if any(len(cell.samples) > 1 for cell in cells.values()) else []
     limits = ["Fair share", "Bound"] if _has_two_limits(cells.values()) else ["Limit"]
-    gap = [GAP] if any(cell.gaps for cell in cells.values()) else []
-    figures = ["Goodput", *spread, "Offered", "Loss", *delays, *gap, *limits, *other]
+    known = [one for one in SUMMARY if any(cell.samples.folded(one) is not None for cell in cells.values())]
+    first, others = ["Goodput", *spread], [one.title for one in known if one is not GOODPUT]
+    figures = [*first, *others, *limits, *other]
     chosen = sorted(
         (key for key in cells if key[2] in places),
         key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),

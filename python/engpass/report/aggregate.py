@@ -14,11 +14,12 @@ from engpass.report.ledger_series import Line, Shelf
 from engpass.report.record import Run
 from engpass.results import above_limit, receivers
 from engpass.results.above_limit import GENERATORS
-from engpass.results.losses import Losses
+from engpass.results.frame import GOODPUT, IDLE_DELAY, SUMMARY, Samples, Spread
 from engpass.results.outcomes import swept
 from engpass.results.run_notes import chose_otherwise
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
-from engpass.units import PERCENT, Unit, unit_for
+from engpass.types.signals import Signal
+from engpass.units import Unit, unit_for
 
 MAX_ROWS = 16_000
 MAX_SERIES = 24
@@ -32,25 +33,10 @@ Row: TypeAlias = dict[str, float | str]
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Mean, minimum and maximum of the repeats; for a loss, `mean` is the loss of all repeats together."""
-
-    mean: float
-    low: float
-    high: float
-
-    @staticmethod
-    def of(values: Sequence[float]) -> "Spread":
-        """The mean, minimum and maximum of `values`, which must not be empty."""
-        return Spread(sum(values) / len(values), min(values), max(values))
-
-
-@dataclass(frozen=True)
 class Point:
     """All repeats of one flow at one point of the sweep.
 
-    Rates are in bit/s; `loss` is a fraction of the datagrams sent; delays are one way and in seconds, `None`
-    if the engine does not give them.
+    `bound` is in bit/s, and only of the limit engine, whose goodput is the fair share.
     """
 
     variant: str
@@ -59,15 +45,9 @@ class Point:
     flow: str
     kind: str
     repeats: int
-    goodput: Spread
-    offered: Spread
-    loss: Spread | None
-    delay_p50: Spread | None = None
-    delay_p99: Spread | None = None
-    gap: Spread | None = None
-    """The longest time without a reception in seconds; `None` if the file has no events."""
+    samples: Samples
+    """Values of the signals that summaries show."""
     bound: float | None = None
-    """The bound in bit/s; only for the limit engine, whose goodput is the fair share."""
     has_receivers: bool = False
     """Whether the flow is a multicast group whose receivers have their own points."""
     bottleneck: Bottleneck | None = None
@@ -78,6 +58,18 @@ class Point:
     """Why repeats are invalid: the engine could not keep up with real time. `None` if all are valid."""
     chose_otherwise: bool = False
     """Whether real routers may have sent the flow over another path than the model."""
+
+    def spread(self, signal: Signal) -> Spread | None:
+        """The folded repeats of a signal; `None` if the engine does not give it."""
+        return self.samples.spread(signal)
+
+    @property
+    def goodput(self) -> Spread:
+        """Goodput in bit/s, which every engine gives."""
+        found = self.spread(GOODPUT)
+        if found is None:
+            raise AssertionError("every outcome of a flow has a goodput")
+        return found
 
 
 @dataclass(frozen=True)
@@ -138,16 +130,23 @@ class Table:
         return ("Fair share", "Bound") if two else ("Limit",)
 
     @cached_property
-    def delay(self) -> Unit | None:
-        """The unit of delays; `None` if no engine gives delays."""
-        longest = [point.delay_p99.high for point in self.points if point.delay_p99 is not None]
-        return unit_for("s", longest) if longest else None
+    def signals(self) -> Mapping[Signal, Unit]:
+        """The summarized signals that some point has, with their units; a family has one unit."""
+        greatest: dict[Signal, float] = {}
+        for point in self.points:
+            for signal in SUMMARY:
+                if (spread := point.spread(signal)) is not None:
+                    greatest[signal] = max(greatest.get(signal, 0.0), spread.high)
+        return {signal: self._unit(signal, greatest) for signal in SUMMARY if signal in greatest}
 
-    @cached_property
-    def gap(self) -> Unit | None:
-        """The unit of the longest gaps; `None` if the file has no events."""
-        longest = [point.gap.high for point in self.points if point.gap is not None]
-        return unit_for("s", longest) if longest else None
+    def _unit(self, signal: Signal, greatest: Mapping[Signal, float]) -> Unit:
+        if signal.unit == "bit/s":
+            return self.rate
+        family = signal.family and signal.family[0]
+        group = [
+            one for one in greatest if one is signal or (family and one.family and one.family[0] == family)
+        ]
+        return unit_for(signal.unit, [greatest[one] for one in group], ["%"] if not signal.unit else [])
 
     @cached_property
     def _places(self) -> dict[tuple[str, str], list[Point]]:
@@ -287,8 +286,9 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
 def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Point:
     variant, engine, at, flow = key
     flows, last = repeats.flows, repeats.flows[-1]
-    delays = [one.delay_s.network for one in flows if one.delay_s is not None]
-    gaps = [one.outage.longest_s for one in flows if one.outage is not None]
+    samples = Samples((*SUMMARY, IDLE_DELAY))
+    for one in flows:
+        samples.add(one)
     return Point(
         variant=variant,
         engine=engine,
@@ -297,12 +297,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         kind=clean(last.kind),
         has_receivers=bool(receivers.several(last)),
         repeats=len(flows),
-        goodput=Spread.of([one.goodput_bit_per_s for one in flows]),
-        offered=Spread.of([one.offered_bit_per_s for one in flows]),
-        loss=_loss(flows),
-        delay_p50=Spread.of([one.p50 for one in delays]) if delays else None,
-        delay_p99=Spread.of([one.p99 for one in delays]) if delays else None,
-        gap=Spread.of(gaps) if gaps else None,
+        samples=samples,
         bound=above_limit.bound(last) if engine == "limit" else None,
         bottleneck=last.bottleneck,
         next=last.next_bottleneck,
@@ -313,14 +308,6 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         invalid=repeats.invalid,
         chose_otherwise=repeats.chose_otherwise,
     )
-
-
-def _loss(flows: Sequence[FlowOutcome]) -> Spread | None:
-    """The loss of all repeats together, and the minimum and maximum of a single repeat."""
-    repeats = [Losses.of(flow) for flow in flows]
-    shares = [share for repeat in repeats if (share := repeat.share) is not None]
-    together = Losses.sum(repeats).share
-    return None if together is None else Spread(together, min(shares), max(shares))
 
 
 def _evenly(count: int, most: int) -> list[int]:
@@ -398,15 +385,11 @@ def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterabl
             )
             if axis.numbers is not None:
                 row["x"] = axis.unit.of(sum(axis.numbers[point.at[0]] for point in group) / len(group))
-        row["goodput"] = table.rate.of(_mean([point.goodput.mean for point in group]))
-        row["low"] = table.rate.of(min(point.goodput.low for point in group))
-        row["high"] = table.rate.of(max(point.goodput.high for point in group))
-        row["offered"] = table.rate.of(_mean([point.offered.mean for point in group]))
-        losses = [point.loss for point in group if point.loss is not None]
-        if losses:
-            row["loss"] = PERCENT.of(_mean([loss.mean for loss in losses]))
-            row["loss_low"] = PERCENT.of(min(loss.low for loss in losses))
-            row["loss_high"] = PERCENT.of(max(loss.high for loss in losses))
+        for signal, unit in table.signals.items():
+            if found := [spread for point in group if (spread := point.spread(signal)) is not None]:
+                row[signal.name] = unit.of(_mean([spread.mean for spread in found]))
+                row[f"{signal.name}_low"] = unit.of(min(spread.low for spread in found))
+                row[f"{signal.name}_high"] = unit.of(max(spread.high for spread in found))
         row["repeats"] = sum(point.repeats for point in group)
         # Series have their markers at different points, so that equal curves can be told apart.
         row["marked"] = (number + offset * every // 4) % every == 0

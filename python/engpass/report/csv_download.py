@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterable, Sequence
 
 from engpass.campaign import Plan
-from engpass.report.aggregate import Spread, Table
+from engpass.report.aggregate import Table
 from engpass.report.axes import axis_of
 from engpass.report.record import Run
 from engpass.results.columns import Columns
+from engpass.results.frame import Spread
 from engpass.results.outcomes import swept
 from engpass.types.outcome import Outcome
 
@@ -58,9 +59,8 @@ class _Places:
 def folded(table: Table) -> str:
     """One line per point of the sweep and flow: mean, least and greatest of the repeats."""
     head = ["variant", "engine", "repeats", *(axis.path for axis in table.axes), "flow", "kind"]
-    names = ["goodput_bit_per_s", "offered_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"]
-    for name in [*names, *(["outage_longest_s"] if table.gap is not None else [])]:
-        head += [name, f"{name}_least", f"{name}_greatest"]
+    for signal in table.signals:
+        head += [signal.name, f"{signal.name}_least", f"{signal.name}_greatest"]
 
     def spread(of: Spread | None) -> list[object]:
         return ["", "", ""] if of is None else [f"{value:.10g}" for value in (of.mean, of.low, of.high)]
@@ -78,12 +78,7 @@ def folded(table: Table) -> str:
                 ),
                 point.flow,
                 point.kind,
-                *spread(point.goodput),
-                *spread(point.offered),
-                *spread(point.loss),
-                *spread(point.delay_p50),
-                *spread(point.delay_p99),
-                *(spread(point.gap) if table.gap is not None else []),
+                *(cell for signal in table.signals for cell in spread(point.spread(signal))),
             ]
             for point in table.points
         ),

@@ -210,8 +210,9 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
         figure_box(name, table, charts, whole)
         for name, whole in (
             ("goodput", True),
-            ("sharing", True),
+            ("delay", False),
             ("loss", False),
+            ("sharing", True),
             ("offered-received", False),
         )
     )

@@ -18,9 +18,11 @@ from engpass.report.record import File, Run
 from engpass.report.summary_text import DONE_BY, Stretch, bottlenecks
 from engpass.results import ledger
 from engpass.results.above_limit import GENERATORS
+from engpass.results.frame import GOODPUT
 from engpass.types.outcome import Bottleneck, Outcome
 from engpass.types.plan import Drawing
-from engpass.units import plain, unit_for
+from engpass.types.signals import Signal
+from engpass.units import Unit, plain, unit_for
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -148,13 +150,14 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     engine = ["Engine"] if len(table.measured) > 1 else []
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
-    rates = [f"{name} {unit}" for name in ("Goodput", "Min", "Max", "Offered")]
-    times = [
-        f'{name} <span class="unit">{esc(unit.name)}</span>'
-        for name, unit in (("Delay p50", table.delay), ("Delay p99", table.delay), ("Longest gap", table.gap))
-        if unit is not None
+    goodput = [f"{name} {unit}" for name in ("Goodput", "Min", "Max")]
+    others = [
+        f'{esc(signal.title)} <span class="unit">{esc(unit.name)}</span>'
+        if signal.unit
+        else esc(signal.title)
+        for signal, unit in _other_signals(table)
     ]
-    numbers = [*rates, "Loss", *times, "Repeats"] if table.measured else []
+    numbers = [*goodput, *others, "Repeats"] if table.measured else []
     limit = [f"{name} {unit}" for name in table.limits]
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
@@ -180,15 +183,6 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     def rate(bit_per_s: float) -> str:
         return plain(bit_per_s / table.rate.factor)
 
-    def times(point: Point) -> list[str]:
-        shown = ((point.delay_p50, table.delay), (point.delay_p99, table.delay))
-        cells = [
-            blank if of is None else plain(of.mean / unit.factor) for of, unit in shown if unit is not None
-        ]
-        if table.gap is not None:
-            cells.append(blank if point.gap is None else plain(point.gap.high / table.gap.factor))
-        return cells
-
     rows = []
     for point in measured or points[:1]:
         row = [esc(point.flow), esc(point.variant)]
@@ -199,19 +193,30 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             fair, bound = (limit.goodput.mean, limit.bound) if limit else (None, None)
             row += [blank if one is None else rate(one) for one in (fair, bound)[: len(table.limits)]]
         if table.measured and point.engine == "limit":
-            row += [blank] * (6 + len(times(point)))
+            row += [blank] * (4 + len(_other_signals(table)))
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
             if point.invalid is not None:
                 row[-3] += ' <span class="badge bad">invalid</span>'
             row += [
-                rate(point.offered.mean),
-                formatting.percent(point.loss.mean) if point.loss else blank,
-                *times(point),
+                *(_signal_cell(point, signal, unit) or blank for signal, unit in _other_signals(table)),
                 str(point.repeats),
             ]
         rows.append(row)
     return rows
+
+
+def _signal_cell(point: Point, signal: Signal, unit: Unit) -> str:
+    """The folded value of a signal as text; empty without a value."""
+    found = point.samples.folded(signal)
+    if found is None:
+        return ""
+    return plain(found / unit.factor) if signal.unit else formatting.percent(found)
+
+
+def _other_signals(table: Table) -> list[tuple[Signal, Unit]]:
+    """The signals of the table of points other than the goodput, with their units."""
+    return [(signal, unit) for signal, unit in table.signals.items() if signal is not GOODPUT]
 
 
 def _ordinal(number: int) -> str:

@@ -10,7 +10,9 @@ from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
 from engpass.results.above_limit import AT, differ
 from engpass.results.engine_difference import apart
+from engpass.results.frame import DELAY_P99, LONGEST_GAP, LOSS
 from engpass.types.outcome import Bottleneck
+from engpass.types.signals import Signal
 
 DONE_BY = {
     "limit": "computed in closed form",
@@ -79,11 +81,9 @@ def _result(table: Table, flow: str, variant: str) -> str:
 
 def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
     """Text about the greatest loss; empty if the points have no loss figures."""
-    lossy = [p for p in points if p.loss is not None]
-    if not lossy:
+    loss, worst = _greatest(points, LOSS)
+    if worst is None:
         return ""
-    worst = max(lossy, key=lambda p: p.loss.mean if p.loss else 0.0)
-    loss = worst.loss.mean if worst.loss else 0.0
     if loss == 0:
         return "no loss"
     if worst is best:
@@ -94,20 +94,24 @@ def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
 
 def _delay(table: Table, points: Sequence[Point]) -> str:
     """Text about the longest delay; empty if the points have no delays."""
-    known = [(p.delay_p99.mean, p) for p in points if p.delay_p99 is not None]
-    if not known:
+    seconds, slowest = _greatest(points, DELAY_P99)
+    if slowest is None:
         return ""
-    seconds, slowest = max(known, key=lambda one: one[0])
     return f"the highest p99 delay is {formatting.duration(seconds)}{_at(table, slowest)}"
 
 
 def _gap(table: Table, points: Sequence[Point]) -> str:
     """Text about the longest time without a reception; empty if it is short or the file has no events."""
-    known = [(p.gap.high, p) for p in points if p.gap is not None]
-    seconds, longest = max(known, key=lambda one: one[0], default=(0.0, None))
+    seconds, longest = _greatest(points, LONGEST_GAP)
     if longest is None or seconds <= _BRIEF:
         return ""
     return f"nothing arrives for up to {formatting.duration(seconds)}{_at(table, longest)}"
+
+
+def _greatest(points: Sequence[Point], signal: Signal) -> tuple[float, Point | None]:
+    """The greatest value of a signal, and its point; 0 and `None` without a value."""
+    known = [(value, point) for point in points if (value := point.samples.folded(signal)) is not None]
+    return max(known, key=lambda one: one[0], default=(0.0, None))
 
 
 def _others(points: Sequence[Point], best: Point) -> str:

@@ -19,7 +19,8 @@ GOODPUT = FLOW_SIGNALS["goodput_bit_per_s"]
 OFFERED = FLOW_SIGNALS["offered_bit_per_s"]
 LOSS = FLOW_SIGNALS["loss"]
 DELAY_P99 = FLOW_SIGNALS["delay_p99_s"]
-BOUND = FLOW_SIGNALS["bound_bit_per_s"]
+LONGEST_GAP = FLOW_SIGNALS["outage_longest_s"]
+IDLE_DELAY = FLOW_SIGNALS["idle_delay_s"]
 
 SUMMARY = tuple(signal for signal in FLOW if signal.summary)
 """Signals of a flow that summaries show, in their order."""
@@ -31,7 +32,7 @@ _BY_QUANTITY = {
 
 
 def signal_of(quantity: str, scope: str = "flow") -> Signal | None:
-    """The signal that claims name `quantity`, such as `delay p99`, of a `flow` or a `line`; `None` if none is."""
+    """The signal that claims call `quantity`, of a `flow` or a `line`; `None` for other words."""
     return _BY_QUANTITY[scope].get(quantity.lower().replace(".", ""))
 
 
@@ -50,7 +51,7 @@ def value(subject: FlowOutcome | DirectionOutcome, signal: Signal) -> float | No
 
 @dataclass(frozen=True)
 class Spread:
-    """The folded value of the repeats (`mean`, whichever fold the signal has), and the range of single repeats."""
+    """The repeats of a signal: `mean` is the folded value, whatever the fold; the range is of repeats."""
 
     mean: float
     low: float

@@ -77,6 +77,14 @@ FAMILIES = (
 )
 """All families, in the order in which tables and figures show them."""
 
+
+def is_account(name: str) -> bool:
+    """Whether a ledger may have an account of this name."""
+    return any(
+        name in family.accounts or (family.prefix and name.startswith(family.prefix)) for family in FAMILIES
+    )
+
+
 _WATERFALL = ("overhead", "other", "idle", "transit", "waste", "delivered")
 
 

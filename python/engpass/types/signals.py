@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signal:
     """A number of a flow, of a direction of a link, or of an engine of a node."""
 
@@ -46,7 +46,7 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="loss", title="Loss", path="datagrams", ratio=("datagrams.lost", "datagrams.sent"), better="lower", always=True, summary=True,
-        help="Counts of datagrams, TCP segments or generator cells, if the engine counts them.",
+        help="`datagrams.lost` as a share of `datagrams.sent`.",
     ),
     Signal(
         name="sent_datagrams", title="Sent", unit="datagrams", path="datagrams.sent", whole=True, fold="sum", always=True,
@@ -78,27 +78,27 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="delay_min_s", title="Delay min", family=("Delay", "min"), unit="s", path="delay_s.network.min", fold="min", better="lower", always=True,
-        help="Minimum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="Minimum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="delay_p50_s", title="Delay p50", family=("Delay", "p50"), unit="s", path="delay_s.network.p50", better="lower", always=True, summary=True,
-        help="Median. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="Median. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="delay_p90_s", title="Delay p90", family=("Delay", "p90"), unit="s", path="delay_s.network.p90", better="lower", always=True,
-        help="90th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="90th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="delay_p99_s", title="Delay p99", family=("Delay", "p99"), unit="s", path="delay_s.network.p99", better="lower", always=True, summary=True,
-        help="99th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="99th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="delay_p999_s", title="Delay p99.9", family=("Delay", "p99.9"), unit="s", path="delay_s.network.p99_9", better="lower", always=True,
-        help="99.9th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="99.9th percentile. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="delay_max_s", title="Delay max", family=("Delay", "max"), unit="s", path="delay_s.network.max", fold="max", better="lower", always=True,
-        help="Maximum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a\nsegment counts separately.",
+        help="Maximum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
         name="retransmitted_segments", title="Retransmissions", unit="segments", path="tcp.retransmitted_segments", whole=True, fold="sum", better="lower",
@@ -170,7 +170,7 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="idle_delay_s", title="Idle delay", unit="s", path="limit.idle_delay_s", better="lower", always=True,
-        help="One-way delay of a message, or of a full TCP segment, in an idle network, in seconds; the minimum over all paths. Absent for\ngenerators.",
+        help="One-way delay of a message, or of a full TCP segment, in an idle network, in seconds; the minimum over all paths. Absent for generators.",
     ),
     Signal(
         name="sender_cpu_s_per_gb", title="Sender CPU", unit="s/GB", path="real.sender_cpu_s_per_gb", better="lower",

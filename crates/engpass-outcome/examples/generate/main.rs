@@ -11,5 +11,6 @@ fn main() -> ExitCode {
         ("schema/outcome.schema.json", format!("{:#}\n", engpass_outcome::schema())),
         ("python/engpass/types/outcome.py", engpass_outcome::python::classes()),
         ("python/engpass/types/signals.py", engpass_outcome::python::signals()),
+        ("docs/signals.md", engpass_outcome::python::signals_page()),
     ])
 }

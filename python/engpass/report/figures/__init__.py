@@ -5,19 +5,17 @@ where it belongs on the page (`page._results` or a section).
 """
 
 from engpass.report.figures import (
-    goodput,
     ledger_stack,
     ledger_waterfall,
-    loss,
     offered_received,
+    over_sweep,
     sharing,
     waterfall,
 )
 from engpass.report.figures.base import Drawing, Figure
 
 FIGURES: tuple[Figure, ...] = (
-    goodput.FIGURE,
-    loss.FIGURE,
+    *over_sweep.FIGURES,
     offered_received.FIGURE,
     sharing.FIGURE,
     waterfall.FIGURE,

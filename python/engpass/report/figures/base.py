@@ -9,6 +9,8 @@ import altair as alt
 from engpass.report import theme
 from engpass.report.aggregate import Table
 from engpass.report.axes import Axis
+from engpass.results.frame import GOODPUT
+from engpass.types.signals import Signal
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
@@ -111,8 +113,7 @@ def _first(table: Table) -> Axis:
 
 
 def tooltip(table: Table) -> list[alt.Tooltip]:
-    """The tooltip of a point: series, engine, swept value, goodput, offered rate and loss."""
-    rate = table.rate.name
+    """The tooltip of a point: series, engine, swept value, and the signals of summaries."""
     first: list[alt.Tooltip] = [
         alt.Tooltip("series:N", title=table.series_title),
         alt.Tooltip("engine:N", title="engine"),
@@ -123,11 +124,14 @@ def tooltip(table: Table) -> list[alt.Tooltip]:
         first.append(alt.Tooltip("panel:N", title=table.axes[1].label))
     return [
         *first,
-        alt.Tooltip("goodput:Q", title=f"goodput, {rate}", format=".4~r"),
-        alt.Tooltip("low:Q", title="minimum", format=".4~r"),
-        alt.Tooltip("high:Q", title="maximum", format=".4~r"),
-        alt.Tooltip("offered:Q", title=f"offered, {rate}", format=".4~r"),
-        alt.Tooltip("loss:Q", title="loss, %", format=".3~r"),
+        *(
+            alt.Tooltip(f"{signal.name}{end}:Q", title=title, format=".4~r")
+            for signal, unit in table.signals.items()
+            for end, title in (
+                ("", f"{signal.title.lower()}, {unit.name}"),
+                *((("_low", "minimum"), ("_high", "maximum")) if signal is GOODPUT else ()),
+            )
+        ),
     ]
 
 
@@ -150,14 +154,15 @@ def finish(table: Table, flow: str, chart: alt.LayerChart, title: str, height: i
     return own_axes(drawn, len(table.panels)).properties(title=heading)
 
 
-def ranges_differ(table: Table, flow: str) -> bool:
-    """Whether a panel's maximum goodput is over twice another's, which a shared scale would flatten."""
+def ranges_differ(table: Table, flow: str, signal: Signal) -> bool:
+    """Whether a panel's maximum of a signal is over twice another's, which a shared scale would flatten."""
     most: dict[str, float] = {}
     for point in table.points:
         if table.panels and point.flow == flow:
             panel = table.axes[1].texts[point.at[1]]
             if panel in table.panels:
-                most[panel] = max(most.get(panel, 0.0), point.goodput.high)
+                spread = point.spread(signal)
+                most[panel] = max(most.get(panel, 0.0), spread.high if spread is not None else 0.0)
     return bool(most) and max(most.values()) > 2 * min(most.values())
 
 

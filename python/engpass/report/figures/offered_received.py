@@ -7,6 +7,7 @@ import altair as alt
 
 from engpass.report.aggregate import Row, Table
 from engpass.report.figures import base
+from engpass.results.frame import GOODPUT, OFFERED
 
 
 def applies(table: Table, flow: str) -> bool:
@@ -17,13 +18,15 @@ def applies(table: Table, flow: str) -> bool:
 def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
     top = max(
-        max(p.offered.mean, p.goodput.mean) for p in table.points if p.flow == flow and p.engine != "limit"
+        max(p.samples.folded(OFFERED) or 0.0, p.goodput.mean)
+        for p in table.points
+        if p.flow == flow and p.engine != "limit"
     )
-    x = alt.X("offered:Q").title(f"offered in {table.rate.name}").scale(zero=True)
-    y = alt.Y("goodput:Q").title(f"received in {table.rate.name}").scale(zero=True)
+    x = alt.X(f"{OFFERED.name}:Q").title(f"offered in {table.rate.name}").scale(zero=True)
+    y = alt.Y(f"{GOODPUT.name}:Q").title(f"received in {table.rate.name}").scale(zero=True)
     measured = alt.Chart().transform_filter("datum.engine !== 'limit'")
     colour = base.series_colour(table)
-    ends: list[Row] = [{"offered": rate, "goodput": rate} for rate in (0, table.rate.of(top))]
+    ends: list[Row] = [{OFFERED.name: rate, GOODPUT.name: rate} for rate in (0, table.rate.of(top))]
     diagonal = alt.Chart(alt.InlineData(values=ends))
     layers = [diagonal.mark_line(style="reference").encode(x=x, y=y)]
     if table.x is not None and table.x.numbers is not None:
