@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engpass.units import UNITS, Unit, largest_unit, plain
@@ -137,6 +137,12 @@ def time_change(before: float | None, after: float | None) -> str:
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 point`, `2,000 points`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a list in a sentence: `a`, `a and b`, `a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def named(key: str) -> str:

@@ -37,6 +37,7 @@ COMMANDS = [
     Command("path", "path", "Measure a path and TCP over it (RFC 6349)"),
     Command("runs", "runs", "List the runs and searches in the store"),
     Command("show", "show", "Show a run: its settings, progress and results"),
+    Command("compare", "compare", "Compare runs: the points that differ"),
     Command("explain", "explain", "Explain a point: use of the line, bottleneck, and helpful changes"),
     Command("report", "report", "Write a run as an HTML page, and its figures as images"),
     Command("export", "export", "Write the points of a run as CSV, Parquet or Arrow"),

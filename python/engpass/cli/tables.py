@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from engpass.formatting import duration, percent, quantity, rate
+from engpass.formatting import duration, listed, percent, quantity, rate
 from engpass.results import above_limit, receivers
 from engpass.results.engine_difference import FAR, apart
 from engpass.results.frame import DELAY_P99, GOODPUT, LONGEST_GAP, SUMMARY, Samples, at
@@ -198,7 +198,7 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
     """Notes on the columns of the summary, and on omitted columns."""
     notes = []
     if left_out:
-        notes.append(f"no room for {' and '.join(left_out)}: `engpass export {record.id}` has all columns")
+        notes.append(f"no room for {listed(left_out)}: `engpass export {record.id}` has all columns")
     shown = {
         signal for cell in cells.values() for signal in SUMMARY if cell.samples.folded(signal) is not None
     }

@@ -1,0 +1,1 @@
+"""Views: each is one function from a result to a document."""
