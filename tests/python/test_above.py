@@ -117,7 +117,7 @@ def test_flow_above_its_fair_share_is_not_reported_above_bound(both_ways: Path, 
         assert "above" not in said
         page = render(record, store.outcomes(record.id))
         assert "Fair share <span" in page
-        assert "more than its fair share and" in page
+        assert "more than its fair share of" in page
         assert "above its bound" not in page
         rows = table(record, store.read_outcomes(record)).to_pylist()
     flows = {row["flow"]: row for row in rows if row["engine"] == "limit"}

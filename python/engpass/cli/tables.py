@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Most swept values per variant in a summary: a few variants then fit on a screen.
 _MOST = 12
 
+_MOST_READ = 5_000
+"""Most points that are all read for the headlines, in about a second."""
+
 MOST_FLOWS = 200
 """Most flows in a table: a longer one takes seconds to print and is too long to read."""
 
@@ -178,6 +181,8 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                     cell.add(outcome, flow)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
+    for line in _headlines(store, record):
+        out.print(line, markup=False, soft_wrap=True)
     out.print(table)
     notes = _thinned(record, shown, len(flows))
     notes += _columns_explained(record, cells, left_out)
@@ -192,6 +197,17 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     notes += remarks.lines()
     for note in notes:
         out.print(note, markup=False, soft_wrap=True)
+
+
+def _headlines(store: Store, record: RunRecord) -> list[str]:
+    """A line for each variant; none for a run whose points take long to read."""
+    if record.points_total > _MOST_READ:
+        return []
+    from engpass.report.aggregate import tabulate
+    from engpass.views.headline import headlines
+
+    found = tabulate(record, (outcome for _, outcome in store.read_outcomes(record)))
+    return [f"{variant}: {text}" for variant, text in headlines(found)]
 
 
 def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]) -> list[str]:

@@ -37,6 +37,7 @@ from engpass.report.sections import (
 )
 from engpass.results.run_notes import Remarks
 from engpass.types.outcome import Outcome
+from engpass.views.headline import headlines
 
 if TYPE_CHECKING:
     from engpass.explain import Explanation
@@ -68,7 +69,7 @@ def render(
         run.name,
         sections,
         about=run.description or "",
-        summary=summary_text.summary(run, table),
+        summary=f"<p>{prose(summary_text.summary(run, table))}</p>{_headlines(table)}",
         meta=_meta(run),
         charts=charts,
         datasets=datasets,
@@ -111,7 +112,7 @@ def _page(
         style=_style(),
         heading=esc(name),
         about=f"<p>{esc(about)}</p>" if about else "",
-        summary=prose(summary),
+        summary=summary,
         meta=meta,
         contents=contents,
         body=body,
@@ -134,7 +135,7 @@ def render_explanation(made: "Explanation") -> str:
         chosen.name,
         explanation.sections(made),
         about="",
-        summary=made.sentence,
+        summary=f"<p>{prose(made.sentence)}</p>",
         meta=" · ".join(part for part in parts if part),
         charts={chosen.flow: explanation.charts(made)},
         datasets={},
@@ -153,7 +154,7 @@ def render_probe(made: "Probed") -> str:
         f"Probe of {made.name}",
         probe.sections(made),
         about="",
-        summary=made.sentence,
+        summary=f"<p>{prose(made.sentence)}</p>",
         meta=" · ".join(esc(part) for part in (host.cpu, f"Linux {host.kernel}", made.when) if part),
         charts={made.name: probe.charts(made)},
         datasets={},
@@ -174,7 +175,7 @@ def render_search(record: "SearchRecord") -> str:
         record.name,
         search_page.sections(record),
         about="",
-        summary=search_page.sentence(record),
+        summary=f"<p>{prose(search_page.sentence(record))}</p>",
         meta=" · ".join(parts),
         charts={record.traffic: search_page.charts(record)},
         datasets={},
@@ -182,6 +183,17 @@ def render_search(record: "SearchRecord") -> str:
         file="",
         version=str(record.environment.get("version", "")),
     )
+
+
+def _headlines(table: Table) -> str:
+    """A line for each variant, with its name if there are several."""
+    lines = headlines(table)
+    if len(lines) == 1:
+        return f"<p>{prose(lines[0][1])}</p>"
+    items = "".join(f"<li><code>{esc(variant)}</code>: {prose(text)}</li>" for variant, text in lines)
+    more = len(table.variants) - len(lines)
+    rest = f"<p>The table of points has the other {more} variants.</p>" if more > 0 else ""
+    return f"<ul>{items}</ul>{rest}" if items else ""
 
 
 def _meta(run: Run) -> str:

@@ -3,16 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 
 from engpass import formatting
 from engpass.report.aggregate import Point, Table
 from engpass.report.record import Run
-from engpass.results.above_limit import AT, differ
-from engpass.results.engine_difference import apart
-from engpass.results.frame import DELAY_P99, LONGEST_GAP, LOSS
 from engpass.types.outcome import Bottleneck
-from engpass.types.signals import Signal
 
 DONE_BY = {
     "limit": "computed in closed form",
@@ -21,22 +16,14 @@ DONE_BY = {
     "measure": "measured",
 }
 """How each engine obtains its results."""
-_MOST_SENTENCES = 8
-_BRIEF = 5e-3
-"""Gaps in the reception up to this many seconds are not mentioned: a queue can cause them."""
 
 
 def summary(run: Run, table: Table) -> str:
-    """One paragraph about the run and its results; names are in backticks."""
-    parts = [_what_ran(run, table)]
+    """What ran, in a sentence or two; names are in backticks."""
+    text = _what_ran(run, table)
     if run.points_done < run.points_total:
-        parts.append(f"Only {run.points_done} of {run.points_total} points are done.")
-    all_results = (_result(table, flow, variant) for flow in table.flows for variant in table.variants)
-    results = list(islice(filter(None, all_results), _MOST_SENTENCES + 1))
-    parts.extend(results[:_MOST_SENTENCES])
-    if len(results) > _MOST_SENTENCES:
-        parts.append("The table below has all results.")
-    return " ".join(parts)
+        text += f" Only {run.points_done} of {run.points_total} points are done."
+    return text
 
 
 def _what_ran(run: Run, table: Table) -> str:
@@ -50,82 +37,6 @@ def _what_ran(run: Run, table: Table) -> str:
     return f"{_join(parts)}, {' and '.join(engines)}."
 
 
-def _result(table: Table, flow: str, variant: str) -> str:
-    mine = table.of(flow, variant)
-    # The text quotes one engine; the table of engines has all of them.
-    quoted = next((name for name in table.measured if any(p.engine == name for p in mine)), None)
-    measured = [p for p in mine if p.engine == quoted]
-    limits = {p.at: p for p in mine if p.engine == "limit"}
-    if not mine:
-        return ""
-    best = max(measured or mine, key=lambda p: p.goodput.mean)
-    who = f"In `{variant}`, `{flow}`" if len(table.variants) > 1 else f"`{flow}`"
-    verb = "reaches" if measured else "is limited to"
-    most = "up to " if table.axes else ""
-    text = f"{who} {verb} {most}{formatting.rate(best.goodput.mean)}{_at(table, best)}"
-    if not measured:
-        return text + "."
-    limit = limits.get(best.at)
-    if limit and limit.goodput.mean:
-        fair, bound = limit.goodput.mean, limit.bound
-        if bound and best.goodput.mean > fair * (1 + AT) and differ(fair, bound):
-            text += (
-                f", more than its fair share and {formatting.percent(best.goodput.mean / bound)} of its bound"
-            )
-        else:
-            text += f", {formatting.percent(best.goodput.mean / fair)} of its limit"
-    text += _others(mine, best)
-    more = (_loss(table, measured, best), _delay(table, measured), _gap(table, measured))
-    return "; ".join(filter(None, (text, *more))) + "."
-
-
-def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
-    """Text about the greatest loss; empty if the points have no loss figures."""
-    loss, worst = _greatest(points, LOSS)
-    if worst is None:
-        return ""
-    if loss == 0:
-        return "no loss"
-    if worst is best:
-        return f"{formatting.percent(loss)} of the {_unit(best)} are lost"
-    low = formatting.rate(worst.goodput.mean) if worst.goodput.mean else "zero"
-    return f"the highest loss is {formatting.percent(loss)}{_at(table, worst)}, with a goodput of {low}"
-
-
-def _delay(table: Table, points: Sequence[Point]) -> str:
-    """Text about the longest delay; empty if the points have no delays."""
-    seconds, slowest = _greatest(points, DELAY_P99)
-    if slowest is None:
-        return ""
-    return f"the highest p99 delay is {formatting.duration(seconds)}{_at(table, slowest)}"
-
-
-def _gap(table: Table, points: Sequence[Point]) -> str:
-    """Text about the longest time without a reception; empty if it is short or the file has no events."""
-    seconds, longest = _greatest(points, LONGEST_GAP)
-    if longest is None or seconds <= _BRIEF:
-        return ""
-    return f"nothing arrives for up to {formatting.duration(seconds)}{_at(table, longest)}"
-
-
-def _greatest(points: Sequence[Point], signal: Signal) -> tuple[float, Point | None]:
-    """The greatest value of a signal, and its point; 0 and `None` without a value."""
-    known = [(value, point) for point in points if (value := point.samples.folded(signal)) is not None]
-    return max(known, key=lambda one: one[0], default=(0.0, None))
-
-
-def _others(points: Sequence[Point], best: Point) -> str:
-    """Text with the goodputs of other engines at the same point, if they differ much."""
-    there = {p.engine: p.goodput.mean for p in points if p.at == best.at}
-    far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
-    said = [f"`{one.engine}` has {formatting.rate(one.value)}" for one in far]
-    return f" ({' and '.join(said)})" if said else ""
-
-
-def _unit(point: Point) -> str:
-    return "packets" if point.kind == "tcp-stream" else "datagrams"
-
-
 def moment(text: str) -> str:
     """A time stamp (ISO 8601) to the minute, such as `1997-11-05 10:00 UTC`; other text is unchanged."""
     try:
@@ -135,11 +46,6 @@ def moment(text: str) -> str:
     if time.tzinfo is None:
         return time.strftime("%Y-%m-%d %H:%M")
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _at(table: Table, point: Point) -> str:
-    values = [axis.texts[at] for axis, at in zip(table.axes, point.at, strict=True)]
-    return f" (at {', '.join(values)})" if values else ""
 
 
 @dataclass(frozen=True)

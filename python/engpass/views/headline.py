@@ -1,0 +1,140 @@
+"""The answer in a line for each variant: what each flow gets, what it loses, and what holds it back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engpass import formatting
+from engpass.results.above_limit import AT, differ
+from engpass.results.engine_difference import apart
+from engpass.results.frame import DELAY_P99, LONGEST_GAP, LOSS
+
+if TYPE_CHECKING:
+    from engpass.report.aggregate import Point, Table
+    from engpass.types.signals import Signal
+
+_BRIEF = 5e-3
+"""Gaps in the reception up to this many seconds are not mentioned: a queue can cause them."""
+
+_EACH = 3
+"""Most flows that are named one by one."""
+
+MOST = 12
+"""Most variants with a headline."""
+
+
+def headlines(table: Table) -> list[tuple[str, str]]:
+    """For each variant with points: its name and a sentence; names are in backticks."""
+    lines = []
+    for variant in table.variants[:MOST]:
+        flows = {flow: _points(table, flow, variant) for flow in table.flows}
+        known = {flow: points for flow, points in flows.items() if points}
+        if len(known) <= _EACH:
+            text = "; ".join(_flow(table, flow, points, variant) for flow, points in known.items())
+        else:
+            text = _many(table, known)
+        if text:
+            lines.append((variant, f"{text}."))
+    return lines
+
+
+def _points(table: Table, flow: str, variant: str) -> list[Point]:
+    """The points of one engine: of the first that is not `limit`, if there is one."""
+    points = table.of(flow, variant)
+    engines = dict.fromkeys(point.engine for point in points)
+    quoted = next((engine for engine in table.measured if engine in engines), next(iter(engines), ""))
+    return [point for point in points if point.engine == quoted]
+
+
+def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str:
+    """What one flow gets over the sweep."""
+    best = max(points, key=lambda point: point.goodput.mean)
+    worst = min(points, key=lambda point: point.goodput.mean)
+    every = table.of(flow, variant)
+    limit = next((point for point in every if point.engine == "limit" and point.at == best.at), None)
+    if best.engine == "limit":
+        return f"`{flow}` can get {_range(table, worst, best)}{_held(best)}"
+    share = _share(best, limit, "" if worst is best else "there ")
+    text = f"`{flow}` gets {_range(table, worst, best)}{share}{_others(every, best)}"
+    return ", ".join(filter(None, (text, *_harm(table, points))))
+
+
+def _many(table: Table, flows: dict[str, list[Point]]) -> str:
+    """What many flows get, together and each."""
+    totals: dict[tuple[int, ...], float] = {}
+    for points in flows.values():
+        for point in points:
+            totals[point.at] = totals.get(point.at, 0.0) + point.goodput.mean
+    top = max(totals, key=lambda at: totals[at])
+    every = [point for points in flows.values() for point in points]
+    there = [point for point in every if point.at == top]
+    rates = [point.goodput.mean for point in there]
+    verb = "can get" if all(point.engine == "limit" for point in every) else "get"
+    most = "up to " if len(totals) > 1 else ""
+    low, high = min(rates), max(rates)
+    each = "equal shares"
+    if not math.isclose(low, high, rel_tol=AT):
+        each = f"{formatting.both(low, high, 'bit/s')} each"
+    total = f"{most}{formatting.rate(totals[top])} together{_where(table, there[0])}"
+    return ", ".join(filter(None, (f"{len(flows):,} flows {verb} {total}", each, *_harm(table, every))))
+
+
+def _range(table: Table, worst: Point, best: Point) -> str:
+    if worst is best:
+        return formatting.rate(best.goodput.mean)
+    low = formatting.rate(worst.goodput.mean)
+    return f"{low}{_where(table, worst)} to {formatting.rate(best.goodput.mean)}{_where(table, best)}"
+
+
+def _share(best: Point, limit: Point | None, there: str) -> str:
+    """The goodput against its limit, and the limit's bottleneck."""
+    if limit is None or not limit.goodput.mean:
+        return ""
+    fair, bound = limit.goodput.mean, limit.bound
+    if bound and best.goodput.mean > fair * (1 + AT) and differ(fair, bound):
+        return f", {there}more than its fair share of {formatting.rate(fair)}"
+    return f", {there}{formatting.percent(best.goodput.mean / fair)} of its limit{_held(limit)}"
+
+
+def _held(limit: Point) -> str:
+    return f" ({limit.bottleneck.title})" if limit.bottleneck is not None else ""
+
+
+def _others(points: Sequence[Point], best: Point) -> str:
+    """The goodputs of other engines at the same point, if they differ much."""
+    there = {point.engine: point.goodput.mean for point in points if point.at == best.at}
+    far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
+    said = [f"`{one.engine}` has {formatting.rate(one.value)}" for one in far]
+    return f" ({' and '.join(said)})" if said else ""
+
+
+def _harm(table: Table, points: Sequence[Point]) -> list[str]:
+    """The greatest loss, delay and gap, as far as the engine gives them."""
+    several = len({(point.at, point.flow) for point in points}) > 1
+    most = "up to " if several else ""
+    said = []
+    loss, lossy = _greatest(points, LOSS)
+    if lossy is not None:
+        # A share below 0.01 % is already said as an upper bound.
+        share = f"{most}{formatting.percent(loss)}".replace("up to <", "<")
+        said.append(f"{share} lost{_where(table, lossy)}" if loss else "no loss")
+    delay, slow = _greatest(points, DELAY_P99)
+    if slow is not None:
+        said.append(f"p99 delay {most}{formatting.duration(delay)}{_where(table, slow)}")
+    gap, silent = _greatest(points, LONGEST_GAP)
+    if silent is not None and gap > _BRIEF:
+        said.append(f"nothing arrives for up to {formatting.duration(gap)}{_where(table, silent)}")
+    return said
+
+
+def _greatest(points: Sequence[Point], signal: Signal) -> tuple[float, Point | None]:
+    """The greatest value of a signal, and its point; 0 and `None` without a value."""
+    known = [(value, point) for point in points if (value := point.samples.folded(signal)) is not None]
+    return max(known, key=lambda one: one[0], default=(0.0, None))
+
+
+def _where(table: Table, point: Point) -> str:
+    values = [axis.texts[at] for axis, at in zip(table.axes, point.at, strict=True)]
+    return f" (at {', '.join(values)})" if values else ""

@@ -1,0 +1,51 @@
+"""The headline of each variant: ranges over a sweep, limits, losses, delays, and many flows."""
+
+from dataclasses import replace
+
+from msgspec import structs
+
+from engpass.report.aggregate import tabulate
+from engpass.types.outcome import Datagrams, FlowOutcome
+from engpass.views.headline import headlines
+from report_kyoto import kyoto
+
+
+def test_a_sweep_is_told_as_its_worst_and_best_value() -> None:
+    run, outcomes = kyoto()
+    table = tabulate(run, outcomes)
+    told = dict(headlines(table))
+    assert list(told) == list(table.variants)
+    points = [p for p in table.of("stream", "congested") if p.engine == "simulate"]
+    worst, best = (pick(points, key=lambda p: p.goodput.mean) for pick in (min, max))
+    for point in (worst, best):
+        assert f"(at {table.axes[0].texts[point.at[0]]})" in told["congested"]
+    assert "there " in told["congested"]
+    assert "of its limit" in told["congested"]
+    assert "no loss" in told["free"]
+
+
+def flow(goodput: float, lost: int) -> FlowOutcome:
+    counts = Datagrams(sent=1000, received=1000 - lost, lost=lost)
+    return FlowOutcome(
+        kind="udp-stream", goodput_bit_per_s=goodput, offered_bit_per_s=goodput, datagrams=counts
+    )
+
+
+def one_point(flows: dict[str, FlowOutcome]) -> str:
+    run, outcomes = kyoto()
+    run = replace(run, axes=(), variants=["free"])
+    made = structs.replace(outcomes[0], engine="simulate", variant="free", sweep={}, flows=flows)
+    ((_, text),) = headlines(tabulate(run, [made]))
+    return text
+
+
+def test_many_flows_are_told_together() -> None:
+    flows = {f"f{number}": flow(1e6 * number, 0) for number in range(1, 5)}
+    assert one_point(flows) == "4 flows get 10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
+    flows = {f"f{number}": flow(1e6, number) for number in range(1, 5)}
+    assert one_point(flows) == "4 flows get 4.00 Mbit/s together, equal shares, up to 0.4 % lost."
+
+
+def test_few_flows_are_told_one_by_one() -> None:
+    text = one_point({"a": flow(1e6, 0), "b": flow(2e6, 20)})
+    assert text == "`a` gets 1.00 Mbit/s, no loss; `b` gets 2.00 Mbit/s, 2.0 % lost."
