@@ -81,6 +81,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	$(PYTHON) tools/file_sizes.py
 	$(PYTHON) tools/oracle_apart.py
 	$(PYTHON) tools/import_cycles.py
+	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTHON) tools/words.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -213,3 +214,15 @@ def transfer(found: Mapping[str, Any]) -> list[str]:
         percent(found["efficiency"]) + of_each,
         percent(found["buffer_delay"]),
     ]
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
+
+
+def clean(text: object) -> str:
+    """Replace characters that names must not contain by spaces.
+
+    These are control characters, line separators (which end strings in Vega's expressions) and lone
+    surrogates (which UTF-8 cannot encode).
+    """
+    return _UNPRINTABLE.sub(" ", str(text))

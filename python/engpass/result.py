@@ -14,7 +14,7 @@ from engpass.store import Failure, RunRecord, Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from engpass.explain import Explanation
+    from engpass.explanation import Explanation
     from engpass.types.outcome import Outcome
 
 
@@ -63,7 +63,8 @@ class RunResult:
         `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
         Raises `ChoiceError` for an unknown name, and `NeedsMemoryError` as `Testbed.run` does.
         """
-        from engpass.explain import choose, explain
+        from engpass.explain.select_point import choose
+        from engpass.explanation import explain
 
         texts = [f"{path}={value}" for path, value in (point or {}).items()]
         chosen = choose(self.store, self.record, variant, texts, flow)

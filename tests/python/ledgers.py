@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engpass.explain import Chosen
+from engpass.explain.select_point import Chosen
 from engpass.results.outcomes import swept
 from engpass.types.outcome import (
     CellCounts,

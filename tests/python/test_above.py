@@ -13,8 +13,8 @@ from rich.console import Console
 
 import engpass
 from engpass.cli.tables import summary
-from engpass.explain import explain
 from engpass.explain.select_point import choose_in
+from engpass.explanation import explain
 from engpass.report.page import render
 from engpass.results import above_limit
 from engpass.results.above_limit import Got

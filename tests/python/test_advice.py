@@ -12,11 +12,11 @@ import engpass
 from engpass import _engpass, advice, gallery
 from engpass.advice import Change, Effect, advise, ranked, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
-from engpass.explain import explain, situation
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench
 from engpass.explain.select_point import Chosen, choose_in
 from engpass.explain.service import Needs, Served
+from engpass.explanation import explain, situation
 from engpass.settings import Amount
 from engpass.testbed import load
 

@@ -7,8 +7,8 @@ import functools
 import pytest
 
 import engpass
-from engpass.explain import Explanation, explain
 from engpass.explain.select_point import choose_in
+from engpass.explanation import Explanation, explain
 from engpass.netlab import veth
 from engpass.plan import point_plan
 from engpass.report import diagram

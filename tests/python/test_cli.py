@@ -667,4 +667,4 @@ warmup = "50 ms"
     assert "100.0 %" in shown
     cli("report", "-o", "full.html")
     page = (tmp_path / "full.html").read_text()
-    assert "100.0 % of the datagrams are lost" in page
+    assert "100.0 % lost" in page

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from engpass.explain import explain
 from engpass.explain.select_point import choose_in
+from engpass.explanation import explain
 from engpass.measure.answers import HostResult, HostSeen
 from engpass.measure.measured_ledger import books
 from engpass.netlab import veth

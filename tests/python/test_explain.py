@@ -20,10 +20,10 @@ from engpass import cli as commands
 from engpass.advice import sockets
 from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
-from engpass.explain import choose, explain
 from engpass.explain.bottleneck import _ANY_SENDER, _IDLE
 from engpass.explain.point_facts import Hop
-from engpass.explain.select_point import choose_in
+from engpass.explain.select_point import choose, choose_in
+from engpass.explanation import explain
 from engpass.report import render_explanation
 from engpass.report.explanation import figures
 from engpass.report.figures import timeline as timeline_figure
@@ -317,7 +317,7 @@ def test_explain_rejects_an_unbalanced_ledger() -> None:
 
 
 def test_explain_tables_and_page_show_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engpass import explain as package
+    from engpass import explanation as package
 
     monkeypatch.setattr(package, "choose_in", lambda *_, **__: chosen("congested", "20 kB"))
     shown = cli("explain", "any.toml", "--no-advice", code=2).stderr

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 import engpass
 from conftest import Cli
 from engpass import gallery
-from engpass.explain import Explanation, explain
 from engpass.explain.select_point import choose_in
 from engpass.explain.service import Needs, Served
+from engpass.explanation import Explanation, explain
 from engpass.results.losses import Losses
 from engpass.source import Given
 from engpass.testbed import load

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 import engpass
-from engpass.explain import Explanation, explain
 from engpass.explain.bottleneck import find
 from engpass.explain.select_point import choose_in
+from engpass.explanation import Explanation, explain
 from engpass.results import ledger
 from engpass.settings import Settings
 from engpass.types.outcome import VERSION, FlowOutcome, Outcome, Path, Step

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from engpass.explain import Explanation, choose_in, explain
+from engpass.explain.select_point import choose_in
+from engpass.explanation import Explanation, explain
 from engpass.testbed import load
 
 BUCKET = {"token-bucket": {"rate": "10 Mbit/s", "burst": "20 kB", "limit": "100 packets"}}

@@ -9,8 +9,10 @@ import pytest
 
 from conftest import Cli
 from engpass import Testbed
-from engpass.explain import Explanation, choose_in, explain, resimulate
+from engpass.explain import resimulate
+from engpass.explain.select_point import choose_in
 from engpass.explain.service import Needs, Served
+from engpass.explanation import Explanation, explain
 from engpass.testbed import load
 
 # A download over a satellite, whose radio link loses packets at random.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from engpass.report.aggregate import tabulate
+from engpass.results.aggregate import tabulate
 from engpass.types.outcome import Datagrams, FlowOutcome
 from engpass.views.headline import headlines
 from report_kyoto import kyoto

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from conftest import Cli
 from engpass.explain.service import Served
-from engpass.report.aggregate import tabulate
 from engpass.report.search import figures
 from engpass.results import outcomes
+from engpass.results.aggregate import tabulate
 from engpass.results.frame import LOSS
 from engpass.results.losses import Losses
 from engpass.store import Finished, Store

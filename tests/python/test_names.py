@@ -131,7 +131,7 @@ def test_names_like_reserved_words_are_explained() -> None:
     [run]
     duration = "20 ms"
     """
-    from engpass.explain import explain
+    from engpass.explanation import explain
 
     made = explain(choose_in(loads(text), None, [], None), advice=False)
     assert made.finding.bottleneck in ("host `link`", "the CPU of host `link`")

@@ -11,7 +11,8 @@ import pytest
 
 from conftest import Cli
 from engpass.error import ChoiceError
-from engpass.explain import choose_in, explain
+from engpass.explain.select_point import choose_in
+from engpass.explanation import explain
 from engpass.testbed import loads
 
 # A tenth is lost before the paths diverge, and then a fifth on the path to the second receiver.

@@ -16,7 +16,7 @@ import report_cases as cases
 from engpass.report import render, theme
 from engpass.report.page import render_probe
 from engpass.report.probe import KERNELS
-from engpass.report.record import Claim
+from engpass.results.record import Claim
 from engpass.types.outcome import Outcome
 from report_browser import Page, browser, find
 from report_kyoto import MESSAGES, Record, axis, kyoto

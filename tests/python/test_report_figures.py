@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import export_figures, figures, theme
-from engpass.report.aggregate import MAX_ROWS, tabulate
-from engpass.report.axes import axis_of, label
 from engpass.report.figures import waterfall
 from engpass.results import ledger
+from engpass.results.aggregate import MAX_ROWS, tabulate
+from engpass.results.axes import axis_of, label
 from engpass.types.outcome import Outcome, Stage
 from engpass.units import unit_for
 from ledgers import with_ledgers

@@ -10,7 +10,8 @@ import typer
 from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
-    from engpass.explain import Chosen, Explanation
+    from engpass.explain.select_point import Chosen
+    from engpass.explanation import Explanation
 
 Run = Annotated[
     str,
@@ -56,7 +57,7 @@ def command(
     Without --point, --variant and --flow, the command selects the point and flow with the worst goodput, loss
     and delay together. Every listed change was simulated with the same seeds.
     """
-    from engpass.explain import explain
+    from engpass.explanation import explain
 
     def choose(most: int | None) -> Chosen:
         with console.waiting("reading the points"):
@@ -98,7 +99,7 @@ def _chosen(
     set_: list[str] | None,
     max_memory: int | None,
 ) -> Chosen:
-    from engpass.explain import choose, choose_in
+    from engpass.explain.select_point import choose, choose_in
 
     if run == "-" or run.endswith(".toml") or Path(run).is_file():
         from engpass.testbed import load

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from engpass.advice import Change
-    from engpass.explain import Explanation
     from engpass.explain.point_facts import Hop
+    from engpass.explanation import Explanation
     from engpass.results.ledger import Books
 
 # Width of the names of accounts, and of the column of each link direction, in characters.

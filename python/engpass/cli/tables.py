@@ -181,6 +181,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                     cell.add(outcome, flow)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
+    out.print(Text(record.name, style="bold"))
     for line in _headlines(store, record):
         out.print(line, markup=False, soft_wrap=True)
     out.print(table)
@@ -203,7 +204,7 @@ def _headlines(store: Store, record: RunRecord) -> list[str]:
     """A line for each variant; none for a run whose points take long to read."""
     if record.points_total > _MOST_READ:
         return []
-    from engpass.report.aggregate import tabulate
+    from engpass.results.aggregate import tabulate
     from engpass.views.headline import headlines
 
     found = tabulate(record, (outcome for _, outcome in store.read_outcomes(record)))
@@ -369,7 +370,7 @@ def _summary_table(
     heads = [*columns, *figures]
     left_out = _too_wide(heads, rows, width)
     kept = [place for place, head in enumerate(heads) if head not in left_out]
-    table = grid(*(heads[place] for place in kept), title=record.name, left=1)
+    table = grid(*(heads[place] for place in kept))
     for _, group in groupby(rows, key=lambda row: row[0]):
         for row in group:
             table.add_row(*plain(*(row[place] for place in kept)))

@@ -22,7 +22,7 @@ from engpass.types.plan import Drawing
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
-    from engpass.testbed import Testbed
+    from engpass.testbed_file import TestbedFile
 
 Sweep = tuple[tuple[str, str], ...]
 
@@ -120,7 +120,7 @@ def choose(
 
 
 def choose_in(
-    testbed: Testbed,
+    testbed: TestbedFile,
     variant: str | None,
     point: Iterable[str],
     flow: str | None,

@@ -10,11 +10,11 @@ import vl_convert
 
 from engpass.jsondata import Json
 from engpass.report import theme
-from engpass.report.aggregate import Row, Table, tabulate
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Drawing
 from engpass.report.figures.base import HEIGHT, ROWS
-from engpass.report.record import Run
+from engpass.results.aggregate import Row, Table, tabulate
+from engpass.results.record import Run
 from engpass.types.outcome import Outcome
 
 Spec: TypeAlias = dict[str, Json]

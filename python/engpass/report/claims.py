@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from engpass.claims import KINDS, summed
 from engpass.claims.expectation import expectation, heading
-from engpass.report.html import esc, prose, table
-from engpass.report.record import Claim
+from engpass.results.record import Claim
+from engpass.show.markup import esc, prose, table
 from engpass.units import plain
 
 _RESULTS = {

@@ -7,12 +7,12 @@ import io
 from collections.abc import Iterable, Sequence
 
 from engpass.campaign import Plan
-from engpass.report.aggregate import Table
-from engpass.report.axes import axis_of
-from engpass.report.record import Run
+from engpass.results.aggregate import Table
+from engpass.results.axes import axis_of
 from engpass.results.columns import Columns
 from engpass.results.frame import Spread
 from engpass.results.outcomes import swept
+from engpass.results.record import Run
 from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 4_000_000

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engpass.report import theme
-from engpass.report.html import esc
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
+from engpass.show.markup import esc
 from engpass.types.plan import Drawing
 from engpass.units import unit_for
 

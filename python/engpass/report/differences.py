@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from engpass import formatting
-from engpass.report.aggregate import Point, Table
-from engpass.report.html import esc
-from engpass.report.html import table as html_table
 from engpass.results.above_limit import GENERATORS
+from engpass.results.aggregate import Point, Table
 from engpass.results.engine_difference import FAR, Apart, apart, reference
+from engpass.show.markup import esc
+from engpass.show.markup import table as html_table
 from engpass.units import plain
 
 _MOST = 200

@@ -8,16 +8,16 @@ from engpass.report import theme
 from engpass.report.charts import Spec, for_page
 from engpass.report.figures import ledger_waterfall, timeline
 from engpass.report.figures.base import Block, Drawing
-from engpass.report.html import esc, prose
-from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, drawing
 from engpass.results import ledger
+from engpass.show.markup import esc, prose
+from engpass.show.markup import table as html_table
 from engpass.types.outcome import Place
 
 if TYPE_CHECKING:
     from engpass.advice import Change
-    from engpass.explain import Explanation
     from engpass.explain.point_facts import Hop
+    from engpass.explanation import Explanation
 
 _WATERFALL = "ledger-waterfall"
 _TIMELINE = "timeline"

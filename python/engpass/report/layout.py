@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from engpass.report.html import clean
+from engpass.formatting import clean
 from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnTunnel
 
 MAX_NODES = 100

@@ -18,12 +18,9 @@ from typing import TYPE_CHECKING
 import vl_convert
 
 from engpass.report import csv_download, explanation, summary_text, theme
-from engpass.report.aggregate import Table, tabulate
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
 from engpass.report.claims import claims_section
 from engpass.report.differences import differences_section, invalid_points
-from engpass.report.html import embed_json, esc, prose
-from engpass.report.record import Claim, Run
 from engpass.report.sections import (
     bottleneck_section,
     choices,
@@ -35,12 +32,15 @@ from engpass.report.sections import (
     points_section,
     testbed_section,
 )
+from engpass.results.aggregate import Table, tabulate
+from engpass.results.record import Claim, Run
 from engpass.results.run_notes import Remarks
+from engpass.show.markup import embed_json, esc, prose
 from engpass.types.outcome import Outcome
 from engpass.views.headline import headlines
 
 if TYPE_CHECKING:
-    from engpass.explain import Explanation
+    from engpass.explanation import Explanation
     from engpass.probe import Probed
     from engpass.store import SearchRecord
 

@@ -10,9 +10,9 @@ from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
 from engpass.report.figures.base import Block, Drawing
-from engpass.report.html import esc, prose
-from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, line_key
+from engpass.show.markup import esc, prose
+from engpass.show.markup import table as html_table
 from engpass.types.probe import CacheLevel, Kernel, Point, Report, Roofline
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.charts import Spec, for_page
 from engpass.report.figures.base import Block, Drawing
-from engpass.report.html import esc
-from engpass.report.html import table as html_table
 from engpass.report.search import OUTCOMES, PATH_SERIES, figures, outcome, path_figures
 from engpass.report.sections import block_key, entry_list, file_section
 from engpass.search.found import Found, found, tried
+from engpass.show.markup import esc
+from engpass.show.markup import table as html_table
 from engpass.store import SearchRecord
 
 _PATH = "rfc6349"

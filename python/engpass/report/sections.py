@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from engpass import formatting
 from engpass.jsondata import Json
 from engpass.report import theme
-from engpass.report.aggregate import Point, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
-from engpass.report.html import esc, prose
-from engpass.report.html import table as html_table
-from engpass.report.record import File, Run
 from engpass.report.summary_text import DONE_BY, Stretch, bottlenecks
 from engpass.results import ledger
 from engpass.results.above_limit import GENERATORS
+from engpass.results.aggregate import Point, Table
 from engpass.results.frame import GOODPUT
+from engpass.results.record import File, Run
+from engpass.show.markup import esc, prose
+from engpass.show.markup import table as html_table
 from engpass.types.outcome import Bottleneck, Outcome
 from engpass.types.plan import Drawing
 from engpass.types.signals import Signal

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from engpass import formatting
-from engpass.report.aggregate import Point, Table
-from engpass.report.record import Run
+from engpass.results.aggregate import Point, Table
+from engpass.results.record import Run
 from engpass.types.outcome import Bottleneck
 
 DONE_BY = {

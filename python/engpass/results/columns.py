@@ -22,7 +22,6 @@ _POINT: dict[str, Type] = {
     "seed": "unsigned",
 }
 _TEXTS = {
-    "kind": "kind",
     "bottleneck": "bottleneck.title",
     "next_bottleneck": "next_bottleneck.title",
     "summary": "summary",
@@ -57,7 +56,7 @@ class Columns:
             axis.path: "text" if any(value.number is None for value in axis.values) else "number"
             for axis in axes
         }
-        flow: dict[str, Type] = _ALWAYS | dict.fromkeys(_TEXTS, "text")
+        flow: dict[str, Type] = {"kind": "text", **_ALWAYS, **dict.fromkeys(_TEXTS, "text")}
         self.types: dict[str, Type] = {**_POINT, **swept, "flow": "text", **flow}
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
@@ -83,6 +82,7 @@ class Columns:
         for name, host, flow in receivers.rows(outcome):
             found = {signal.name: _number(flow, signal) for signal in FLOW}
             found |= {column: at(flow, path) for column, path in _TEXTS.items()}
+            found |= {"kind": flow.kind}
             found["precision_reached"] = at(flow, "real.precision.reached")
             values = {column: value for column, value in found.items() if value is not None}
             if host:

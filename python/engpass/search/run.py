@@ -21,7 +21,7 @@ from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECOND
 from engpass.search.trial import Budget, SearchError, Trial
 from engpass.search.trial_runner import Bench
 from engpass.store import SearchRecord, Store
-from engpass.testbed import Testbed
+from engpass.testbed_file import TestbedFile
 
 if TYPE_CHECKING:
     from engpass.jsondata import Json
@@ -101,7 +101,7 @@ Watch = Callable[[SearchRecord, Trial, int], None]
 
 
 def run_search(
-    testbed: Testbed,
+    testbed: TestbedFile,
     store: Store,
     settings: Settings,
     *,
@@ -212,7 +212,7 @@ def _found(settings: Settings, trials: _Trials, least: int, most: int) -> Mappin
 
 
 def _record(
-    testbed: Testbed,
+    testbed: TestbedFile,
     settings: Settings,
     traffic: str,
     engine: str,

@@ -15,7 +15,7 @@ from engpass.error import EngpassError, nearest
 from engpass.plan import point_plan
 from engpass.results import outcomes
 from engpass.search.trial import KEPT, KEPT_BY_MODEL, SearchError, Trial
-from engpass.testbed import Testbed
+from engpass.testbed_file import TestbedFile
 
 if TYPE_CHECKING:
     from engpass.measure import Session
@@ -31,7 +31,7 @@ class Bench:
     """One variant of a testbed, at its own values, with one stream whose load is searched."""
 
     def __init__(
-        self, testbed: Testbed, traffic: str, engine: str, variant: str, stopped: Callable[[], bool]
+        self, testbed: TestbedFile, traffic: str, engine: str, variant: str, stopped: Callable[[], bool]
     ) -> None:
         self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
         self._stopped = stopped
@@ -213,7 +213,7 @@ class Bench:
         return 0.0
 
 
-def stream_of(testbed: Testbed, variant: str) -> str:
+def stream_of(testbed: TestbedFile, variant: str) -> str:
     """The stream to search by default: the only one, or the only one without a rate.
 
     Raises `SearchError` if there is no such stream.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engpass.report.html import esc, prose
-from engpass.report.html import table as html_table
 from engpass.show.blocks import Block, Prose, Table
+from engpass.show.markup import esc, prose
+from engpass.show.markup import table as html_table
 from engpass.show.text import cell_text
 
 

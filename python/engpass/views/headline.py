@@ -12,7 +12,7 @@ from engpass.results.engine_difference import apart
 from engpass.results.frame import DELAY_P99, LONGEST_GAP, LOSS
 
 if TYPE_CHECKING:
-    from engpass.report.aggregate import Point, Table
+    from engpass.results.aggregate import Point, Table
     from engpass.types.signals import Signal
 
 _BRIEF = 5e-3

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Table
-from engpass.report.axes import Axis
+from engpass.results.aggregate import Table
+from engpass.results.axes import Axis
 from engpass.results.frame import GOODPUT
 from engpass.types.signals import Signal
 

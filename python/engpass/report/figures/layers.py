@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Table
 from engpass.report.figures import base
+from engpass.results.aggregate import Table
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Row, Table
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
-from engpass.report.ledger_series import Line
 from engpass.results import ledger
+from engpass.results.aggregate import Row, Table
+from engpass.results.ledger_series import Line
 
 _MOST = 64
 """Most values of the axis without thinning; of more values every second or third and so on is drawn."""

@@ -6,12 +6,12 @@ import altair as alt
 
 from engpass import formatting
 from engpass.report import theme
-from engpass.report.aggregate import Row, Table
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
-from engpass.report.ledger_series import Place
 from engpass.results import ledger
+from engpass.results.aggregate import Row, Table
 from engpass.results.ledger import Books
+from engpass.results.ledger_series import Place
 from engpass.units import PERCENT, unit_for
 
 

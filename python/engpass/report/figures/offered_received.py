@@ -5,8 +5,8 @@ On the diagonal everything arrives; below it the network loses traffic. A curve 
 
 import altair as alt
 
-from engpass.report.aggregate import Row, Table
 from engpass.report.figures import base
+from engpass.results.aggregate import Row, Table
 from engpass.results.frame import GOODPUT, OFFERED
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from engpass import formatting
-from engpass.report.aggregate import Table
 from engpass.report.figures import base
 from engpass.report.figures.layers import Quantity, height, layers
+from engpass.results.aggregate import Table
 from engpass.results.frame import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS
 from engpass.types.signals import Signal
 

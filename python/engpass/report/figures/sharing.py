@@ -6,8 +6,8 @@ import altair as alt
 
 from engpass import formatting
 from engpass.report import theme
-from engpass.report.aggregate import Point, Table
 from engpass.report.figures import base
+from engpass.results.aggregate import Point, Table
 
 MAX_BARS = 24
 """Most flows of the figure; the bars of more flows would be too thin."""

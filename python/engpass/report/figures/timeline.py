@@ -7,9 +7,9 @@ from itertools import pairwise
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Row
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
+from engpass.results.aggregate import Row
 from engpass.types.outcome import FlowLine, QueueLine, TcpLine, Timeline
 from engpass.units import Unit, unit_for
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Point, Row, Table
 from engpass.report.figures import base
+from engpass.results.aggregate import Point, Row, Table
 from engpass.units import unit_for
 
 MAX_VARIANTS = theme.SERIES

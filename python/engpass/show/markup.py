@@ -6,17 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
-
-
-def clean(text: object) -> str:
-    """Replace characters that names must not contain by spaces.
-
-    These are control characters, line separators (which end strings in Vega's expressions) and lone
-    surrogates (which UTF-8 cannot encode).
-    """
-    return _UNPRINTABLE.sub(" ", str(text))
-
 
 def esc(text: object) -> str:
     """Text for an element's content or a quoted attribute."""

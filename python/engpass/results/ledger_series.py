@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from engpass.report.html import clean
+from engpass.formatting import clean
 from engpass.results import ledger
 from engpass.results.ledger import Books, Hop
 from engpass.types.outcome import Outcome

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from engpass.report.axes import Axis, axis_of
-from engpass.report.html import clean
-from engpass.report.ledger_series import Line, Shelf
-from engpass.report.record import Run
+from engpass.formatting import clean
 from engpass.results import above_limit, receivers
 from engpass.results.above_limit import GENERATORS
+from engpass.results.axes import Axis, axis_of
 from engpass.results.frame import GOODPUT, IDLE_DELAY, SUMMARY, Samples, Spread
+from engpass.results.ledger_series import Line, Shelf
 from engpass.results.outcomes import swept
+from engpass.results.record import Run
 from engpass.results.run_notes import chose_otherwise
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.types.signals import Signal

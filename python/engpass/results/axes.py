@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from engpass import campaign
-from engpass.report.html import clean
+from engpass.formatting import clean
 from engpass.units import Unit, unit_for
 
 
