@@ -198,11 +198,14 @@ def test_run_reports_its_progress_and_prints_a_table(cli: Cli, testbed_file: Pat
         f"run {run_id}: {POINTS} points, stored in `engpass.db`\n"
         f"run {run_id} is stored in `engpass.db`; `engpass report {run_id} -o report.html` creates a report\n"
     )
-    header = [cell.strip() for cell in shown.stdout.splitlines()[2].strip("┃").split("┃")]
+    head = next(line for line in shown.stdout.splitlines() if line.startswith("┃"))
+    header = [cell.strip() for cell in head.strip("┃").split("┃")]
     assert shown.stdout.startswith("Two hosts")
     assert header[:3] == ["Variant", "traffic.stream.message", "Goodput"]
     rows = [
-        [c.strip() for c in row.strip("│").split("│")] for row in shown.stdout.splitlines() if "kB" in row
+        [c.strip() for c in row.strip("│").split("│")]
+        for row in shown.stdout.splitlines()
+        if "kB" in row and "│" in row
     ]
     assert [row[:2] for row in rows] == [[v, f"{k} kB"] for v in ("plain", "fast") for k in (1, 2, 3, 4)]
     assert all(re.fullmatch(r"\d+\.\d\d [kM]bit/s", row[2]) for row in rows)
