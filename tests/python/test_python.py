@@ -103,8 +103,8 @@ def test_run_points_convert_to_pandas_and_polars(testbed_file: Path) -> None:
         "point", "engine", "variant", "repeat", "seed", "traffic.stream.message", "flow", "kind",
         "goodput_bit_per_s", "offered_bit_per_s", "loss", "sent_datagrams", "received_datagrams",
         "lost_datagrams", "in_flight_datagrams", "delay_min_s", "delay_p50_s", "delay_p90_s", "delay_p99_s",
-        "delay_p999_s", "delay_max_s", "bound_bit_per_s", "idle_delay_s", "bottleneck", "next_bottleneck", "summary",
-        "bound_bottleneck", "bound_summary", "next", "sentence", "efci_pdus",
+        "delay_p999_s", "delay_max_s", "bound_bit_per_s", "idle_delay_s", "bottleneck", "next_bottleneck",
+        "summary", "bound_bottleneck", "bound_summary", "next", "sentence", "efci_pdus",
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
     assert table.schema.field("sent_datagrams").type == pa.int64()
