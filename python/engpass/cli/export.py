@@ -35,6 +35,16 @@ Output = Annotated[
 As = Annotated[
     Format | None, typer.Option("--format", help="Default: by the suffix of the file, otherwise csv.")
 ]
+
+
+class Rows(enum.StrEnum):
+    """What the rows of an export are about."""
+
+    FLOWS = "flows"
+    LINES = "lines"
+
+
+RowsOf = Annotated[Rows, typer.Option("--of", help="A row for each point and flow, or point and line.")]
 Spreadsheet = Annotated[
     bool,
     typer.Option(
@@ -52,8 +62,9 @@ def command(
     output: Output = None,
     store: options.StoreAt = options.STORE,
     spreadsheet: Spreadsheet = False,
+    of: RowsOf = Rows.FLOWS,
 ) -> None:
-    """Write the points of a run as a table with one row per point and flow."""
+    """Write the points of a run as a table with one row per point and flow, or per point and line."""
     from engpass.store import Store
 
     if output == "-":
@@ -70,7 +81,7 @@ def command(
         )
     with Store.open(store, create=False) as opened:
         record = opened.run(run)
-        table = opened.table(record.id)
+        table = opened.table(record.id, of.value)
     if spreadsheet:
         table = _without_formulas(table)
     if output is None:

@@ -19,6 +19,11 @@ Ledger = Annotated[
     typer.Option("--ledger", help="Show the ledgers of all lines, summed over the points of a variant."),
 ]
 
+Lines = Annotated[
+    bool,
+    typer.Option("--lines", help="Show how busy the lines were, and what was lost there."),
+]
+
 Delays = Annotated[
     bool,
     typer.Option("--delays", help="Show percentiles of the one-way delay and of the round-trip time of TCP."),
@@ -31,6 +36,7 @@ def command(
     as_json: options.Json = False,
     ledger: Ledger = False,
     delays: Delays = False,
+    lines: Lines = False,
 ) -> None:
     """Show a run: settings, host, progress, results and failed points."""
     from engpass.campaign import swept_values
@@ -56,6 +62,12 @@ def command(
         out = console.tables()
         if delays:
             tables.delays(opened, record, out)
+            return
+        if lines:
+            from engpass.show.terminal import print_block
+            from engpass.views.resources import line_table
+
+            print_block(line_table(outcome for _, outcome in opened.read_outcomes(record)), out)
             return
         if ledger:
             _ledgers(opened, record, out)

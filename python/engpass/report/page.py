@@ -35,9 +35,11 @@ from engpass.report.sections import (
 from engpass.results.aggregate import Table, tabulate
 from engpass.results.record import Claim, Run
 from engpass.results.run_notes import Remarks
+from engpass.show.html import block_html
 from engpass.show.markup import embed_json, esc, prose
 from engpass.types.outcome import Outcome
 from engpass.views.headline import headlines
+from engpass.views.resources import line_table
 
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
@@ -58,6 +60,7 @@ def render(
         ("results", "Results", _results(table, charts, outcomes)),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
+        ("lines", "Lines", block_html(line_table(outcomes))),
         ("testbed", "Testbed", testbed_section(run)),
         ("points", "Points", points_section(table, len(outcomes), folded)),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),

@@ -1,4 +1,4 @@
-"""The columns of exported points: one row per point and flow, in `export` and in the CSV of the report."""
+"""The columns of exported points, in `export` and in the CSV of the report: a row per flow, or per line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Literal
 from engpass.campaign import Axis
 from engpass.results import receivers
 from engpass.results.frame import at, value
-from engpass.results.outcomes import sweep
-from engpass.types.outcome import FlowOutcome, Outcome
-from engpass.types.signals import FLOW, Signal
+from engpass.results.outcomes import lines, sweep
+from engpass.types.outcome import DirectionOutcome, FlowOutcome, Outcome
+from engpass.types.signals import FLOW, LINE, Signal
 
 Type = Literal["integer", "unsigned", "number", "text"]
+Of = Literal["flows", "lines"]
+"""What the rows of a table are about."""
 
 _POINT: dict[str, Type] = {
     "point": "integer",
@@ -39,29 +41,31 @@ _ALWAYS: dict[str, Type] = {
 """Signals that every file has; files have the others if some outcome has a value."""
 
 
-def _number(flow: FlowOutcome, signal: Signal) -> object:
+def _number(flow: FlowOutcome | DirectionOutcome, signal: Signal) -> object:
     """The value of a signal: a whole number as such."""
     return value(flow, signal) if signal.ratio is not None else at(flow, signal.path)
 
 
 class Columns:
-    """The columns of a run: of the point, its swept values, of the flow.
+    """The columns of a run: of the point, its swept values, and of the flow or the line.
 
     These come first, and in this order, in every file. Columns that only some outcomes have follow in the
     order in which they appear.
     """
 
-    def __init__(self, axes: Sequence[Axis]) -> None:
+    def __init__(self, axes: Sequence[Axis], of: Of = "flows") -> None:
+        self._of = of
         swept: dict[str, Type] = {
             axis.path: "text" if any(value.number is None for value in axis.values) else "number"
             for axis in axes
         }
-        flow: dict[str, Type] = {"kind": "text", **_ALWAYS, **dict.fromkeys(_TEXTS, "text")}
-        self.types: dict[str, Type] = {**_POINT, **swept, "flow": "text", **flow}
+        flow: dict[str, Type] = {"flow": "text", "kind": "text", **_ALWAYS, **dict.fromkeys(_TEXTS, "text")}
+        line: dict[str, Type] = {"link": "text", "from": "text", "to": "text"}
+        self.types: dict[str, Type] = {**_POINT, **swept, **(flow if of == "flows" else line)}
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
     def rows(self, position: int | None, outcome: Outcome) -> Iterator[dict[str, object]]:
-        """The rows of an outcome, one for each flow and each receiver of a group.
+        """The rows of an outcome: for each flow and each receiver of a group, or for each line.
 
         Values are in base units (bit/s, bytes, seconds).
         """
@@ -79,16 +83,7 @@ class Columns:
             # An axis of text with a number among its values is text throughout.
             if path in shared:
                 shared[path] = str(shared[path])
-        for name, host, flow in receivers.rows(outcome):
-            found = {signal.name: _number(flow, signal) for signal in FLOW}
-            found |= {column: at(flow, path) for column, path in _TEXTS.items()}
-            found |= {"kind": flow.kind}
-            found["precision_reached"] = at(flow, "real.precision.reached")
-            values = {column: value for column, value in found.items() if value is not None}
-            if host:
-                # The row of the flow has the figures of the receiver with the lowest goodput.
-                values["receiver"] = host
-            yield {**shared, "flow": name, **values}
+        yield from ({**shared, **row} for row in (_flows if self._of == "flows" else _lines)(outcome))
 
     def names(self, rows: Iterable[Mapping[str, object]]) -> list[str]:
         """All columns of some rows."""
@@ -96,3 +91,23 @@ class Columns:
         for row in rows:
             names |= dict.fromkeys(row)
         return list(names)
+
+
+def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
+    for name, host, flow in receivers.rows(outcome):
+        found = {signal.name: _number(flow, signal) for signal in FLOW}
+        found |= {column: at(flow, path) for column, path in _TEXTS.items()}
+        found |= {"kind": flow.kind}
+        found["precision_reached"] = at(flow, "real.precision.reached")
+        values = {column: value for column, value in found.items() if value is not None}
+        if host:
+            # The row of the flow has the figures of the receiver with the lowest goodput.
+            values["receiver"] = host
+        yield {"flow": name, **values}
+
+
+def _lines(outcome: Outcome) -> Iterator[dict[str, object]]:
+    for link, side in lines(outcome):
+        found = {signal.name: _number(side, signal) for signal in LINE}
+        values = {name: value for name, value in found.items() if value is not None}
+        yield {"link": link, "from": side.from_, "to": side.to, **values}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from engpass.error import EngpassError
-from engpass.types.outcome import VERSION, Outcome
+from engpass.types.outcome import VERSION, DirectionOutcome, Outcome
 from engpass.types.plan import Drawing
 
 _DECODER = msgspec.json.Decoder(Outcome)
@@ -41,6 +43,13 @@ def write(outcome: Outcome) -> str:
 def current(text: str, topology: Drawing) -> str:
     """The text of a stored outcome as this version writes it. Raises as `read` does."""
     return text if text.startswith(_CURRENT) else write(read(text, topology))
+
+
+def lines(outcome: Outcome) -> Iterator[tuple[str, DirectionOutcome]]:
+    """The directions of all links, each with the name of its link."""
+    for link, found in outcome.links.items():
+        for side in found.directions:
+            yield link, side
 
 
 def swept(outcome: Outcome, path: str) -> float | str | None:

@@ -1,4 +1,4 @@
-"""Outcomes as an Arrow table: one row per point and flow."""
+"""Outcomes as an Arrow table: a row per point and flow, or per point and line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from engpass.results.columns import Columns
+from engpass.results.columns import Columns, Of
 from engpass.store.record import RunRecord
 from engpass.types.outcome import Outcome
 
@@ -15,9 +15,9 @@ _TYPES = {"integer": pa.int64(), "unsigned": pa.uint64(), "number": pa.float64()
 _CHUNK = 5_000
 
 
-def table(run: RunRecord, outcomes: Iterable[tuple[int, Outcome]]) -> pa.Table:
+def table(run: RunRecord, outcomes: Iterable[tuple[int, Outcome]], of: Of = "flows") -> pa.Table:
     """The table of a run in the order of its points; a swept path is a column, numeric if its values are."""
-    columns = Columns(run.axes)
+    columns = Columns(run.axes, of)
     rows = itertools.chain.from_iterable(columns.rows(position, outcome) for position, outcome in outcomes)
     chunks = [_chunk(columns, [])]
     while part := list(itertools.islice(rows, _CHUNK)):

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from engpass.results.columns import Of
+
 # Rows per query: an outcome has a few kB, so a query returns some MB.
 _ROWS = 2_000
 
@@ -152,12 +154,12 @@ class Store:
             )
             return [Failure(plan.point(row.position), row.error) for row in rows]
 
-    def table(self, run_id: str) -> pa.Table:
-        """The outcomes of a run as an Arrow table, one row per point and flow."""
+    def table(self, run_id: str, of: Of = "flows") -> pa.Table:
+        """The outcomes of a run as an Arrow table: a row per point and flow, or per point and line."""
         from engpass.store.arrow import table
 
         record = self.run(run_id)
-        return table(record, self.read_outcomes(record))
+        return table(record, self.read_outcomes(record), of)
 
     def sessions(self, run_id: str) -> list[dict[str, Any]]:
         """The invocations that worked on a run: `started`, `ended` (`None` after a kill), `environment`."""
