@@ -87,8 +87,8 @@ class Shelf:
     def __init__(self, outcomes: list[Outcome]) -> None:
         self.outcomes = outcomes
 
-    def read_outcomes(self, _run: object, ranges: list[range]) -> list[tuple[int, Outcome]]:
-        wanted = {position for one in ranges for position in one}
+    def read_outcomes(self, _run: object, ranges: list[range] | None = None) -> list[tuple[int, Outcome]]:
+        wanted = {position for one in ranges or [range(len(self.outcomes))] for position in one}
         return [(at, one) for at, one in enumerate(self.outcomes) if at in wanted]
 
 

@@ -31,9 +31,7 @@ def test_show_lines_and_the_page_have_the_table(program: Program, testbed_file: 
     assert "wire: a → b" in (testbed_file.parent / "r.html").read_text()
 
 
-def test_export_of_lines_has_a_row_for_each_direction_of_a_point(
-    program: Program, testbed_file: Path
-) -> None:
+def test_export_of_lines_has_a_row_for_each_direction(program: Program, testbed_file: Path) -> None:
     only = ["--engine", "simulate", "--variant", "plain"]
     program("run", testbed_file.name, *only)
     rows = list(csv.DictReader(io.StringIO(program("export", "--of", "lines").stdout)))
