@@ -56,8 +56,8 @@ def render(
     charts, datasets = page_charts(table)
     points, folded = _points(run, table, outcomes)
     sections = [
-        ("claims", "Claims", claims_section(claims, notes)),
         ("results", "Results", _results(table, charts, outcomes)),
+        ("claims", "Claims", claims_section(claims, notes)),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
         ("lines", "Lines", block_html(line_table(outcomes))),
@@ -65,8 +65,8 @@ def render(
         ("points", "Points", points_section(table, len(outcomes), folded)),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
         ("losses", "Losses", drops_section(table, outcomes)),
-        ("environment", "Environment", environment_section(run)),
-        ("file", "Testbed file", file_section(run)),
+        ("environment", "Environment", _folded("Run and host", environment_section(run))),
+        ("file", "Testbed file", _folded(esc(run.source), file_section(run))),
     ]
     return _page(
         run.name,
@@ -186,6 +186,11 @@ def render_search(record: "SearchRecord") -> str:
         file="",
         version=str(record.environment.get("version", "")),
     )
+
+
+def _folded(summary: str, body: str) -> str:
+    """A part of the page that few readers need, folded under its summary."""
+    return f"<details><summary>{summary}</summary>{body}</details>" if body else ""
 
 
 def _headlines(table: Table) -> str:
