@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from engpass.store import SearchRecord
 
 
+_OPEN = 4
+"""Variants whose line is not folded."""
+
+
 def render(
     run: Run, outcomes: Iterable[Outcome], claims: Sequence[Claim] = (), notes: Sequence[str] = ()
 ) -> str:
@@ -198,10 +202,15 @@ def _headlines(table: Table) -> str:
     lines = headlines(table)
     if len(lines) == 1:
         return f"<p>{prose(lines[0][1])}</p>"
-    items = "".join(f"<li><code>{esc(variant)}</code>: {prose(text)}</li>" for variant, text in lines)
+    items = [f"<li><code>{esc(variant)}</code>: {prose(text)}</li>" for variant, text in lines]
+    if len(items) <= _OPEN:
+        return f"<ul>{''.join(items)}</ul>" if items else ""
     more = len(table.variants) - len(lines)
     rest = f"<p>The table of points has the other {more} variants.</p>" if more > 0 else ""
-    return f"<ul>{items}</ul>{rest}" if items else ""
+    folded = _folded(
+        f"{len(table.variants) - _OPEN} more variants", f"<ul>{''.join(items[_OPEN:])}</ul>{rest}"
+    )
+    return f"<ul>{''.join(items[:_OPEN])}</ul>{folded}"
 
 
 def _meta(run: Run) -> str:
