@@ -55,7 +55,7 @@ impl DiscardPolicy for EarlyDiscard {
     }
 
     fn try_admit_train(&mut self, train: TrainView) -> bool {
-        train.most <= self.threshold && self.pdus.take(train)
+        train.most <= self.threshold && self.pdus.try_accept_train(train)
     }
 }
 

@@ -20,7 +20,7 @@ enum PduState {
 #[derive(Debug, Default)]
 pub(super) struct Pdus {
     /// Indexed by VC direction.
-    fates: Vec<PduState>,
+    states: Vec<PduState>,
     /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells except the last (partial packet discard).
     cuts: bool,
 }
@@ -28,46 +28,46 @@ pub(super) struct Pdus {
 impl Pdus {
     /// The state before the first cell.
     pub(super) fn new(cuts: bool) -> Self {
-        Self { fates: Vec::new(), cuts }
+        Self { states: Vec::new(), cuts }
     }
 
-    fn fate(&mut self, vc: u32) -> &mut PduState {
+    fn state_of(&mut self, vc: u32) -> &mut PduState {
         let index = vc as usize;
-        if index >= self.fates.len() {
-            self.fates.resize(index + 1, PduState::Between);
+        if index >= self.states.len() {
+            self.states.resize(index + 1, PduState::Between);
         }
-        &mut self.fates[index]
+        &mut self.states[index]
     }
 
     /// Whether `cell` joins. Calls `refuses` at the first cell of a PDU to decide whether to discard the PDU.
     pub(super) fn admit(&mut self, queue: QueueView, cell: CellView, refuses: impl FnOnce() -> bool) -> bool {
         let room = queue.has_room();
         let cuts = self.cuts;
-        let fate = self.fate(cell.vc);
-        if *fate == PduState::Between {
-            *fate = if refuses() { PduState::Refused } else { PduState::Taken };
+        let state = self.state_of(cell.vc);
+        if *state == PduState::Between {
+            *state = if refuses() { PduState::Refused } else { PduState::Taken };
         }
-        let joins = match fate {
+        let joins = match state {
             PduState::Refused => false,
             PduState::Cut => cell.last && room,
             PduState::Between | PduState::Taken => room,
         };
         if cell.last {
-            *fate = PduState::Between;
-        } else if *fate == PduState::Taken && !room && cuts {
-            *fate = PduState::Cut;
+            *state = PduState::Between;
+        } else if *state == PduState::Taken && !room && cuts {
+            *state = PduState::Cut;
         }
         joins
     }
 
     /// Accepts a train as a whole unless an earlier decision discards its first cells. The caller ensures that no PDU of the train would be
     /// refused.
-    pub(super) fn take(&mut self, train: TrainView) -> bool {
-        let fate = self.fate(train.vc);
-        if matches!(fate, PduState::Refused | PduState::Cut) {
+    pub(super) fn try_accept_train(&mut self, train: TrainView) -> bool {
+        let state = self.state_of(train.vc);
+        if matches!(state, PduState::Refused | PduState::Cut) {
             return false;
         }
-        *fate = if train.ends { PduState::Between } else { PduState::Taken };
+        *state = if train.ends { PduState::Between } else { PduState::Taken };
         true
     }
 }

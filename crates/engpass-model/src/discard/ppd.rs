@@ -32,7 +32,7 @@ impl DiscardPolicy for Partial {
     }
 
     fn try_admit_train(&mut self, train: TrainView) -> bool {
-        self.0.take(train)
+        self.0.try_accept_train(train)
     }
 }
 

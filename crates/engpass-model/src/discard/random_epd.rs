@@ -91,7 +91,7 @@ impl DiscardPolicy for RandomEarly {
 
     fn try_admit_train(&mut self, train: TrainView) -> bool {
         // Up to `min` cells no random number is drawn.
-        train.most <= self.min && self.pdus.take(train)
+        train.most <= self.min && self.pdus.try_accept_train(train)
     }
 }
 

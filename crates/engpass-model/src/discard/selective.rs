@@ -108,7 +108,7 @@ impl DiscardPolicy for Fair {
     }
 
     fn try_admit_train(&mut self, train: TrainView) -> bool {
-        train.most <= self.threshold && self.pdus.take(train)
+        train.most <= self.threshold && self.pdus.try_accept_train(train)
     }
 
     fn needs_per_vc_count(&self) -> bool {

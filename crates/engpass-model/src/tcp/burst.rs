@@ -37,24 +37,24 @@ impl Connection {
     /// Then [`next_segment`](Self::next_segment) returns the segment or the reason.
     #[inline(always)]
     pub fn start_burst(&mut self, now: Time) -> Result<SegmentBurst, Option<LimitedBy>> {
-        let (begins, calm) = (self.board.is_empty(), self.recovery.has_no_loss_hint());
-        let plain = self.state == State::Established
+        let (begins, no_loss_hint) = (self.board.is_empty(), self.recovery.has_no_loss_hint());
+        let applies = self.state == State::Established
             && self.special.is_empty()
             && self.board.waiting() == 0
             && !self.rx.has_early()
             && !self.cwr_due
             && self.tx.sends_only_full()
-            && (if begins { calm } else { self.timers.is_set(Timer::Retransmission) })
-            && self.p.derived().plain_flights;
-        if !plain {
+            && (if begins { no_loss_hint } else { self.timers.is_set(Timer::Retransmission) })
+            && self.p.derived().allows_bursts;
+        if !applies {
             return Err(None);
         }
         let mss = self.window.mss();
         let sendable = self.tx.unsent().min(self.tx.usable_window(self.board.una()));
         if begins && sendable >= mss {
-            self.begin_flight(now);
+            self.begin_burst(now);
         }
-        let window = if calm { self.window.size.max(mss) } else { self.window_slow_path() };
+        let window = if no_loss_hint { self.window.size.max(mss) } else { self.window_slow_path() };
         let open = window.saturating_sub(self.in_flight());
         if sendable.min(open) < mss {
             return Err(self.limited_with(sendable));
@@ -69,7 +69,7 @@ impl Connection {
 
     /// Prepares a burst that begins with nothing in the network. The congestion window then always allows a segment.
     #[inline(never)]
-    fn begin_flight(&mut self, now: Time) {
+    fn begin_burst(&mut self, now: Time) {
         self.restart_after_idle(now);
         if !self.timers.is_set(Timer::Retransmission) {
             self.start_timer(now);
@@ -84,16 +84,16 @@ impl Connection {
 
     /// Writes the next segment of a burst into `segment`. The result is that of `send_new`.
     #[inline(always)]
-    pub fn next_in_burst(&mut self, flight: &mut SegmentBurst, now: Time, segment: &mut Segment) {
-        let (seq, mss) = (self.tx.next, flight.pattern.payload());
-        flight.sendable -= mss;
-        flight.open -= mss;
+    pub fn next_in_burst(&mut self, burst: &mut SegmentBurst, now: Time, segment: &mut Segment) {
+        let (seq, mss) = (self.tx.next, burst.pattern.payload());
+        burst.sendable -= mss;
+        burst.open -= mss;
         self.recovery.sent(mss);
         let pushes = self.tx.sent_full(mss);
         self.board.push(self.tx.next, now, false, None);
         self.arm_tail_probe(now);
         self.counts.segments_sent += 1;
-        segment.copy_header_from(&flight.pattern);
+        segment.copy_header_from(&burst.pattern);
         segment.seq = seq;
         segment.flags = segment.flags.with_if(pushes, Flags::PSH);
     }
@@ -101,14 +101,14 @@ impl Connection {
     /// Returns why nothing is sent after the last segment of a burst. `None` means that [`next_segment`](Self::next_segment) returns a segment or the
     /// reason.
     #[inline(always)]
-    pub fn limited_by_after(&self, flight: &SegmentBurst) -> Option<LimitedBy> {
-        self.limited_with(flight.sendable)
+    pub fn limited_by_after(&self, burst: &SegmentBurst) -> Option<LimitedBy> {
+        self.limited_with(burst.sendable)
     }
 
     /// Returns the reason if only the congestion window holds back a full segment; `sendable` bytes are written and fit into the receive window.
     #[inline(always)]
     fn limited_with(&self, sendable: u64) -> Option<LimitedBy> {
         let shut = sendable >= self.window.mss() && !self.rx.acks.is_due();
-        shut.then(|| self.name(LimitedBy::CongestionWindow))
+        shut.then(|| self.refine_reason(LimitedBy::CongestionWindow))
     }
 }

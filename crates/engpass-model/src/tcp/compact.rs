@@ -95,7 +95,7 @@ impl CompactConnection {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         if let Kind::Reader(reader) = &mut self.0
-            && reader.take(now, segment, out)
+            && reader.receive_segment(now, segment, out)
         {
             return;
         }
@@ -221,7 +221,7 @@ impl ReceiverOnly {
 
     /// Processes such a segment. Returns false, without any effect, for any other.
     #[inline(never)]
-    fn take(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
+    fn receive_segment(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         if !self.is_for_it(segment) {
             return false;
         }
@@ -229,7 +229,7 @@ impl ReceiverOnly {
         if self.rx.try_extend_newest(segment) {
             return true;
         }
-        let received = self.rx.take(&self.p, self.mss.into(), segment, now);
+        let received = self.rx.receive_segment(&self.p, self.mss.into(), segment, now);
         debug_assert!(!received.finished, "a compact endpoint receives no FIN");
         out.delivered += received.in_order;
         out.refused += received.refused;

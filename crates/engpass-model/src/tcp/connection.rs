@@ -1,6 +1,6 @@
 //! One endpoint of a connection: its parts and its interface.
 
-use super::congestion::{Control, Window};
+use super::congestion::{CurrentControl, Window};
 use super::first_needed;
 use super::limited_by::LimitedBy;
 use super::parameters::{RecoveryKind, Role, Shared};
@@ -117,7 +117,7 @@ pub struct Connection {
     pub(super) timers: Timers,
     /// When a segment other than a pure acknowledgment was last sent.
     pub(super) sent_at: Time,
-    pub(super) control: Control,
+    pub(super) control: CurrentControl,
     pub(super) window: Window,
     pub(super) rtt: Rtt,
     pub(super) rx: Receiver,
@@ -147,7 +147,7 @@ impl Connection {
             board: Scoreboard::new(1),
             rtt: Rtt::new(),
             window: Window::new(&p),
-            control: Control::new(),
+            control: CurrentControl::new(),
             timers: Timers::default(),
             recovery: Recovery::default(),
             sent_at: Time::ZERO,
@@ -181,7 +181,7 @@ impl Connection {
         if !self.on_segment_fast_path(now, segment, out) && !self.on_segment_sack_path(now, segment, out) {
             self.on_segment_slow_path(now, segment, out);
         }
-        self.rearm(now);
+        self.update_persist_timer(now);
     }
 
     /// Handles the timers that have expired. Has no effect if none has.
@@ -205,7 +205,7 @@ impl Connection {
         }
         // The pacing timer only wakes the host: `transmit` is allowed again.
         self.timers.expired(Timer::Pacing, now);
-        self.rearm(now);
+        self.update_persist_timer(now);
     }
 
     /// Returns when [`on_timer`](Self::on_timer) must be called next.
@@ -219,7 +219,7 @@ impl Connection {
     /// by piece, use [`next_copy`](Self::next_copy).
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = self.tx.write(&self.p, self.board.una(), bytes);
-        self.rearm(now);
+        self.update_persist_timer(now);
         taken
     }
 
@@ -235,7 +235,7 @@ impl Connection {
     #[inline]
     pub fn copy(&mut self, now: Time, left: u64) -> u64 {
         let taken = self.tx.copy(&self.p, self.window.mss(), self.board.una(), left);
-        self.rearm(now);
+        self.update_persist_timer(now);
         taken
     }
 
@@ -243,7 +243,7 @@ impl Connection {
     #[inline]
     pub fn put(&mut self, now: Time, bytes: u64, ends: bool) {
         self.tx.put(&self.p, bytes, ends);
-        self.rearm(now);
+        self.update_persist_timer(now);
     }
 
     /// Sets whether the application reads all data as it arrives (the default), or calls [`read`](Self::read).
@@ -255,7 +255,7 @@ impl Connection {
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let size = self.received_size();
         let taken = self.rx.read(&self.p, size, bytes);
-        self.rearm(now);
+        self.update_persist_timer(now);
         taken
     }
 
@@ -280,7 +280,7 @@ impl Connection {
         if self.state == State::Listen {
             self.set_closed(out);
         }
-        self.rearm(now);
+        self.update_persist_timer(now);
     }
 
     /// Aborts the connection: sends a reset, unless it is closed or listening, and closes it.
@@ -325,12 +325,12 @@ impl Connection {
     /// Returns why nothing is sent now.
     #[inline(never)]
     pub fn limited_by(&self, now: Time) -> LimitedBy {
-        self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.name(reason))
+        self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.refine_reason(reason))
     }
 
     /// Returns the reason to report why nothing is sent: the retransmission timer instead of `reason`, if only that timer can end the wait.
     #[inline]
-    pub(super) fn name(&self, reason: LimitedBy) -> LimitedBy {
+    pub(super) fn refine_reason(&self, reason: LimitedBy) -> LimitedBy {
         let waits = reason != LimitedBy::Pacing && self.awaits_timeout();
         if waits { LimitedBy::RetransmissionTimer } else { reason }
     }
@@ -356,7 +356,7 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let rare = self.rare.as_deref();
         Stats {
-            bytes_sent: self.tx.bytes_sent() + rare.map_or(0, |rare| rare.bytes_again),
+            bytes_sent: self.tx.bytes_sent() + rare.map_or(0, |rare| rare.bytes_resent),
             bytes_acked: self.tx.bytes_acked(self.board.una()),
             ..Stats::of(&self.counts, &self.rx, rare.map(|rare| rare.stats))
         }

@@ -65,7 +65,7 @@ impl DelayedAck {
     }
 
     /// Makes a duplicate acknowledgment due, for a segment that arrived out of order.
-    pub(super) fn duplicate(&mut self) {
+    pub(super) fn owe_duplicate(&mut self) {
         self.duplicates += 1;
     }
 

@@ -1,7 +1,7 @@
 //! Processing of segments and expired timers on an open connection.
 
 use super::ack_sample::{AckSample, AckedRun, OriginalFilter};
-use super::congestion::{Ack, Control, RateSample, Signal};
+use super::congestion::{Ack, CurrentControl, RateSample, Signal};
 use super::connection::{Connection, Effects, State};
 use super::parameters::RecoveryKind;
 use super::prr::Reduction;
@@ -18,12 +18,12 @@ impl Connection {
     /// false, without any effect, for every other segment.
     #[inline]
     pub(super) fn on_segment_fast_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
-        let calm = self.state == State::Established
+        let is_ordinary = self.state == State::Established
             && self.special.is_empty()
             && self.recovery.phase == Phase::Open
             && segment.flags.is_ack_only()
             && !segment.ce;
-        if !calm {
+        if !is_ordinary {
             return false;
         }
         let expected = self.rx.is_next_in_order(segment);
@@ -39,16 +39,16 @@ impl Connection {
             }
         } else {
             debug_assert!(
-                self.recovery.doubted || self.rare.as_ref().is_none_or(|rare| rare.saved.is_none())
+                self.recovery.may_be_spurious || self.rare.as_ref().is_none_or(|rare| rare.saved.is_none())
             );
-            let plain = expected
+            let acknowledges_in_order = expected
                 && segment.ack > self.board.una()
                 && segment.ack <= self.tx.next
                 && segment.len == 0
                 && self.board.absent() == 0
                 && !self.p.derived().rates
-                && !self.recovery.doubted;
-            if !plain {
+                && !self.recovery.may_be_spurious;
+            if !acknowledges_in_order {
                 return false;
             }
             let Some(run) = self.board.unmarked_run(segment.ack) else { return false };
@@ -99,7 +99,7 @@ impl Connection {
     #[inline(never)]
     fn receive_data(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         let size = self.received_size();
-        let received = self.rx.take(&self.p, size, segment, now);
+        let received = self.rx.receive_segment(&self.p, size, segment, now);
         out.delivered += received.in_order;
         self.refuse(received.refused, out);
         if received.finished {
@@ -119,7 +119,7 @@ impl Connection {
         if segment.ack < self.board.una() {
             return;
         }
-        let mut progress = self.new_progress(now, segment);
+        let mut progress = self.new_ack_sample(now, segment);
         let (before, outstanding) = (self.in_flight(), self.outstanding());
         self.board.acknowledge(segment.ack, &mut progress);
         if self.agreed.sack() {
@@ -138,10 +138,10 @@ impl Connection {
         }
         // RFC 5681 section 2; with SACK, a duplicate is an acknowledgment with new SACK information (RFC 6675 section 2).
         let fin = segment.flags.has(Flags::FIN);
-        let plain = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
+        let repeats_ack = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
         let duplicate = progress.acked == 0
             && !self.special.has(SlowPathFlags::PROBING)
-            && if self.agreed.sack() { progress.sacked > 0 } else { plain };
+            && if self.agreed.sack() { progress.sacked > 0 } else { repeats_ack };
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
         }
@@ -163,14 +163,14 @@ impl Connection {
             reported_duplicate: segment.sack().duplicate(segment.ack).is_some(),
             clock: self.clock(now),
         };
-        let limited = self.recovery.limited_transmitted();
+        let limited_transmitted = self.recovery.limited_transmitted();
         let waiting_before = self.board.waiting();
         let verdict = self.recovery.on_ack(&self.p, self.agreed.sack(), &mut self.board, &view, &seen);
         let recovering = phase_before == Phase::Fast || self.recovery.phase == Phase::Fast;
-        self.apply(now, verdict, phase_before, limited);
+        self.apply(now, verdict, phase_before, limited_transmitted);
         let lost = self.board.waiting() > waiting_before;
-        self.reduce(progress.delivered, progress.acked > 0 && !lost);
-        self.watch_reordering();
+        self.update_rate_reduction(progress.delivered, progress.acked > 0 && !lost);
+        self.update_reordering_timer();
         self.take_tail_probe_answer(now, segment, progress.acked);
         self.react_to_ece(now, segment);
         if progress.delivered > 0 {
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// Returns whether RACK detects the losses of this connection.
-    fn is_watched(&self) -> bool {
+    fn uses_rack(&self) -> bool {
         self.p.derived().rack && self.agreed.sack()
     }
 
@@ -220,10 +220,10 @@ impl Connection {
         self.expired = false;
         let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.pop_timed() };
         self.update_rtt(now, sent, out);
-        if self.is_watched() {
+        if self.uses_rack() {
             self.detect_losses_after_run(now, run);
         } else {
-            self.recovery.advance();
+            self.recovery.reset_duplicates();
         }
         let recovering = self.recovery.phase == Phase::Fast;
         self.grow(now, acked, before, recovering);
@@ -236,7 +236,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn grow(&mut self, now: Time, acked: u64, before: u64, recovering: bool) {
         let window_limited = self.is_window_limited(before);
-        if let Control::Reno(reno) = &mut self.control {
+        if let CurrentControl::Reno(reno) = &mut self.control {
             reno.grow(&mut self.window, acked, window_limited && !recovering);
         } else {
             let ack = Ack {
@@ -274,18 +274,18 @@ impl Connection {
     /// The part of [`remove_run`](Self::remove_run) that RACK needs.
     #[inline(never)]
     fn detect_losses_after_run(&mut self, now: Time, run: AckedRun) {
-        let limited = self.recovery.limited_transmitted();
-        self.recovery.advance();
+        let limited_transmitted = self.recovery.limited_transmitted();
+        self.recovery.reset_duplicates();
         if self.recovery.rack_mut(&self.board).note_run(&run, now, &self.board) {
             let clock = self.clock(now);
-            let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
-            self.apply(now, verdict, Phase::Open, limited);
-            self.reduce(self.window.mss(), false);
+            let verdict = self.recovery.detect_losses_by_time(&self.p, &mut self.board, self.tx.next, &clock);
+            self.apply(now, verdict, Phase::Open, limited_transmitted);
+            self.update_rate_reduction(self.window.mss(), false);
         }
-        self.watch_reordering();
+        self.update_reordering_timer();
     }
 
-    fn new_progress(&self, now: Time, segment: &Segment) -> AckSample {
+    fn new_ack_sample(&self, now: Time, segment: &Segment) -> AckSample {
         let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps());
         let answers = OriginalFilter {
             now,
@@ -301,7 +301,7 @@ impl Connection {
     }
 
     /// Sets the reordering timer to RACK's deadline, or stops it.
-    fn watch_reordering(&mut self) {
+    fn update_reordering_timer(&mut self) {
         match self.recovery.rack().and_then(|rack| rack.deadline()) {
             Some(at) => self.timers.set(Timer::Reordering, at),
             None => self.timers.stop(Timer::Reordering),
@@ -319,14 +319,14 @@ impl Connection {
     /// Handles the end of RACK's reordering window.
     pub(super) fn on_reordering_end(&mut self, now: Time) {
         let (clock, phase) = (self.clock(now), self.recovery.phase);
-        let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
-        let limited = self.recovery.limited_transmitted();
-        self.apply(now, verdict, phase, limited);
+        let verdict = self.recovery.detect_losses_by_time(&self.p, &mut self.board, self.tx.next, &clock);
+        let limited_transmitted = self.recovery.limited_transmitted();
+        self.apply(now, verdict, phase, limited_transmitted);
         if verdict == Verdict::Enter {
             // Linux' `tcp_rack_reo_timeout` counts one segment as delivered.
-            self.reduce(self.window.mss(), false);
+            self.update_rate_reduction(self.window.mss(), false);
         }
-        self.watch_reordering();
+        self.update_reordering_timer();
     }
 
     /// Limits the congestion window to the largest receive window possible (65 535 bytes, with the largest scale).
@@ -408,11 +408,11 @@ impl Connection {
     /// Detects a spurious retransmission (Eifel, RFC 3522): an acknowledgment that echoes a timestamp from before the retransmission acknowledges the
     /// original. If the stack supports undo, this restores the state from before.
     pub(super) fn detect_spurious(&mut self, segment: &Segment) {
-        let Some(rare) = self.rare.as_mut().filter(|_| self.recovery.doubted) else { return };
+        let Some(rare) = self.rare.as_mut().filter(|_| self.recovery.may_be_spurious) else { return };
         let Some(saved) = rare.saved else { return };
         let Some(resent) = saved.resent_at else { return };
         rare.saved = None;
-        self.recovery.doubted = false;
+        self.recovery.may_be_spurious = false;
         let echo = segment.timestamps.and_then(|stamp| stamp.echo());
         if !self.agreed.timestamps() || echo.is_none_or(|echo| echo >= resent) {
             return;
@@ -429,14 +429,20 @@ impl Connection {
 
     /// Acts on the verdict of loss recovery.
     #[inline]
-    pub(super) fn apply(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
+    pub(super) fn apply(
+        &mut self,
+        now: Time,
+        verdict: Verdict,
+        phase_before: Phase,
+        limited_transmitted: u64,
+    ) {
         if matches!(verdict, Verdict::Enter | Verdict::Exit) {
-            self.enter_or_exit(now, verdict, phase_before, limited);
+            self.enter_or_exit(now, verdict, phase_before, limited_transmitted);
         }
     }
 
     #[inline(never)]
-    fn enter_or_exit(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
+    fn enter_or_exit(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited_transmitted: u64) {
         match verdict {
             Verdict::Enter => {
                 let (window, next, resent) = (self.window, self.tx.next, self.board.has_resent());
@@ -446,11 +452,11 @@ impl Connection {
                 rare.stats.fast_recoveries += 1;
                 rare.saved = Some(UndoState { window, resent_at });
                 rare.cwr_until = next;
-                self.recovery.doubted = true;
-                let flight = self.flight_size(limited);
+                self.recovery.may_be_spurious = true;
+                let flight = self.flight_size(limited_transmitted);
                 let prior = self.window.size;
                 self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
-                if self.is_watched() && !self.p.derived().rules_recovery {
+                if self.uses_rack() && !self.p.derived().rules_recovery {
                     self.recovery.more().reduction = Some(Reduction::new(prior));
                 }
                 self.cwr_due = self.agreed.ecn();
@@ -468,7 +474,7 @@ impl Connection {
                 self.control.get_mut(&self.p).on_recovered(&mut self.window, now);
             }
             Verdict::Exit => self.control.get_mut(&self.p).on_recovered(&mut self.window, now),
-            Verdict::Nothing | Verdict::Partial(_) => {}
+            Verdict::Nothing | Verdict::Partial { .. } => {}
         }
     }
 
@@ -477,8 +483,8 @@ impl Connection {
     /// RFC 5681 section 3.2 step 2: bytes sent by limited transmit are not part of it. Neither are segments that pile up above a hole during a
     /// recovery; otherwise each recovery would end with a larger window than the one before. As in the stacks, the result is therefore at most the
     /// congestion window.
-    pub(super) fn flight_size(&self, limited: u64) -> u64 {
-        self.outstanding().saturating_sub(limited).min(self.window.size)
+    pub(super) fn flight_size(&self, limited_transmitted: u64) -> u64 {
+        self.outstanding().saturating_sub(limited_transmitted).min(self.window.size)
     }
 
     /// Reacts to an echoed ECN mark, once per window of data (RFC 3168 section 6.1.2).
@@ -499,11 +505,11 @@ impl Connection {
         if self.board.is_empty() {
             // RFC 6298 (5.2): "When all outstanding data has been acknowledged, turn off the retransmission timer."
             self.timers.stop(Timer::Retransmission);
-        } else if progress.acked > 0 && verdict != Verdict::Partial(false) {
+        } else if progress.acked > 0 && verdict != (Verdict::Partial { restarts_timer: false }) {
             // RFC 6298 (5.3).
             self.start_timer(now);
         } else if progress.sacked > 0
-            && self.is_watched()
+            && self.uses_rack()
             && progress.sample.is_some_and(|sent| sent < self.board.get(0).at)
         {
             // Linux also restarts it if the SACKed data was sent before the last transmission of the first segment. Later data does not count;
@@ -534,18 +540,18 @@ impl Connection {
             return;
         }
         let (window, next) = (self.window, self.tx.next);
-        let calm = self.recovery.phase == Phase::Open;
+        let was_open = self.recovery.phase == Phase::Open;
         let rare = self.rare();
-        if calm {
+        if was_open {
             rare.saved.get_or_insert(UndoState { window, resent_at: None });
         }
         rare.cwr_until = next;
         rare.timed = None;
         rare.tail_probe = None;
-        self.recovery.doubted |= calm;
-        let again = std::mem::replace(&mut self.expired, true);
+        self.recovery.may_be_spurious |= was_open;
+        let repeated = std::mem::replace(&mut self.expired, true);
         let flight = self.flight_size(self.recovery.limited_transmitted());
-        self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
+        self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { repeated }, flight, now);
         let clock = self.clock(now);
         self.recovery.on_timeout(&self.p, self.agreed.sack(), &mut self.board, self.tx.next, &clock);
         if self.window.has_shrunk() {
@@ -561,7 +567,7 @@ impl Connection {
     }
 
     /// Updates the rate reduction, if there is one, after `delivered` bytes were delivered.
-    pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
+    pub(super) fn update_rate_reduction(&mut self, delivered: u64, safe: bool) {
         if delivered == 0 || self.recovery.reduction().is_none() {
             return;
         }

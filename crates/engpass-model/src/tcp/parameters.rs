@@ -241,9 +241,9 @@ pub(super) struct Derived {
     /// The congestion control also sets the window during recovery.
     pub(super) rules_recovery: bool,
     /// Losses are detected by RFC 6675's rules, and the congestion control needs neither rates nor exact marks.
-    pub(super) plain_sack: bool,
+    pub(super) allows_sack_fast_path: bool,
     /// New segments are neither timed one by one nor paced, so that segment bursts are possible.
-    pub(super) plain_flights: bool,
+    pub(super) allows_bursts: bool,
 }
 
 impl Shared {
@@ -284,10 +284,10 @@ impl From<TcpParameters> for Shared {
             rates: congestion.wants_rates(),
             exact_marks: congestion.wants_exact_marks(),
             rules_recovery: congestion.rules_recovery(),
-            plain_sack: parameters.recovery == RecoveryKind::Sack
+            allows_sack_fast_path: parameters.recovery == RecoveryKind::Sack
                 && !congestion.wants_rates()
                 && !congestion.wants_exact_marks(),
-            plain_flights: parameters.rtt_every_ack && !congestion.wants_rates(),
+            allows_bursts: parameters.rtt_every_ack && !congestion.wants_rates(),
         };
         Self(Arc::new(Prepared { parameters, derived }))
     }

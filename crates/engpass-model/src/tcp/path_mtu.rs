@@ -33,7 +33,7 @@ impl Connection {
             && mss < before;
         if taken {
             self.shorten_segments(mss);
-            self.rearm(now);
+            self.update_persist_timer(now);
         }
         taken
     }
@@ -69,7 +69,7 @@ impl Connection {
     /// Rules out an undo of the last recovery or timeout.
     fn rule_out_undo(&mut self) {
         self.rare().saved = None;
-        self.recovery.doubted = false;
+        self.recovery.may_be_spurious = false;
     }
 
     /// Returns the segment size in bytes by which the receiving half acknowledges and opens its window: the negotiated one. The path MTU of the

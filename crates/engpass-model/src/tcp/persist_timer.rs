@@ -23,15 +23,15 @@ impl Connection {
 
     /// Sets or stops the persist timer. To be called after every input.
     #[inline]
-    pub(super) fn rearm(&mut self, now: Time) {
+    pub(super) fn update_persist_timer(&mut self, now: Time) {
         // Data in the network probes the window by itself.
         if !self.special.is_empty() || self.board.is_empty() && self.tx.unsent() > 0 {
-            self.rearm_persist(now);
+            self.update_persist_timer_slow_path(now);
         }
     }
 
     #[inline(never)]
-    fn rearm_persist(&mut self, now: Time) {
+    fn update_persist_timer_slow_path(&mut self, now: Time) {
         if !self.is_shut_out() {
             if !self.special.has(SlowPathFlags::PROBE_DUE) {
                 self.timers.stop(Timer::Persist);

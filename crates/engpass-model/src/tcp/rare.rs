@@ -63,7 +63,7 @@ pub(super) struct TailProbe {
     /// TLP.end_seq.
     pub(super) end: u64,
     /// TLP.is_retrans.
-    pub(super) again: bool,
+    pub(super) is_retransmission: bool,
 }
 
 /// State that is allocated at the first rare event.
@@ -72,7 +72,7 @@ pub(super) struct ConnectionCold {
     /// Counters of rare events; `Counts` has the others.
     pub(super) stats: Stats,
     /// Bytes of payload that were retransmitted, window probes included.
-    pub(super) bytes_again: u64,
+    pub(super) bytes_resent: u64,
     pub(super) saved: Option<UndoState>,
     /// Timestamp of the first of the retransmissions that are outstanding (Linux: `retrans_stamp`).
     pub(super) resent_since: Time,

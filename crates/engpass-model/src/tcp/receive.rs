@@ -256,7 +256,7 @@ impl Receiver {
         segment.len == 0 || segment.seq == self.next && segment.end() <= self.edge && !self.odd
     }
 
-    /// Processes an expected segment. The result is that of [`take`](Self::take).
+    /// Processes an expected segment. The result is that of [`receive_segment`](Self::receive_segment).
     #[inline(always)]
     pub(super) fn on_segment_fast_path(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
         self.note_timestamp(segment);
@@ -274,16 +274,16 @@ impl Receiver {
     #[inline]
     pub(super) fn try_extend_newest(&mut self, segment: &Segment) -> bool {
         let Some(more) = &mut self.more else { return false };
-        let plain = segment.len > 0 && !segment.ect && segment.end() <= self.edge;
-        let joins = plain && more.grow(segment.seq, segment.end());
+        let fits = segment.len > 0 && !segment.ect && segment.end() <= self.edge;
+        let joins = fits && more.grow(segment.seq, segment.end());
         if joins {
-            self.acks.duplicate();
+            self.acks.owe_duplicate();
         }
         joins
     }
 
     /// Processes the data and the FIN of a segment.
-    pub(super) fn take(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) -> Received {
+    pub(super) fn receive_segment(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) -> Received {
         self.note_timestamp(segment);
         if segment.ect {
             self.note_mark(segment, p.derived().exact_marks);
@@ -317,7 +317,7 @@ impl Receiver {
         if start > self.next {
             received.refused += kept - self.more().insert(start, stop);
             // RFC 5681 section 4.2: "Out-of-order data segments SHOULD be acknowledged immediately".
-            self.acks.duplicate();
+            self.acks.owe_duplicate();
             return received;
         }
         let before = self.next;

@@ -11,7 +11,7 @@ impl Connection {
     /// `receive_ack`. Returns false, without any effect, for every other segment.
     #[inline(never)]
     pub(super) fn on_segment_sack_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
-        let plain = segment.len == 0
+        let applies = segment.len == 0
             && segment.flags.is_ack_or_sack()
             && !segment.ce
             && segment.ack >= self.board.una()
@@ -20,20 +20,20 @@ impl Connection {
             && self.special.is_empty()
             && self.agreed.sack()
             && !self.board.is_empty()
-            && self.p.derived().plain_sack;
-        if !plain {
+            && self.p.derived().allows_sack_fast_path;
+        if !applies {
             return false;
         }
         let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
         let next = if acked == 0 { self.board.try_sack_next(segment.sack()) } else { None };
-        let arrived = next.unwrap_or_else(|| self.board.take(segment.ack, segment.sack()));
-        self.judge_sacked(now, segment, (acked, before), arrived, out);
+        let arrived = next.unwrap_or_else(|| self.board.record_ack(segment.ack, segment.sack()));
+        self.process_recorded_ack(now, segment, (acked, before), arrived, out);
         true
     }
 
     /// Processes an acknowledgment after the scoreboard has recorded it. `acked` bytes are newly acknowledged; `before` bytes were in flight.
     #[inline(always)]
-    fn judge_sacked(
+    fn process_recorded_ack(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -42,7 +42,8 @@ impl Connection {
         out: &mut Effects,
     ) {
         self.tx.take_window(segment);
-        let (next, mss, limited) = (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());
+        let (next, mss, limited_transmitted) =
+            (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());
         let duplicate = acked == 0 && arrived.sacked > 0;
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
@@ -55,7 +56,7 @@ impl Connection {
         let phase = self.recovery.phase;
         let view = AckView { una: segment.ack, next, acked, duplicate, mss };
         let verdict = self.recovery.on_sacked(&self.p, &mut self.board, &view);
-        self.apply(now, verdict, phase, limited);
+        self.apply(now, verdict, phase, limited_transmitted);
         if arrived.delivered > 0 {
             let recovering = phase == Phase::Fast || self.recovery.phase == Phase::Fast;
             self.grow(now, acked, before, recovering);

@@ -104,17 +104,17 @@ pub(super) struct Scoreboard {
 struct ScoreboardCold {
     sacked_records: u32,
     /// Records that were sent more than once and are not SACKed.
-    again: usize,
+    retransmitted: usize,
     /// While anything is SACKed: no record at this index or above is.
     top: usize,
-    /// RFC 6675's IsLost has nothing left to find below `top`: the records between `judged_to` and `top` are all SACKed.
-    all_judged: bool,
+    /// RFC 6675's IsLost has nothing left to find below `top`: the records between `checked_to` and `top` are all SACKed.
+    all_checked: bool,
     /// Ends of the records that are lost and wait for retransmission. The first entry is valid; others may be stale.
     lost: BinaryHeap<Reverse<u64>>,
     /// IsLost has been applied to every record below this sequence number.
-    judged_to: u64,
+    checked_to: u64,
     /// Below this sequence number, records that IsLost marked lost may have been unmarked since.
-    doubted_to: u64,
+    unmarked_to: u64,
     /// Blocks of the last SACK option, so that a growing block is not walked from its start each time.
     known: SackBlocks,
     /// For each record, if the delivery rate is measured.
@@ -287,7 +287,7 @@ impl Scoreboard {
 
     /// Processes an acknowledgment of everything below `una` with these SACK blocks.
     #[inline(never)]
-    pub(super) fn take(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
+    pub(super) fn record_ack(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
         let (taken, oldest) = if una > self.una { self.remove_below(una, |_, _, _| {}) } else { (0, None) };
         let (sacked, sample) = self.mark_sacked(blocks, |_, _, _| {});
         Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
@@ -341,7 +341,7 @@ impl Scoreboard {
     #[inline(always)]
     fn remove_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent, usize)) -> (u64, Option<Time>) {
         let (mut new, mut oldest, mut ambiguous) = (0, None, false);
-        let (mut waiting, mut sacked, mut sacked_records, mut again, mut whole) = (0, 0, 0, 0, 0);
+        let (mut waiting, mut sacked, mut sacked_records, mut retransmitted, mut whole) = (0, 0, 0, 0, 0);
         let mut start = self.una;
         while start < una {
             let record = self.sent[whole];
@@ -353,7 +353,7 @@ impl Scoreboard {
             } else {
                 new += covered;
                 ambiguous |= record.is(AMBIGUOUS);
-                again += usize::from(record.is(AMBIGUOUS) && ends);
+                retransmitted += usize::from(record.is(AMBIGUOUS) && ends);
                 oldest = oldest.or(Some(record.at));
                 note(self, &record, whole);
             }
@@ -366,7 +366,7 @@ impl Scoreboard {
         self.waiting -= waiting;
         if let Some(more) = &mut self.more {
             more.sacked_records -= sacked_records;
-            more.again -= again;
+            more.retransmitted -= retransmitted;
             more.top = more.top.saturating_sub(whole);
             more.rates.drain(..whole.min(more.rates.len()));
         }
@@ -392,7 +392,7 @@ impl Scoreboard {
             return (0, None);
         }
         let (before, waiting) = (self.sacked, self.waiting);
-        let (mut records, mut again, mut sample) = (0, 0, None);
+        let (mut records, mut retransmitted, mut sample) = (0, 0, None);
         let more = self.more.get_or_insert_with(first_needed);
         let news = blocks.beyond(&more.known, self.una);
         more.known = *blocks;
@@ -413,7 +413,7 @@ impl Scoreboard {
                     records += 1;
                     let record = *record;
                     if record.is(AMBIGUOUS) {
-                        again += 1;
+                        retransmitted += 1;
                     } else {
                         sample = sample.or(Some(record.at));
                     }
@@ -425,9 +425,9 @@ impl Scoreboard {
         }
         let more = self.more();
         more.top = top;
-        more.all_judged &= joins;
+        more.all_checked &= joins;
         more.sacked_records += records;
-        more.again -= again;
+        more.retransmitted -= retransmitted;
         if self.waiting != waiting {
             self.settle();
         }
@@ -486,10 +486,10 @@ impl Scoreboard {
             let len = self.length(index);
             let record = &mut self.sent[index];
             let sacked = record.is(SACKED);
-            let again = sacked && record.is(AMBIGUOUS);
+            let retransmitted = sacked && record.is(AMBIGUOUS);
             record.tagged &= !SACKED;
             let (waits, end) = (sacked && record.waits(), record.end());
-            self.more().again += usize::from(again);
+            self.more().retransmitted += usize::from(retransmitted);
             if waits {
                 self.waiting += len;
                 self.more().lost.push(Reverse(end));
@@ -499,7 +499,7 @@ impl Scoreboard {
         let more = self.more();
         more.sacked_records = 0;
         more.known = SackBlocks::default();
-        more.judged_to = 0;
+        more.checked_to = 0;
     }
 
     /// Unmarks all records that wait for retransmission (after a spurious recovery or timeout).
@@ -512,7 +512,7 @@ impl Scoreboard {
         }
         self.waiting = 0;
         if let Some(more) = &mut self.more {
-            more.doubted_to = more.judged_to;
+            more.unmarked_to = more.checked_to;
         }
         self.settle();
     }
@@ -541,7 +541,7 @@ impl Scoreboard {
 
     /// Returns whether any record that was sent more than once is not SACKed.
     pub(super) fn has_resent(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.again > 0)
+        self.more.as_ref().is_some_and(|more| more.retransmitted > 0)
     }
 
     /// Records a retransmission.
@@ -551,7 +551,7 @@ impl Scoreboard {
         let (waited, first) = (record.waits(), !record.is(AMBIGUOUS | SACKED));
         record.tagged |= RESENT | AMBIGUOUS;
         record.at = now;
-        self.more().again += usize::from(first);
+        self.more().retransmitted += usize::from(first);
         if waited {
             self.waiting -= len;
             self.settle();
@@ -563,24 +563,28 @@ impl Scoreboard {
 
     /// RFC 6675 section 4, IsLost: applies the rule to every record. Returns whether a record is newly lost.
     #[inline(always)]
-    pub(super) fn judge(&mut self, duplicate_threshold: u32, mss: u64) -> bool {
+    pub(super) fn detect_losses(&mut self, duplicate_threshold: u32, mss: u64) -> bool {
         // "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived above SeqNum or
         // more than (DupThresh - 1) * SMSS bytes with sequence numbers greater than SeqNum have been SACKed."
         let enough = u64::from(duplicate_threshold - 1) * mss;
         let Some(more) = self.more.as_ref().filter(|_| self.sacked > 0) else { return false };
         let few = more.sacked_records < duplicate_threshold && u64::from(self.sacked) <= enough;
-        debug_assert!(!more.all_judged || self.is_all_judged(more));
-        if few || more.all_judged { false } else { self.judge_all(duplicate_threshold, enough) }
+        debug_assert!(!more.all_checked || self.is_all_checked(more));
+        if few || more.all_checked {
+            false
+        } else {
+            self.detect_losses_slow_path(duplicate_threshold, enough)
+        }
     }
 
-    /// Checks [`ScoreboardCold::all_judged`].
-    fn is_all_judged(&self, more: &ScoreboardCold) -> bool {
-        (self.index_of(more.judged_to)..more.top).all(|index| self.sent[index].is(SACKED))
+    /// Checks [`ScoreboardCold::all_checked`].
+    fn is_all_checked(&self, more: &ScoreboardCold) -> bool {
+        (self.index_of(more.checked_to)..more.top).all(|index| self.sent[index].is(SACKED))
             && (more.top..self.len()).all(|index| !self.sent[index].is(SACKED))
     }
 
     #[inline(never)]
-    fn judge_all(&mut self, duplicate_threshold: u32, enough: u64) -> bool {
+    fn detect_losses_slow_path(&mut self, duplicate_threshold: u32, enough: u64) -> bool {
         let top = self.more().top;
         let (mut bytes, mut runs, mut above) = (0, 0, u64::MAX);
         let mut index = top;
@@ -600,11 +604,11 @@ impl Scoreboard {
                 }
             }
         };
-        // If all records from `below` up to `top` are SACKed, nothing is left to judge until another hole appears.
-        let all_judged = self.start(top) - below == bytes;
-        let judged_to = self.more().judged_to;
+        // If all records from `below` up to `top` are SACKed, nothing is left to detect until another hole appears.
+        let all_checked = self.start(top) - below == bytes;
+        let checked_to = self.more().checked_to;
         let mut found = false;
-        while index > 0 && self.sent[index - 1].end() > judged_to {
+        while index > 0 && self.sent[index - 1].end() > checked_to {
             index -= 1;
             if !self.sent[index].is(SACKED | LOST) {
                 self.mark_lost(index);
@@ -612,18 +616,18 @@ impl Scoreboard {
             }
         }
         let more = self.more();
-        (more.judged_to, more.all_judged) = (judged_to.max(below), all_judged);
+        (more.checked_to, more.all_checked) = (checked_to.max(below), all_checked);
         found
     }
 
     /// RFC 6675 section 4, NextSeg rule 3: returns the first record below the highest SACKed one that is neither SACKed nor marked lost.
-    pub(super) fn first_unsent_hole(&self) -> Option<usize> {
+    pub(super) fn first_unmarked_hole(&self) -> Option<usize> {
         if self.sacked == 0 {
             return None;
         }
         let more = self.more.as_ref()?;
         let highest = (0..more.top).rfind(|index| self.sent[*index].is(SACKED))?;
-        let from = if self.una < more.doubted_to { 0 } else { self.index_of(more.judged_to) };
+        let from = if self.una < more.unmarked_to { 0 } else { self.index_of(more.checked_to) };
         (from..highest).find(|index| !self.sent[*index].is(SACKED | LOST))
     }
 }
@@ -653,9 +657,9 @@ mod tests {
         [11, 21, 31].into_iter().for_each(|end| board.push(end, Time::ZERO, false, None));
         let mut blocks = SackBlocks::default();
         blocks.push(11, 21);
-        board.take(1, &blocks);
+        board.record_ack(1, &blocks);
         board.mark_lost(2);
-        board.take(11, &SackBlocks::default());
+        board.record_ack(11, &SackBlocks::default());
         assert!(board.reneged());
         board.mark_all_lost();
         assert_eq!((board.waiting(), board.absent()), (20, 20));
@@ -712,11 +716,11 @@ mod tests {
                 }
                 let una = 1 + MSS * first as u64;
                 let next = if una == board.una() { board.try_sack_next(&blocks) } else { None };
-                let arrived = next.unwrap_or_else(|| board.take(una, &blocks));
+                let arrived = next.unwrap_or_else(|| board.record_ack(una, &blocks));
                 prop_assert_eq!(arrived.delivered, delivered);
-                prop_assert_eq!(twin.take(una, &blocks).delivered, delivered);
-                let found = board.judge(3, MSS);
-                prop_assert_eq!(found, twin.judge(3, MSS));
+                prop_assert_eq!(twin.record_ack(una, &blocks).delivered, delivered);
+                let found = board.detect_losses(3, MSS);
+                prop_assert_eq!(found, twin.detect_losses(3, MSS));
                 let mut finds = false;
                 for (index, segment) in (first..come.len()).enumerate() {
                     let record = board.get(index);
@@ -735,7 +739,7 @@ mod tests {
                 prop_assert_eq!(board.next_lost(), (0..board.len()).find(waits));
                 let highest = (0..board.len()).rfind(|index| board.get(*index).sacked).unwrap_or(0);
                 let hole = |index: &usize| !board.get(*index).sacked && !board.get(*index).lost;
-                prop_assert_eq!(board.first_unsent_hole(), (0..highest).find(hole));
+                prop_assert_eq!(board.first_unmarked_hole(), (0..highest).find(hole));
                 if chance % 2 == 0
                     && let Some(index) = board.next_lost()
                 {

@@ -62,17 +62,17 @@ impl Connection {
         if unsent > 0 && self.tx.usable_window(self.board.una()) >= unsent {
             Next::New(UnsentPiece { len: unsent as u32, fin: false })
         } else {
-            Next::Again(self.board.len() as u32 - 1)
+            Next::Retransmission(self.board.len() as u32 - 1)
         }
     }
 
-    /// Records that a probe was sent; `again` if it is a retransmission.
-    pub(super) fn after_tail_probe(&mut self, now: Time, again: bool) {
+    /// Records that a probe was sent; `is_retransmission` if it is a retransmission.
+    pub(super) fn after_tail_probe(&mut self, now: Time, is_retransmission: bool) {
         self.special.set(SlowPathFlags::TAIL_PROBE_DUE, false);
         self.special.set(SlowPathFlags::TAIL_PROBING, true);
         let end = self.tx.next;
         let rare = self.rare();
-        rare.tail_probe = Some(TailProbe { end, again });
+        rare.tail_probe = Some(TailProbe { end, is_retransmission });
         rare.stats.tail_probes += 1;
         self.timers.stop(Timer::TailProbe);
         self.start_timer(now);
@@ -83,7 +83,7 @@ impl Connection {
         let probe = self.rare.as_ref().and_then(|rare| rare.tail_probe);
         let Some(probe) = probe.filter(|probe| segment.ack >= probe.end) else { return };
         let reported = segment.sack().duplicate(segment.ack).is_some_and(|(_, end)| end == probe.end);
-        if !probe.again || reported {
+        if !probe.is_retransmission || reported {
             self.forget_tail_probe();
         } else if segment.ack > probe.end {
             self.forget_tail_probe();

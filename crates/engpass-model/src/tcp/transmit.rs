@@ -21,7 +21,7 @@ pub(super) enum Next {
     /// An acknowledgment with the state before the marks changed (RFC 8257 section 3.2).
     EarlyAck,
     /// A retransmission of the segment at this index of the scoreboard.
-    Again(u32),
+    Retransmission(u32),
     /// New data or a FIN.
     New(UnsentPiece),
     Ack,
@@ -31,8 +31,8 @@ impl Connection {
     /// Returns the next thing to send, or why there is none.
     #[inline(always)]
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
-        let calm = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
-        if !calm || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
+        let is_ordinary = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
+        if !is_ordinary || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
             return self.decide_slow_path(now);
         }
         let reason = match self.next_piece() {
@@ -85,7 +85,7 @@ impl Connection {
                 let usable = self.tx.usable_window(self.board.una()).min(self.window.mss());
                 Next::New(UnsentPiece { len: usable.min(self.tx.unsent()).max(1) as u32, fin: false })
             } else {
-                Next::Again(0)
+                Next::Retransmission(0)
             });
         }
         if self.special.has(SlowPathFlags::TAIL_PROBE_DUE) && !self.board.is_empty() {
@@ -122,7 +122,7 @@ impl Connection {
             let lost = self.board.get(index);
             let fits = in_flight + (lost.end - lost.seq) <= window;
             return if fits || self.recovery.force {
-                Ok(Next::Again(index as u32))
+                Ok(Next::Retransmission(index as u32))
             } else {
                 Err(LimitedBy::CongestionWindow)
             };
@@ -159,14 +159,14 @@ impl Connection {
         if self.p.recovery != RecoveryKind::Sack || in_flight + self.window.mss() > window {
             return None;
         }
-        if let Some(index) = self.board.first_unsent_hole() {
-            return Some(Next::Again(index as u32));
+        if let Some(index) = self.board.first_unmarked_hole() {
+            return Some(Next::Retransmission(index as u32));
         }
         let last = self.board.last()?;
         // Rule 4: once in a recovery, the last segment if it is "unSACKed" and below RecoveryPoint.
         let rescue =
             !self.recovery.rescued && !last.sacked && !last.resent && last.end <= self.recovery.recover();
-        rescue.then(|| Next::Again(self.board.len() as u32 - 1))
+        rescue.then(|| Next::Retransmission(self.board.len() as u32 - 1))
     }
 
     /// Returns the next segment. Call it when the host has room, until it returns `None`.
@@ -185,9 +185,9 @@ impl Connection {
         match next {
             Ok(Next::New(piece)) => self.send_new(now, piece, segment),
             Ok(Next::Ack) => self.send_ack(now, segment),
-            Ok(Next::Again(index)) => self.send_again(now, index as usize, segment),
+            Ok(Next::Retransmission(index)) => self.send_retransmission(now, index as usize, segment),
             Ok(next) => *segment = self.send_slow_path(now, next),
-            Err(reason) => return Err(self.name(reason)),
+            Err(reason) => return Err(self.refine_reason(reason)),
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Connection {
             Next::Reset => self.send_reset(),
             Next::Syn => self.send_syn(now),
             Next::EarlyAck => self.send_early_ack(now),
-            Next::Again(_) | Next::New(_) | Next::Ack => {
+            Next::Retransmission(_) | Next::New(_) | Next::Ack => {
                 unreachable!("the fast path sends data and acknowledgments")
             }
         };
@@ -208,7 +208,7 @@ impl Connection {
         } else {
             self.sent_at = now;
         }
-        self.rearm(now);
+        self.update_persist_timer(now);
         segment
     }
 
@@ -266,7 +266,7 @@ impl Connection {
     fn send_ack(&mut self, now: Time, segment: &mut Segment) {
         self.counts.segments_sent += 1;
         self.counts.acks_sent += 1;
-        self.rearm(now);
+        self.update_persist_timer(now);
         let seq = self.tx.next;
         let (rx, terms) = self.receiving();
         rx.acknowledge(terms, now, seq, segment);
@@ -301,11 +301,11 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn send_again(&mut self, now: Time, index: usize, segment: &mut Segment) {
+    fn send_retransmission(&mut self, now: Time, index: usize, segment: &mut Segment) {
         let (probe, tail_probe) =
             (self.special.has(SlowPathFlags::PROBE_DUE), self.special.has(SlowPathFlags::TAIL_PROBE_DUE));
         if !self.board.get(index).lost && !probe && !tail_probe {
-            if self.board.first_unsent_hole().is_none() {
+            if self.board.first_unmarked_hole().is_none() {
                 self.recovery.rescued = true;
             }
             self.board.mark_lost(index);
@@ -332,7 +332,7 @@ impl Connection {
         if let Some(saved) = &mut rare.saved {
             saved.resent_at.get_or_insert(stamp);
         }
-        rare.bytes_again += bytes;
+        rare.bytes_resent += bytes;
         self.rx.acknowledged(false);
         if probe {
             self.rare().stats.window_probes += 1;
@@ -354,7 +354,7 @@ impl Connection {
         self.counts.segments_sent += 1;
         self.sent_at = now;
         self.pace(now, segment);
-        self.rearm(now);
+        self.update_persist_timer(now);
     }
 
     #[inline]
@@ -397,7 +397,7 @@ impl Connection {
         }
         self.counts.segments_sent += 1;
         self.sent_at = now;
-        self.rearm(now);
+        self.update_persist_timer(now);
         self.outgoing(now, (seq, piece.len), flags, segment);
         segment.ect = self.agreed.ecn() && piece.len > 0;
         self.rx.acknowledged(false);

@@ -20,7 +20,7 @@ pub struct Bbr {}
 
 impl CongestionConfig for Bbr {
     fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
-        Some(Box::new(Control::new(p)))
+        Some(Box::new(BbrState::new(p)))
     }
 
     fn rules_recovery(&self) -> bool {
@@ -60,7 +60,7 @@ const LEAST_SEGMENTS: u64 = 4;
 
 /// The state of BBR.
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct BbrState {
     mode: Mode,
     initial_window: u64,
     /// Largest delivery rates of the last rounds in bytes/s, in falling order, with their rounds.
@@ -92,7 +92,7 @@ pub struct Control {
     pace: Option<u64>,
 }
 
-impl Control {
+impl BbrState {
     pub(crate) fn new(p: &TcpParameters) -> Self {
         Self {
             mode: Mode::Startup,
@@ -285,7 +285,7 @@ impl Control {
     }
 }
 
-impl CongestionControl for Control {
+impl CongestionControl for BbrState {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         self.update_bandwidth(ack);
         if self.mode == Mode::ProbeBandwidth {

@@ -29,7 +29,7 @@ impl Default for Cubic {
 
 impl CongestionConfig for Cubic {
     fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
-        Some(Box::new(Control::new(self, p)))
+        Some(Box::new(CubicState::new(self, p)))
     }
 
     /// Until then it is in slow start, as Reno is.
@@ -40,7 +40,7 @@ impl CongestionConfig for Cubic {
 
 /// The state of CUBIC.
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct CubicState {
     config: Cubic,
     /// W_max in bytes.
     maximum: u64,
@@ -96,7 +96,7 @@ fn cube_root(x: u128) -> u64 {
 /// Cubic microseconds in a cubic second.
 const SECOND3: u128 = 1_000_000_000_000_000_000;
 
-impl Control {
+impl CubicState {
     pub(crate) fn new(config: &Cubic, _: &TcpParameters) -> Self {
         Self {
             config: config.clone(),
@@ -239,7 +239,7 @@ impl Control {
 /// HZ / 32 of `bictcp_update`.
 const SECOND32: Time = Time(SECOND / 32);
 
-impl CongestionControl for Control {
+impl CongestionControl for CubicState {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.recovering || ack.acked == 0 {
             return;
@@ -257,8 +257,8 @@ impl CongestionControl for Control {
     }
 
     fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, _now: Time) {
-        let again = signal == Signal::Timeout { again: true };
-        if !again {
+        let repeated = signal == Signal::Timeout { repeated: true };
+        if !repeated {
             self.prior = window.size;
             self.maximum_before = self.maximum;
             // RFC 9438 section 4.7: fast convergence, W_max = cwnd * (1 + beta) / 2.
@@ -328,7 +328,7 @@ mod tests {
     /// of four.
     fn after_a_loss(whole: bool, acknowledgments: u64) -> u64 {
         let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
-        let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
+        let mut control = CubicState::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
         let mut window = Window { size: 4000, ..Window::new(&p) };
         control.on_signal(&mut window, Signal::Loss, 4000, Time::ZERO);
         for n in 0..acknowledgments {
@@ -360,7 +360,7 @@ mod tests {
     fn cubic_starts_a_new_epoch_when_segments_get_shorter() {
         for (whole, maximum) in [(true, 0), (false, 100_000)] {
             let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
-            let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
+            let mut control = CubicState::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
             let mut window = Window { size: 100_000, ..Window::new(&p) };
             control.on_signal(&mut window, Signal::Loss, 100_000, Time::ZERO);
             control.begin(&window, Time::ZERO);

@@ -15,7 +15,7 @@ pub struct Dctcp {}
 
 impl CongestionConfig for Dctcp {
     fn control(&self, _: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
-        Some(Box::new(Control::default()))
+        Some(Box::new(DctcpState::default()))
     }
 
     fn wants_exact_marks(&self) -> bool {
@@ -28,9 +28,9 @@ const ONE: u64 = 1 << 20;
 
 /// The state of DCTCP.
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct DctcpState {
     /// Grows the window between marks, and reacts to losses.
-    reno: reno::Control,
+    reno: reno::RenoState,
     /// DCTCP.Alpha, in 2^-20: the estimated share of marked bytes.
     alpha: u64,
     /// End of the observation window (DCTCP.WindowEnd).
@@ -41,14 +41,14 @@ pub struct Control {
     marked: u64,
 }
 
-impl Default for Control {
+impl Default for DctcpState {
     fn default() -> Self {
         // RFC 8257 section 4.2: alpha starts at 1.
-        Self { reno: reno::Control::default(), alpha: ONE, window_end: 0, acked: 0, marked: 0 }
+        Self { reno: reno::RenoState::default(), alpha: ONE, window_end: 0, acked: 0, marked: 0 }
     }
 }
 
-impl CongestionControl for Control {
+impl CongestionControl for DctcpState {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         // RFC 8257 section 3.3, steps 1 to 6.
         self.acked += ack.acked;
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn dctcp_alpha_approaches_the_share_of_marks() {
-        let (mut control, mut window) = (Control::default(), window());
+        let (mut control, mut window) = (DctcpState::default(), window());
         for round in 1..400u64 {
             control.on_ack(&mut window, &ack(1000, round * 1000, round * 1000, round % 4 == 0));
         }
@@ -131,7 +131,7 @@ mod tests {
     /// | 1 | 233/256 * 15/16 + 1/16 = 3751/4096 |
     #[test]
     fn dctcp_alpha_per_window_matches_hand_calculation() {
-        let (mut control, mut window) = (Control::default(), window());
+        let (mut control, mut window) = (DctcpState::default(), window());
         // The acknowledgments of 1000, 7000 and 11 000 end an observation window: each lies beyond the next byte to be sent when the window began.
         let acks = [
             (ack(1000, 1000, 4000, false), ONE * 15 / 16),
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn dctcp_mark_reduces_the_window_by_half_of_alpha() {
         let mut window = Window { size: 64_000, ..window() };
-        let mut control = Control { alpha: ONE / 4, ..Control::default() };
+        let mut control = DctcpState { alpha: ONE / 4, ..DctcpState::default() };
         control.on_signal(&mut window, Signal::Mark, 64_000, Time::ZERO);
         assert_eq!((window.size, window.threshold), (56_000, 56_000));
     }

@@ -196,7 +196,7 @@ pub enum Signal {
     /// The retransmission timer expired.
     Timeout {
         /// Whether it had expired before, without progress since.
-        again: bool,
+        repeated: bool,
     },
     /// The network marked a packet.
     Mark,
@@ -258,16 +258,16 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 /// The control of one connection. Reno's few bytes are stored in place, and its most frequent step needs no dynamic dispatch. Other controls are
 /// allocated when they begin.
 #[derive(Debug)]
-pub(super) enum Control {
+pub(super) enum CurrentControl {
     /// Reno, or a control of another kind that has not begun.
-    Reno(reno::Control),
+    Reno(reno::RenoState),
     Other(Box<dyn CongestionControl>),
 }
 
-impl Control {
+impl CurrentControl {
     /// Creates the control of a new connection.
     pub(super) fn new() -> Self {
-        Self::Reno(reno::Control::default())
+        Self::Reno(reno::RenoState::default())
     }
 
     /// Begins the control with the first data, unless it begins at the first loss or mark.
@@ -313,7 +313,7 @@ mod tests {
         };
         let mut window = Window { size: hundredths * 10, ..Window::new(&p) };
         let in_flight = window.size / 1000 * 1000;
-        Control::new().get_mut(&p).on_signal(&mut window, signal, in_flight, Time::ZERO);
+        CurrentControl::new().get_mut(&p).on_signal(&mut window, signal, in_flight, Time::ZERO);
         window.threshold / 10
     }
 
@@ -342,7 +342,7 @@ mod tests {
             ("reno", 500, 250, 200),
             ("reno", 300, 200, 200),
         ] {
-            for signal in [Signal::Loss, Signal::Timeout { again: false }] {
+            for signal in [Signal::Loss, Signal::Timeout { repeated: false }] {
                 assert_eq!(threshold(kind, false, size, signal), bytes, "{kind} at {size}");
                 assert_eq!(threshold(kind, true, size, signal), segments, "{kind} at {size}");
             }

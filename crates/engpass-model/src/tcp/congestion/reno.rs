@@ -24,12 +24,12 @@ impl CongestionConfig for Reno {
 
 /// The state of Reno.
 #[derive(Clone, Debug, Default)]
-pub struct Control {
+pub struct RenoState {
     /// Bytes acknowledged in congestion avoidance that have not yet earned a segment.
     credit: u64,
 }
 
-impl Control {
+impl RenoState {
     /// Grows the window for `acked` bytes. `grows` is false during recovery, and while the window does not limit the sender.
     #[inline]
     pub(crate) fn grow(&mut self, window: &mut Window, acked: u64, grows: bool) {
@@ -60,7 +60,7 @@ impl Control {
     }
 }
 
-impl CongestionControl for Control {
+impl CongestionControl for RenoState {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         self.grow(window, ack.acked, ack.window_limited && !ack.recovering);
     }
@@ -72,9 +72,9 @@ impl CongestionControl for Control {
                 window.threshold = window.half_of(in_flight);
                 window.size = window.threshold;
             }
-            Signal::Timeout { again } => {
+            Signal::Timeout { repeated } => {
                 // RFC 5681 section 3.1: ssthresh "is held constant" if the timer has sent this segment before.
-                if !again {
+                if !repeated {
                     window.threshold = window.half_of(in_flight);
                 }
                 window.size = window.mss();

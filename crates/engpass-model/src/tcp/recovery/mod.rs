@@ -27,7 +27,7 @@ pub(super) enum Phase {
     /// Fast recovery.
     Fast,
     /// The retransmission timer has expired, or segments are resent because the path now carries only shorter ones. Linux calls this state Loss.
-    Timeout,
+    Loss,
 }
 
 /// What the connection has to do after an acknowledgment.
@@ -37,8 +37,11 @@ pub(super) enum Verdict {
     Nothing,
     /// Fast recovery begins: reduce the window.
     Enter,
-    /// A partial acknowledgment: recovery goes on. The flag says whether to restart the retransmission timer.
-    Partial(bool),
+    /// A partial acknowledgment: recovery goes on.
+    Partial {
+        /// Whether to restart the retransmission timer.
+        restarts_timer: bool,
+    },
     /// Recovery is over.
     Exit,
 }
@@ -80,7 +83,7 @@ pub(super) struct Recovery {
     /// RFC 6675 NextSeg rule 4 was used in this recovery.
     pub(super) rescued: bool,
     /// The recovery or timeout may prove spurious; the state to restore is saved.
-    pub(super) doubted: bool,
+    pub(super) may_be_spurious: bool,
     /// Duplicate acknowledgments in a row.
     pub(super) duplicates: u32,
 }
@@ -203,7 +206,7 @@ impl Recovery {
 
     /// Resets the count of duplicates, because new data is acknowledged.
     #[inline]
-    pub(super) fn advance(&mut self) {
+    pub(super) fn reset_duplicates(&mut self) {
         // Without duplicates, limited transmit has sent nothing.
         if self.duplicates > 0 {
             self.duplicates = 0;
@@ -247,10 +250,10 @@ impl Recovery {
     #[inline(always)]
     fn ends_timeout(&mut self, view: &AckView) -> bool {
         if view.acked > 0 {
-            self.advance();
+            self.reset_duplicates();
         }
         self.duplicates += u32::from(view.duplicate);
-        let ends = self.phase == Phase::Timeout && view.una >= self.recover();
+        let ends = self.phase == Phase::Loss && view.una >= self.recover();
         if ends {
             self.phase = Phase::Open;
         }
@@ -286,7 +289,7 @@ impl Recovery {
         self.more().inflation = 0;
         self.force = false;
         if let Some(rack) = &mut self.rack {
-            rack.look_again(board);
+            rack.rebuild_send_order(board);
         }
     }
 
@@ -300,7 +303,7 @@ impl Recovery {
         clock: &RttClock,
     ) {
         let phase_before = self.phase;
-        self.phase = Phase::Timeout;
+        self.phase = Phase::Loss;
         self.duplicates = 0;
         self.force = true;
         self.rescued = false;
@@ -317,7 +320,7 @@ impl Recovery {
     /// Handles a smaller path MTU: segments below `next` were too long and are marked lost. They are resent as after a timeout, and any other
     /// recovery ends.
     pub(super) fn on_shorter_segments(&mut self, next: u64) {
-        self.phase = Phase::Timeout;
+        self.phase = Phase::Loss;
         self.duplicates = 0;
         self.rescued = false;
         let more = self.more();
@@ -331,7 +334,7 @@ impl Recovery {
     }
 
     /// Handles the end of RACK's reordering window (RFC 8985 section 6.2 step 5): detects losses, which may start fast recovery.
-    pub(super) fn on_reordering_end(
+    pub(super) fn detect_losses_by_time(
         &mut self,
         p: &TcpParameters,
         board: &mut Scoreboard,
@@ -339,7 +342,7 @@ impl Recovery {
         clock: &RttClock,
     ) -> Verdict {
         let phase = self.phase;
-        let found = self.rack_mut(board).detect(p, phase, board, clock);
+        let found = self.rack_mut(board).detect_losses(p, phase, board, clock);
         if found && self.phase == Phase::Open { self.enter_at(next) } else { Verdict::Nothing }
     }
 }

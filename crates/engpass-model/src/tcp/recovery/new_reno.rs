@@ -17,8 +17,8 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
         r.force = true;
         let added = if view.acked >= view.mss { mss } else { 0 };
         r.more().inflation += added - view.acked as i64;
-        let again = std::mem::replace(&mut r.more().partial_seen, true);
-        return Verdict::Partial(!again);
+        let first = !std::mem::replace(&mut r.more().partial_seen, true);
+        return Verdict::Partial { restarts_timer: first };
     }
     if !view.duplicate {
         return Verdict::Nothing;

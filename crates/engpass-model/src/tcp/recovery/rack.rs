@@ -27,7 +27,7 @@ pub(in crate::tcp) struct Rack {
     duplicate_round: u64,
     /// When the last of the suspects becomes lost; zero if there are none.
     deadline: Time,
-    watch: SendOrder,
+    order: SendOrder,
 }
 
 /// RFC 8985 section 6.2 step 4: an enlarged reordering window persists for 16 loss recoveries.
@@ -36,17 +36,17 @@ const PERSIST: u8 = 16;
 impl Rack {
     /// Starts with a known round trip `rtt` and with the segments in `board`.
     pub(super) fn new(rtt: Time, board: &Scoreboard) -> Self {
-        Self { rtt, watch: SendOrder::of(board), ..Self::default() }
+        Self { rtt, order: SendOrder::of(board), ..Self::default() }
     }
 
     /// Examines all segments again, because lost ones count as in the network again.
-    pub(super) fn look_again(&mut self, board: &Scoreboard) {
-        self.watch = SendOrder::of(board);
+    pub(super) fn rebuild_send_order(&mut self, board: &Scoreboard) {
+        self.order = SendOrder::of(board);
     }
 
     /// Records that the segment that ends at `end` was retransmitted at `at`.
     pub(super) fn on_retransmit(&mut self, at: Time, end: u64) {
-        self.watch.on_retransmit(at, end);
+        self.order.on_retransmit(at, end);
     }
 
     pub(super) fn rtt(&self) -> Time {
@@ -77,7 +77,7 @@ impl Rack {
         self.reordering_seen |= seen.progress.reordered;
     }
 
-    /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect`](Self::detect) may find a loss.
+    /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect_losses`](Self::detect) may find a loss.
     pub(in crate::tcp) fn note_run(&mut self, run: &AckedRun, now: Time, board: &Scoreboard) -> bool {
         let last = (run.last_at, run.last_end);
         self.newest = self.newest.max(last);
@@ -104,7 +104,7 @@ impl Rack {
         }
     }
 
-    /// Returns when [`detect`](Self::detect) must run again, if any suspect is not lost yet.
+    /// Returns when [`detect_losses`](Self::detect) must run again, if any suspect is not lost yet.
     pub(in crate::tcp) fn deadline(&self) -> Option<Time> {
         (self.deadline > Time::ZERO).then_some(self.deadline)
     }
@@ -138,7 +138,7 @@ impl Rack {
     }
 
     /// Step 5: marks lost segments. Returns whether it found any.
-    pub(super) fn detect(
+    pub(super) fn detect_losses(
         &mut self,
         p: &TcpParameters,
         phase: Phase,
@@ -151,8 +151,8 @@ impl Rack {
         }
         let late = self.rtt + self.reordering_window(p, phase, board, clock);
         let (mut found, mut deadline) = (false, Time::ZERO);
-        self.watch.pass(self.newest, board);
-        self.watch.retain(board, |board, index, at| {
+        self.order.pass(self.newest, board);
+        self.order.retain(board, |board, index, at| {
             let waits = at + late > clock.now;
             if waits {
                 deadline = deadline.max(at + late + TIMER_SLACK);
@@ -211,9 +211,13 @@ pub(super) fn on_ack(
         rack.on_exit();
         return r.exit();
     }
-    let found = rack.detect(p, phase, board, &seen.clock);
+    let found = rack.detect_losses(p, phase, board, &seen.clock);
     if found && r.phase == Phase::Open {
         return r.enter_at(view.next);
     }
-    if r.phase == Phase::Fast && view.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
+    if r.phase == Phase::Fast && view.acked > 0 {
+        Verdict::Partial { restarts_timer: true }
+    } else {
+        Verdict::Nothing
+    }
 }

@@ -20,9 +20,7 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
             Verdict::Nothing
         }
         // Reno keeps no `recover`: duplicates after a timeout may start a spurious fast retransmit.
-        Phase::Open | Phase::Timeout
-            if r.duplicates == p.duplicate_threshold && view.una > r.shortened_to() =>
-        {
+        Phase::Open | Phase::Loss if r.duplicates == p.duplicate_threshold && view.una > r.shortened_to() => {
             let verdict = r.enter(board, view.next);
             // Step 3: "cwnd set to ssthresh plus 3*SMSS".
             r.more().inflation = i64::from(p.duplicate_threshold) * view.mss as i64;

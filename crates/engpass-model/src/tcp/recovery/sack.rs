@@ -9,7 +9,7 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
     if r.phase == Phase::Fast && view.una >= r.recover() {
         return r.exit();
     }
-    let found = board.judge(p.duplicate_threshold, view.mss);
+    let found = board.detect_losses(p.duplicate_threshold, view.mss);
     if r.phase == Phase::Open && !board.is_empty() {
         // Section 5 (1) "if DupAcks >= DupThresh go to step (4)", (2) "if […] IsLost (HighACK + 1) returns true".
         let by_count = view.duplicate && r.duplicates >= p.duplicate_threshold && board.has_sacked();
@@ -17,5 +17,9 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
             return r.enter(board, view.next);
         }
     }
-    if r.phase == Phase::Fast && view.acked > 0 { Verdict::Partial(true) } else { Verdict::Nothing }
+    if r.phase == Phase::Fast && view.acked > 0 {
+        Verdict::Partial { restarts_timer: true }
+    } else {
+        Verdict::Nothing
+    }
 }

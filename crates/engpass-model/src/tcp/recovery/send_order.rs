@@ -15,7 +15,7 @@ pub(super) struct SendOrder {
     /// Segments up to this sequence number that were sent only once predate the newest delivered segment.
     passed: u64,
     /// Retransmitted segments not yet moved to `suspects`, in order. Some may have been delivered or marked lost since.
-    again: VecDeque<(Time, u64)>,
+    retransmitted: VecDeque<(Time, u64)>,
     /// Segments sent before the newest delivered one. Some may have been delivered since.
     suspects: Vec<(Time, u64)>,
 }
@@ -24,16 +24,16 @@ impl SendOrder {
     /// Starts from the scoreboard as if no segment had been examined yet.
     pub(super) fn of(board: &Scoreboard) -> Self {
         let all = (0..board.len()).map(|index| board.get(index));
-        let again = all.filter(|record| record.ambiguous && record.in_network());
-        let mut again: Vec<_> = again.map(|record| (record.at, record.end)).collect();
-        again.sort_unstable();
-        Self { again: again.into(), ..Self::default() }
+        let retransmitted = all.filter(|record| record.ambiguous && record.in_network());
+        let mut retransmitted: Vec<_> = retransmitted.map(|record| (record.at, record.end)).collect();
+        retransmitted.sort_unstable();
+        Self { retransmitted: retransmitted.into(), ..Self::default() }
     }
 
     /// Records that the segment that ends at `end` was retransmitted at `at`.
     pub(super) fn on_retransmit(&mut self, at: Time, end: u64) {
-        let later = self.again.iter().rev().take_while(|other| **other > (at, end)).count();
-        self.again.insert(self.again.len() - later, (at, end));
+        let later = self.retransmitted.iter().rev().take_while(|other| **other > (at, end)).count();
+        self.retransmitted.insert(self.retransmitted.len() - later, (at, end));
     }
 
     /// Moves every segment that was sent before `newest` to the suspects. `newest` is the send time and the end of the newest delivered segment.
@@ -50,8 +50,8 @@ impl SendOrder {
             }
             self.passed = record.end;
         }
-        let passed = self.again.partition_point(|one| *one < newest);
-        self.suspects.extend(self.again.drain(..passed));
+        let passed = self.retransmitted.partition_point(|one| *one < newest);
+        self.suspects.extend(self.retransmitted.drain(..passed));
     }
 
     /// Calls `keep` for every suspect that is still in the network. Keeps a suspect only if `keep` returns true.
@@ -118,7 +118,7 @@ mod tests {
         #[test]
         fn send_order_finds_all_segments_sent_before_the_newest(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
             let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));
-            let mut watch = SendOrder::of(&board);
+            let mut order = SendOrder::of(&board);
             for (step, later, marks) in steps {
                 now = Time(now.ps() + later);
                 let mut progress = AckSample::default();
@@ -141,18 +141,18 @@ mod tests {
                     Step::SentAgain => {
                         if let Some(index) = board.next_lost() {
                             board.resend(index, now, None);
-                            watch.on_retransmit(now, board.get(index).end);
+                            order.on_retransmit(now, board.get(index).end);
                         }
                     }
                     Step::Probe => {
                         if let Some(index) = board.len().checked_sub(1).filter(|last| board.get(*last).in_network()) {
                             board.resend(index, now, None);
-                            watch.on_retransmit(now, board.get(index).end);
+                            order.on_retransmit(now, board.get(index).end);
                         }
                     }
                     Step::Spurious => {
                         board.unmark_lost();
-                        watch = SendOrder::of(&board);
+                        order = SendOrder::of(&board);
                     }
                     Step::TooLong(most) => {
                         board.lose_longer_than(most);
@@ -168,8 +168,8 @@ mod tests {
                 }
                 let wanted = all_before(newest, &board);
                 let mut seen = Vec::new();
-                watch.pass(newest, &board);
-                watch.retain(&mut board, |board, index, at| {
+                order.pass(newest, &board);
+                order.retain(&mut board, |board, index, at| {
                     assert_eq!(board.get(index).at, at);
                     seen.push(index);
                     let stays = !marks || index % 2 == 0;

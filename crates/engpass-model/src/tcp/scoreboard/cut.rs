@@ -57,7 +57,7 @@ impl Scoreboard {
             start = record.end();
             let pieces = sent.len() - whole;
             if record.is(AMBIGUOUS) && !record.is(SACKED) {
-                more.again += pieces - 1;
+                more.retransmitted += pieces - 1;
             }
             if index < old_top {
                 more.top += pieces - 1;
@@ -90,7 +90,7 @@ mod tests {
         Report(u64, u64),
         Lose(usize),
         Resend,
-        Judge,
+        DetectLosses,
         Undo,
         Renege,
         Cut(u64),
@@ -103,7 +103,7 @@ mod tests {
             4 => (1u64..200, 1u64..60).prop_map(|(start, length)| Step::Report(start, length)),
             2 => (0usize..30).prop_map(Step::Lose),
             3 => Just(Step::Resend),
-            2 => Just(Step::Judge),
+            2 => Just(Step::DetectLosses),
             1 => Just(Step::Undo),
             1 => Just(Step::Renege),
             2 => (1u64..30).prop_map(Step::Cut),
@@ -138,14 +138,17 @@ mod tests {
         assert_eq!(board.has_resent(), records.iter().any(|record| record.ambiguous && !record.sacked));
         assert_eq!(board.sacked_segments(), records.iter().filter(|record| record.sacked).count());
         let Some(more) = &board.more else { return };
-        assert_eq!(more.again, records.iter().filter(|record| record.ambiguous && !record.sacked).count());
+        assert_eq!(
+            more.retransmitted,
+            records.iter().filter(|record| record.ambiguous && !record.sacked).count()
+        );
         let highest = records.iter().rposition(|record| record.sacked);
         if let Some(highest) = highest {
             assert!(more.top > highest && more.top <= records.len());
-            assert!(!more.all_judged || board.is_all_judged(more));
+            assert!(!more.all_checked || board.is_all_checked(more));
         }
         let hole = records[..highest.unwrap_or(0)].iter().position(|record| !record.sacked && !record.lost);
-        assert_eq!(board.first_unsent_hole(), hole);
+        assert_eq!(board.first_unmarked_hole(), hole);
         if !more.rates.is_empty() {
             assert_eq!(more.rates.len(), records.len());
         }
@@ -159,9 +162,9 @@ mod tests {
         board.push(41, Time::ZERO, false, None);
         let mut blocks = SackBlocks::default();
         blocks.push(11, 21);
-        assert_eq!(board.take(1, &blocks).sacked, 0);
+        assert_eq!(board.record_ack(1, &blocks).sacked, 0);
         assert!(board.lose_longer_than(10));
-        assert_eq!(board.take(1, &blocks).sacked, 10);
+        assert_eq!(board.record_ack(1, &blocks).sacked, 10);
         assert_eq!((board.waiting(), board.sacked_segments()), (30, 1));
     }
 
@@ -191,7 +194,7 @@ mod tests {
                         }
                     }
                     Step::Acknowledge(length) => {
-                        board.take((board.una() + length).min(next), &SackBlocks::default());
+                        board.record_ack((board.una() + length).min(next), &SackBlocks::default());
                     }
                     Step::Report(start, length) => {
                         let start = board.una() + start;
@@ -201,7 +204,7 @@ mod tests {
                             blocks.push(start, end);
                             let una = board.una();
                             if board.try_sack_next(&blocks).is_none() {
-                                board.take(una, &blocks);
+                                board.record_ack(una, &blocks);
                             }
                         }
                     }
@@ -212,8 +215,8 @@ mod tests {
                             board.resend(index, at, rate);
                         }
                     }
-                    Step::Judge => {
-                        board.judge(3, 20);
+                    Step::DetectLosses => {
+                        board.detect_losses(3, 20);
                     }
                     Step::Undo => board.unmark_lost(),
                     Step::Renege => {
@@ -256,7 +259,7 @@ mod tests {
                 board.resend(index, Time(now), rates.then(RateSnapshot::default));
                 check(&board);
             }
-            board.take(next, &SackBlocks::default());
+            board.record_ack(next, &SackBlocks::default());
             check(&board);
             prop_assert!(board.is_empty() && board.absent() == 0 && !board.has_resent());
         }
