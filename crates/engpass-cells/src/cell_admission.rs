@@ -50,7 +50,7 @@ pub struct CellAdmission {
     efci: u64,
     policy: Box<dyn DiscardPolicy>,
     /// Cells in the queue by circuit, if the policy needs them.
-    census: Option<PerVcCount>,
+    per_vc_count: Option<PerVcCount>,
 }
 
 impl CellAdmission {
@@ -70,7 +70,7 @@ impl CellAdmission {
             capacity,
             clp_limit: bounds.clp.map_or(capacity, |found| found.saturating_add(1).min(capacity)),
             efci: bounds.efci.unwrap_or(u64::MAX),
-            census: policy.needs_per_vc_count().then(PerVcCount::default),
+            per_vc_count: policy.needs_per_vc_count().then(PerVcCount::default),
             policy,
         }
     }
@@ -92,7 +92,7 @@ impl CellAdmission {
 
     /// Returns whether it counts cells by circuit, and therefore must learn of all departures.
     pub(super) fn needs_per_vc_count(&self) -> bool {
-        self.census.is_some()
+        self.per_vc_count.is_some()
     }
 
     #[inline]
@@ -103,7 +103,8 @@ impl CellAdmission {
     /// Decides whether `cell`, which finds `queued` cells, joins. A cell that joins is marked and counted. Fails with the cause of the loss.
     #[inline]
     pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
-        let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
+        let (own, active) =
+            self.per_vc_count.as_ref().map_or((0, 0), |per_vc_count| per_vc_count.seen_by(cell.vc));
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
         // The policy sees every cell, even if there is no room for it.
         let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
@@ -135,24 +136,24 @@ impl CellAdmission {
     /// Counts `count` cells that have joined.
     #[inline]
     pub(super) fn joined(&mut self, vc: VcId, count: u64) {
-        if let Some(census) = &mut self.census {
-            census.join(vc, count);
+        if let Some(per_vc_count) = &mut self.per_vc_count {
+            per_vc_count.join(vc, count);
         }
     }
 
     /// Removes the `count` cells that joined first.
     #[inline]
     pub(super) fn left(&mut self, count: u64) {
-        if let Some(census) = &mut self.census {
-            census.leave(count);
+        if let Some(per_vc_count) = &mut self.per_vc_count {
+            per_vc_count.leave(count);
         }
     }
 
     /// Removes all cells.
     #[inline]
     pub(super) fn emptied(&mut self) {
-        if let Some(census) = &mut self.census {
-            *census = PerVcCount::default();
+        if let Some(per_vc_count) = &mut self.per_vc_count {
+            *per_vc_count = PerVcCount::default();
         }
     }
 }
@@ -188,7 +189,7 @@ impl PerVcCount {
 
     fn leave(&mut self, mut count: u64) {
         while count > 0 {
-            let (vc, run) = self.runs.front_mut().expect("a departing cell is in the census");
+            let (vc, run) = self.runs.front_mut().expect("a departing cell was counted when it joined");
             let leaving = count.min(*run);
             let cells = &mut self.cells[*vc as usize];
             *cells -= leaving;
@@ -223,32 +224,32 @@ mod tests {
     #[test]
     fn low_priority_cells_are_dropped_above_clp_threshold() {
         let bounds = CellThresholds { capacity: 10, clp: Some(4), efci: None };
-        let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
-        assert!(!gate.drops_only_when_full());
-        assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
-        assert_eq!(gate.admit(5, &mut cell(0, true)), Err(CellDropCause::LowPriority));
-        assert_eq!(gate.admit(9, &mut cell(0, false)), Ok(()));
-        assert_eq!(gate.admit(10, &mut cell(0, true)), Err(CellDropCause::Full));
-        assert_eq!(gate.admit_train(&cell(0, true), (3, 5)), None);
-        assert_eq!(gate.admit_train(&cell(0, true), (2, 4)), Some(false));
+        let mut admission = CellAdmission::new(bounds, policy(&Tail {}));
+        assert!(!admission.drops_only_when_full());
+        assert_eq!(admission.admit(4, &mut cell(0, true)), Ok(()));
+        assert_eq!(admission.admit(5, &mut cell(0, true)), Err(CellDropCause::LowPriority));
+        assert_eq!(admission.admit(9, &mut cell(0, false)), Ok(()));
+        assert_eq!(admission.admit(10, &mut cell(0, true)), Err(CellDropCause::Full));
+        assert_eq!(admission.admit_train(&cell(0, true), (3, 5)), None);
+        assert_eq!(admission.admit_train(&cell(0, true), (2, 4)), Some(false));
     }
 
     #[test]
     fn efci_marks_cells_above_the_threshold() {
         let bounds = CellThresholds { capacity: 10, clp: None, efci: Some(4) };
-        let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
+        let mut admission = CellAdmission::new(bounds, policy(&Tail {}));
         let mut marked = |queued| {
             let mut cell = cell(0, false);
-            gate.admit(queued, &mut cell).map(|()| cell.efci)
+            admission.admit(queued, &mut cell).map(|()| cell.efci)
         };
         assert_eq!((marked(4), marked(5)), (Ok(false), Ok(true)));
-        assert_eq!(gate.admit_train(&cell(0, false), (3, 4)), Some(false));
+        assert_eq!(admission.admit_train(&cell(0, false), (3, 4)), Some(false));
         assert_eq!(
-            gate.admit_train(&cell(0, false), (4, 5)),
+            admission.admit_train(&cell(0, false), (4, 5)),
             None,
             "only part of the train exceeds the EFCI threshold"
         );
-        assert_eq!(gate.admit_train(&cell(0, false), (5, 6)), Some(true));
+        assert_eq!(admission.admit_train(&cell(0, false), (5, 6)), Some(true));
     }
 
     #[test]
@@ -274,18 +275,18 @@ mod tests {
     #[test]
     fn per_vc_accounting_follows_joins_and_departures() {
         let fba = Fba { threshold: FillLevel::Cells(5), z: Share(Share::WHOLE) };
-        let mut gate =
+        let mut admission =
             CellAdmission::new(CellThresholds { capacity: 10, clp: None, efci: None }, policy(&fba));
-        gate.joined(3, 2);
-        gate.joined(0, 1);
-        gate.joined(3, 1);
-        let seen = |gate: &CellAdmission, vc| {
-            gate.census.as_ref().expect("`fba` keeps a census per circuit").seen_by(vc)
+        admission.joined(3, 2);
+        admission.joined(0, 1);
+        admission.joined(3, 1);
+        let seen = |admission: &CellAdmission, vc| {
+            admission.per_vc_count.as_ref().expect("`fba` counts cells by circuit").seen_by(vc)
         };
-        assert_eq!((seen(&gate, 3), seen(&gate, 0), seen(&gate, 9)), ((3, 2), (1, 2), (0, 2)));
-        gate.left(3);
-        assert_eq!((seen(&gate, 3), seen(&gate, 0)), ((1, 1), (0, 1)));
-        gate.emptied();
-        assert_eq!(seen(&gate, 3), (0, 0));
+        assert_eq!((seen(&admission, 3), seen(&admission, 0), seen(&admission, 9)), ((3, 2), (1, 2), (0, 2)));
+        admission.left(3);
+        assert_eq!((seen(&admission, 3), seen(&admission, 0)), ((1, 1), (0, 1)));
+        admission.emptied();
+        assert_eq!(seen(&admission, 3), (0, 0));
     }
 }

@@ -207,7 +207,7 @@ impl Channel {
 
     /// Takes the next `count` cells, at most those of the current run.
     pub fn take_many(&mut self, count: u64) {
-        self.skip_generated(count);
+        self.skip_in_current_run(count);
         if self.current.count > 0 {
             self.open();
         } else {
@@ -216,7 +216,7 @@ impl Channel {
     }
 
     #[inline]
-    fn skip_generated(&mut self, count: u64) {
+    fn skip_in_current_run(&mut self, count: u64) {
         let current = &mut self.current;
         current.n += count;
         current.count -= count;
@@ -245,7 +245,7 @@ impl Channel {
                 break true;
             }
         };
-        self.skip_generated(taken);
+        self.skip_in_current_run(taken);
         if more {
             self.head = head;
         } else {
@@ -272,7 +272,7 @@ impl Channel {
                 return (total + count, end);
             }
             total += self.current.count;
-            self.skip_generated(self.current.count);
+            self.skip_in_current_run(self.current.count);
             let mut last = behind - 1;
             let behind = self.pattern.take_until(end);
             let mut count = behind.count();

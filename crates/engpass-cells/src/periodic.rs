@@ -75,7 +75,7 @@ impl PeriodicCells {
 
     /// Takes the next cell.
     #[inline]
-    pub(super) fn take(&mut self) {
+    pub(super) fn take_next(&mut self) {
         self.cells.n += 1;
         self.cells.count -= 1;
         self.walk.step();

@@ -32,9 +32,9 @@ impl Reassembly {
         (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
     }
 
-    /// Takes arriving cells in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the result is that of
+    /// Adds arriving cells, in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the result is that of
     /// the first cell, and all others are good.
-    pub fn take(&mut self, cells: &CellTrain) -> Option<Pdu> {
+    pub fn add_cells(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
             // Every cell is a PDU. Only the first one can follow a PDU that lost its end.
             let good = self.frame == NO_FRAME;
@@ -68,28 +68,28 @@ mod tests {
     #[test]
     fn lost_last_cell_makes_the_next_pdu_bad() {
         let mut reassembly = Reassembly::default();
-        assert_eq!(reassembly.take(&cells(1, 0, 3, 4)), None);
-        assert_eq!(reassembly.take(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
-        assert_eq!(reassembly.take(&cells(3, 0, 2, 4)), None);
-        assert_eq!(reassembly.take(&cells(3, 2, 2, 4)), Some(Pdu::Good));
+        assert_eq!(reassembly.add_cells(&cells(1, 0, 3, 4)), None);
+        assert_eq!(reassembly.add_cells(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
+        assert_eq!(reassembly.add_cells(&cells(3, 0, 2, 4)), None);
+        assert_eq!(reassembly.add_cells(&cells(3, 2, 2, 4)), Some(Pdu::Good));
     }
 
     #[test]
     fn lost_last_cell_makes_the_next_generated_cell_bad() {
         let mut reassembly = Reassembly::default();
         let generated = CellTrain { count: 5, ..cells(crate::generated_by(0), 0, 1, 1) };
-        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
-        reassembly.take(&cells(1, 0, 2, 4));
-        assert_eq!(reassembly.take(&generated), Some(Pdu::Bad));
-        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
+        assert_eq!(reassembly.add_cells(&generated), Some(Pdu::Good));
+        reassembly.add_cells(&cells(1, 0, 2, 4));
+        assert_eq!(reassembly.add_cells(&generated), Some(Pdu::Bad));
+        assert_eq!(reassembly.add_cells(&generated), Some(Pdu::Good));
     }
 
     #[test]
     fn missing_cell_makes_the_pdu_bad() {
         let mut reassembly = Reassembly::default();
-        reassembly.take(&cells(1, 0, 1, 4));
-        assert_eq!(reassembly.take(&cells(1, 2, 2, 4)), Some(Pdu::Bad));
+        reassembly.add_cells(&cells(1, 0, 1, 4));
+        assert_eq!(reassembly.add_cells(&cells(1, 2, 2, 4)), Some(Pdu::Bad));
         // A PDU that lost all its cells leaves no trace.
-        assert_eq!(reassembly.take(&cells(3, 0, 1, 1)), Some(Pdu::Good));
+        assert_eq!(reassembly.add_cells(&cells(3, 0, 1, 1)), Some(Pdu::Good));
     }
 }

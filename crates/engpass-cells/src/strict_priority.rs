@@ -37,12 +37,12 @@ pub struct StrictPriority {
     /// The departure of the cell being sent, or of the last one sent, is not reported to its admission yet.
     unsettled: bool,
     /// The channel of class 0 and what it leaves of the line, if its cells are known in advance: see [`Self::set_periodic_class`].
-    overtaking: Option<Box<LeftoverService>>,
+    leftover: Option<Box<LeftoverService>>,
 }
 
 /// The queue of one class.
 pub(super) struct ClassQueue {
-    pub(super) gate: CellAdmission,
+    pub(super) admission: CellAdmission,
     pub(super) queue: VecDeque<Waiting>,
     /// Number of cells that have joined so far.
     pub(super) joined: u64,
@@ -91,11 +91,11 @@ impl Waiting {
 }
 
 impl StrictPriority {
-    /// Returns a line with a queue behind every gate. Each queue has the same capacity.
-    pub fn new(slot: Pace, gates: Vec<CellAdmission>) -> Self {
-        let capacity = gates.iter().map(CellAdmission::capacity).min().unwrap_or(0);
-        let counts = gates.iter().any(CellAdmission::needs_per_vc_count);
-        let class = |gate| ClassQueue { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
+    /// Returns a line with a queue behind every admission. Each queue has the same capacity.
+    pub fn new(slot: Pace, admissions: Vec<CellAdmission>) -> Self {
+        let capacity = admissions.iter().map(CellAdmission::capacity).min().unwrap_or(0);
+        let counts = admissions.iter().any(CellAdmission::needs_per_vc_count);
+        let class = |admission| ClassQueue { admission, queue: VecDeque::new(), joined: 0, taken: 0 };
         let mut one = Stepper::new(slot);
         one.seek(1);
         Self {
@@ -103,7 +103,7 @@ impl StrictPriority {
             slot_up: one.after(),
             slot_rounding: one.rounding(),
             capacity,
-            classes: gates.into_iter().map(class).collect(),
+            classes: admissions.into_iter().map(class).collect(),
             waiting: 0,
             base: 0,
             n: 0,
@@ -114,14 +114,14 @@ impl StrictPriority {
             sent: CellTrain::none(slot),
             counts,
             unsettled: false,
-            overtaking: None,
+            leftover: None,
         }
     }
 
     /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a policer. At
     /// most one of them waits at any time. Therefore they are not queued but drawn when they are due.
     pub fn set_periodic_class(&mut self, channel: usize, pace: Pace) {
-        self.overtaking = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
+        self.leftover = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
 
     /// Takes all cells that arrive at or before `until`, and begins all transmissions that begin at or before it.
@@ -132,14 +132,14 @@ impl StrictPriority {
         rules: &mut [VcTreatment],
         out: &mut impl CellSink,
     ) {
-        if let Some(rest) = self.overtaking.take() {
-            let high = inputs.channel(rest.channel).even();
-            let overtaken = high.map(|high| {
-                let overtaken = PeriodicPriority::new(self, (high, &rest), until, out);
-                overtaken.advance(until, &mut inputs, rest.channel, rules);
+        if let Some(leftover) = self.leftover.take() {
+            let high = inputs.channel(leftover.channel).even();
+            let advanced = high.map(|high| {
+                let periodic = PeriodicPriority::new(self, (high, &leftover), until, out);
+                periodic.advance(until, &mut inputs, leftover.channel, rules);
             });
-            self.overtaking = Some(rest);
-            if overtaken.is_some() {
+            self.leftover = Some(leftover);
+            if advanced.is_some() {
                 return;
             }
         }
@@ -151,8 +151,8 @@ impl StrictPriority {
             let alone = if limit <= until { limit.saturating_sub(1) } else { until };
             let limit = limit.min(until);
             while channel.head() <= limit {
-                if channel.head() > alone || !self.pass(channel, alone, rules, out) {
-                    self.merge(channel, limit, rules, out);
+                if channel.head() > alone || !self.try_pass_run(channel, alone, rules, out) {
+                    self.take_cell_by_cell(channel, limit, rules, out);
                 }
             }
         }
@@ -162,7 +162,7 @@ impl StrictPriority {
         self.flush(out);
     }
 
-    fn merge(
+    fn take_cell_by_cell(
         &mut self,
         channel: &mut Channel,
         limit: u64,
@@ -196,7 +196,7 @@ impl StrictPriority {
         let being_sent = u64::from(self.serving == class && self.last_end > at);
         let this = &mut self.classes[class];
         let queued = this.waiting() + being_sent;
-        if let Err(cause) = this.gate.admit(queued, &mut cell) {
+        if let Err(cause) = this.admission.admit(queued, &mut cell) {
             out.lost(&cell, at, cause);
             return;
         }
@@ -240,7 +240,7 @@ impl StrictPriority {
     #[inline]
     fn settle(&mut self) {
         if std::mem::take(&mut self.unsettled) {
-            self.classes[self.serving].gate.left(1);
+            self.classes[self.serving].admission.left(1);
         }
     }
 
@@ -290,7 +290,7 @@ impl StrictPriority {
     }
 
     /// Takes cells of the current run at once if no cell waits and their departures are evenly spaced. Returns whether it did.
-    fn pass(
+    fn try_pass_run(
         &mut self,
         channel: &mut Channel,
         limit: u64,
@@ -313,11 +313,13 @@ impl StrictPriority {
         let class = &mut self.classes[rule.class];
         // At the pace of the line, rounding may make a cell arrive a picosecond before the one ahead has left.
         let found = (0, u64::from(closed));
-        let Some(efci) = class.gate.admit_train(&CellTrain { count, ..front }, found) else { return false };
+        let Some(efci) = class.admission.admit_train(&CellTrain { count, ..front }, found) else {
+            return false;
+        };
         channel.take_many(count);
         self.settle();
         let class = &mut self.classes[rule.class];
-        class.gate.joined(front.vc, 1);
+        class.admission.joined(front.vc, 1);
         class.joined += count;
         class.taken += count;
         self.unsettled = self.counts;
@@ -348,8 +350,8 @@ impl StrictPriority {
     }
 
     /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. It is exact if all
-    /// later cells of higher classes are those of the generator in the channel `overtaking`.
-    pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
+    /// later cells of higher classes are those of the generator in the channel `periodic`.
+    pub fn departure_bound(&self, class: usize, sequence: u64, periodic: Option<&Channel>) -> u64 {
         let ahead: u64 = self.classes[..class].iter().map(ClassQueue::waiting).sum();
         let own = sequence.saturating_sub(self.classes[class].taken);
         if own == 0 {
@@ -358,8 +360,9 @@ impl StrictPriority {
         let (base, n) =
             if self.decide_at > self.last_end { (self.decide_at, 0) } else { (self.base, self.n) };
         let before = ahead + own;
-        let high = overtaking.and_then(Channel::even).zip(self.overtaking.as_ref());
-        let highs = high.map_or(0, |(high, rest)| rest.highs_before(before, (base, n, self.slot), &high));
+        let high = periodic.and_then(Channel::even).zip(self.leftover.as_ref());
+        let highs =
+            high.map_or(0, |(high, leftover)| leftover.highs_before(before, (base, n, self.slot), &high));
         base + self.slot.after(n + before + highs)
     }
 }

@@ -69,7 +69,7 @@ impl CellTrain {
 
     /// Advances the position in the PDU past the first `count` cells. The caller keeps track of the instants.
     #[inline]
-    pub fn take(&mut self, count: u64) {
+    pub fn skip_cells(&mut self, count: u64) {
         self.cell += self.step() * count as u32;
     }
 
@@ -281,7 +281,7 @@ pub fn one_by_one<'a>(
         let train = &mut trains[train as usize];
         let last = train.base + train.pace.after(n + count - 1);
         let cells = CellTrain { n, count, last, ..*train };
-        train.take(count);
+        train.skip_cells(count);
         cells
     })
 }

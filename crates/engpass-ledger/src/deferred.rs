@@ -111,7 +111,7 @@ fn split(cells: &CellTrain, until: u64) -> (Option<CellTrain>, Option<CellTrain>
     }
     let last = cells.base + cells.pace.after(cells.n + count - 1);
     let mut rest = CellTrain { n: cells.n + count, count: cells.count - count, ..*cells };
-    rest.take(count);
+    rest.skip_cells(count);
     (Some(CellTrain { count, last, ..*cells }), Some(rest))
 }
 

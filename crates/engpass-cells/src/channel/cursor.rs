@@ -48,10 +48,10 @@ impl Channel {
     fn load_window(&mut self, walk: &mut CellCursor) -> bool {
         self.remove_from_rest(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
-            self.skip_generated(self.current.count - walk.behind);
+            self.skip_in_current_run(self.current.count - walk.behind);
             walk.set_window(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
-            self.skip_generated(self.current.count);
+            self.skip_in_current_run(self.current.count);
             let (pattern, count) = if self.pattern.any() {
                 let pattern = std::mem::take(&mut self.pattern);
                 (pattern, pattern.count())
@@ -115,7 +115,7 @@ impl Channel {
             if any {
                 self.open();
             } else {
-                self.skip_generated(self.current.count);
+                self.skip_in_current_run(self.current.count);
                 self.head = u64::MAX;
             }
         } else {
@@ -133,7 +133,7 @@ impl Channel {
     #[inline]
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
-            self.skip_generated(self.current.count);
+            self.skip_in_current_run(self.current.count);
             self.remove_from_rest(walk.held);
             self.next_piece();
             return;
@@ -144,11 +144,11 @@ impl Channel {
         if walk.held > 0 {
             // The window held a whole pattern. Its remaining cells are behind a run again.
             let behind = pattern.count();
-            self.skip_generated(self.current.count - count - behind);
+            self.skip_in_current_run(self.current.count - count - behind);
             self.remove_from_rest(walk.held - behind);
             self.pattern = pattern;
         } else {
-            self.skip_generated(self.current.count - count);
+            self.skip_in_current_run(self.current.count - count);
         }
         (self.current.n, self.current.count) = (n, count);
         self.walk.stand(walk.head - self.current.base, walk.rounding);

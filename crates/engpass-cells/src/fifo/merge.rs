@@ -74,7 +74,7 @@ impl Line {
 impl Fifo {
     /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns whether any were
     /// taken.
-    pub(super) fn merge_two(
+    pub(super) fn merge_two_trains(
         &mut self,
         two: Two<'_>,
         until: u64,
@@ -88,17 +88,18 @@ impl Fifo {
         if head > limit || policed(first.vc()) || policed(second.vc()) {
             return false;
         }
-        self.take(first, Some(second), (limit, second_wins), out);
+        self.merge_channels(first, Some(second), (limit, second_wins), out);
         true
     }
 
     /// Takes cells of one channel, at least the next one, up to `limit`, or until the line runs empty or the train ends.
-    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) {
-        self.take(channel, None, (limit, false), out);
+    pub(super) fn merge_one_train(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) {
+        self.merge_channels(channel, None, (limit, false), out);
     }
 
     #[inline]
-    fn take(
+    /// Takes cells of both channels, or of the only one, and reports them.
+    fn merge_channels(
         &mut self,
         first: &mut Channel,
         mut second: Option<&mut Channel>,
@@ -119,9 +120,9 @@ impl Fifo {
         let mut pieces = self.departures.take_pieces(open);
         let line = self.line();
         let (line, walks) = if other_wins {
-            merge::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
+            merge_cells::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
         } else {
-            merge::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
+            merge_cells::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
         };
         self.departures.put_pieces(open, pieces);
         self.merged(&line);
@@ -132,7 +133,8 @@ impl Fifo {
     }
 
     fn line(&self) -> Line {
-        let capacity = self.plain.expect("only plain queues merge trains");
+        let capacity =
+            self.tail_drop_capacity.expect("only tail-drop queues without thresholds merge trains");
         let (base, slot, n) = (self.base, self.slot, self.n);
         // Lower bound. The exact value is computed at the first cell that may not find room.
         let spare = capacity.saturating_sub(n - self.left);
@@ -181,7 +183,7 @@ impl Fifo {
 }
 
 /// Takes the cells of one side, or of both, up to `limit`. The other side wins ties if `WINS` is set.
-fn merge<const WINS: bool>(
+fn merge_cells<const WINS: bool>(
     mut line: Line,
     one: &mut Side<'_>,
     mut other: Option<&mut Side<'_>>,

@@ -20,7 +20,7 @@ pub struct Fifo {
     /// Parts of a picosecond by which `slot_up` is rounded up.
     slot_rounding: u64,
     /// `None` for an unbounded queue.
-    gate: Option<CellAdmission>,
+    admission: Option<CellAdmission>,
     base: u64,
     n: u64,
     /// Stepper at the end of cell `n`.
@@ -34,7 +34,7 @@ pub struct Fifo {
     /// Stepper at the end of cell `left + 1`.
     leave: Stepper,
     /// Capacity, if cells are lost only when the queue is full and joining cells are not marked.
-    plain: Option<u64>,
+    tail_drop_capacity: Option<u64>,
     departures: DepartureBuffer,
 }
 
@@ -49,11 +49,11 @@ struct Batch {
 }
 
 impl Fifo {
-    /// Returns a line with a queue behind `gate`.
-    pub fn new(slot: Pace, gate: CellAdmission) -> Self {
-        let plain = gate.drops_only_when_full().then_some(gate.capacity());
-        let departures = DepartureBuffer::of(gate.capacity());
-        Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
+    /// Returns a line with a queue behind `admission`.
+    pub fn new(slot: Pace, admission: CellAdmission) -> Self {
+        let tail_drop_capacity = admission.drops_only_when_full().then_some(admission.capacity());
+        let departures = DepartureBuffer::of(admission.capacity());
+        Self { admission: Some(admission), tail_drop_capacity, departures, ..Self::unbounded(slot) }
     }
 
     /// Returns a line with an unbounded queue: that of a NIC, whose memory is accounted for elsewhere.
@@ -67,7 +67,7 @@ impl Fifo {
             slot,
             slot_up,
             slot_rounding,
-            gate: None,
+            admission: None,
             base: 0,
             n: 0,
             leave,
@@ -75,14 +75,14 @@ impl Fifo {
             last_end: 0,
             rounding: 0,
             left: 0,
-            plain: Some(u64::MAX),
+            tail_drop_capacity: Some(u64::MAX),
             departures: DepartureBuffer::default(),
         }
     }
 
     /// Reports departures in trains that are exact about the positions of cells in their PDU: a lost cell ends a train.
     pub fn emit_exact_trains(&mut self) {
-        self.plain = None;
+        self.tail_drop_capacity = None;
         self.departures.emit_exact_trains();
     }
 
@@ -94,15 +94,16 @@ impl Fifo {
         rules: &mut [VcTreatment],
         out: &mut impl CellSink,
     ) {
-        let fullest = self.gate.as_ref().map_or(u64::MAX, CellAdmission::capacity).saturating_add(2);
+        let fullest = self.admission.as_ref().map_or(u64::MAX, CellAdmission::capacity).saturating_add(2);
         let latest = until.saturating_add(fullest.saturating_mul(self.slot_up));
         self.departures.set_count_only(latest <= out.count_only_until());
         while let Some((channel, limit)) = inputs.earliest() {
             if channel.head() > until {
                 break;
             }
-            if limit < until && self.plain.is_some() && channel.train_may_continue_after(limit) {
-                let taken = inputs.earliest_two().is_some_and(|two| self.merge_two(two, until, rules, out));
+            if limit < until && self.tail_drop_capacity.is_some() && channel.train_may_continue_after(limit) {
+                let taken =
+                    inputs.earliest_two().is_some_and(|two| self.merge_two_trains(two, until, rules, out));
                 if taken {
                     continue;
                 }
@@ -111,11 +112,11 @@ impl Fifo {
             let limit = limit.min(until);
             while channel.head() <= limit {
                 let policed = rules[channel.vc() as usize].policer.is_some();
-                if policed || !self.pass(channel, limit, out) {
-                    if policed || self.plain.is_none() {
-                        self.merge(channel, limit, rules, out);
+                if policed || !self.try_pass_run(channel, limit, out) {
+                    if policed || self.tail_drop_capacity.is_none() {
+                        self.take_cell_by_cell(channel, limit, rules, out);
                     } else {
-                        self.merge_one(channel, limit, out);
+                        self.merge_one_train(channel, limit, out);
                     }
                 }
             }
@@ -133,7 +134,7 @@ impl Fifo {
     }
 
     /// Takes cells of the current run at once if all join and their departures are evenly spaced. Returns whether any were taken.
-    fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) -> bool {
+    fn try_pass_run(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) -> bool {
         let head = channel.head();
         let front = channel.front();
         let free = head > self.last_end;
@@ -151,7 +152,7 @@ impl Fifo {
         let mut found = (queued.saturating_sub(1), queued + grown);
         if front.pace != self.slot {
             found.0 = if many == u64::MAX { found.0 } else { 0 };
-            if let Some(capacity) = self.plain {
+            if let Some(capacity) = self.tail_drop_capacity {
                 // Only cells that surely have room.
                 count = count.min(capacity.saturating_sub(queued));
                 found.1 = 0;
@@ -181,7 +182,7 @@ impl Fifo {
         limit: u64,
         out: &mut impl CellSink,
     ) -> bool {
-        let (count, n) = if self.plain.is_some() && self.departures.only_count(front.vc, out) {
+        let (count, n) = if self.tail_drop_capacity.is_some() && self.departures.only_count(front.vc, out) {
             channel.take_train(limit)
         } else {
             let count = channel.front_until(limit);
@@ -223,16 +224,16 @@ impl Fifo {
 
     /// Returns the EFCI of the cells if all of `train` join. The cells find between `found.0` and `found.1` cells in the queue.
     fn admits_train(&mut self, train: CellTrain, found: (u64, u64)) -> Option<bool> {
-        match &mut self.gate {
+        match &mut self.admission {
             None => Some(train.efci),
-            Some(gate) => gate.admit_train(&train, found),
+            Some(admission) => admission.admit_train(&train, found),
         }
     }
 
     /// Adds `count` cells to the busy period.
     fn accept(&mut self, vc: VcId, count: u64) {
-        if let Some(gate) = &mut self.gate {
-            gate.joined(vc, count);
+        if let Some(admission) = &mut self.admission {
+            admission.joined(vc, count);
         }
         self.n += count;
         self.end.seek(self.n);
@@ -242,7 +243,7 @@ impl Fifo {
     /// Returns the cells that have not left at `at`, within the busy period.
     #[inline]
     fn queued(&mut self, at: u64) -> u64 {
-        if let Some(gate) = &mut self.gate {
+        if let Some(admission) = &mut self.admission {
             let before = self.left;
             while self.left < self.n && self.base + self.leave.after() <= at {
                 if self.left == before + FEW {
@@ -253,12 +254,12 @@ impl Fifo {
                 self.left += 1;
                 self.leave.step();
             }
-            gate.left(self.left - before);
+            admission.left(self.left - before);
         }
         self.n - self.left
     }
 
-    fn merge(
+    fn take_cell_by_cell(
         &mut self,
         channel: &mut Channel,
         limit: u64,
@@ -310,15 +311,15 @@ impl Fifo {
         (self.base, self.n, self.left) = (at, 0, 0);
         self.end.seek(0);
         self.leave.seek(1);
-        if let Some(gate) = &mut self.gate {
-            gate.emptied();
+        if let Some(admission) = &mut self.admission {
+            admission.emptied();
         }
     }
 
     #[inline]
     fn admit(&mut self, at: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let queued = self.queued(at);
-        self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
+        self.admission.as_mut().map_or(Ok(()), |admission| admission.admit(queued, cell))
     }
 
     /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.

@@ -17,7 +17,7 @@ const CELLS: std::ops::Range<u64> = 6..4096;
 
 /// The paces of the line, the generator and the train, in fractions.
 pub(super) struct FixedPoint<'a> {
-    rest: &'a LeftoverService,
+    leftover: &'a LeftoverService,
     highs: CellTrain,
     slot_pace: Pace,
     slot: i64,
@@ -79,7 +79,7 @@ fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
 impl<'a> FixedPoint<'a> {
     /// Prepares for a train at pace `low`, if at least one cell of `highs` comes between any two of its cells.
     pub(super) fn of(
-        rest: &'a LeftoverService,
+        leftover: &'a LeftoverService,
         highs: &CellTrain,
         slot_pace: Pace,
         low: Pace,
@@ -89,7 +89,7 @@ impl<'a> FixedPoint<'a> {
         let fits = gain > 4 * UNSURE && low >= high + 2 * slot && low < 64 * slot;
         let highs = *highs;
         fits.then(|| Self {
-            rest,
+            leftover,
             highs,
             slot_pace,
             slot,
@@ -102,7 +102,7 @@ impl<'a> FixedPoint<'a> {
     }
 
     /// Takes cells of `train`, of which the first one waits. Returns how many have begun. Afterwards the state is that at the arrival of the next cell.
-    pub(super) fn take(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
+    pub(super) fn take_cells(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
         let since = |at: u64| i64::try_from(i128::from(at) - i128::from(waits)).unwrap_or(i64::MAX);
@@ -191,7 +191,7 @@ impl<'a> FixedPoint<'a> {
     #[inline(always)]
     fn close(&self, state: &mut State) {
         let known = (state.n as usize) < BUSY;
-        let (busy, rounding) = if known { self.rest.busy[state.n as usize] } else { self.long(state.n) };
+        let (busy, rounding) = if known { self.leftover.busy[state.n as usize] } else { self.long(state.n) };
         state.busy += busy;
         state.rounding += rounding;
     }

@@ -29,7 +29,7 @@ pub(super) struct PeriodicPriority<'a, O> {
     last_low: u64,
     /// Cells may be handed on together even if others were sent between them.
     gather: bool,
-    rest: &'a LeftoverService,
+    leftover: &'a LeftoverService,
 }
 
 /// Leftover service: what the generator of class 0 leaves of a line.
@@ -94,13 +94,13 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     /// Prepares to advance `queue` up to `until`. `high` has the remaining cells of the generator.
     pub(super) fn new(
         queue: &'a mut StrictPriority,
-        (high, rest): (PeriodicCells, &'a LeftoverService),
+        (high, leftover): (PeriodicCells, &'a LeftoverService),
         until: u64,
         out: &'a mut O,
     ) -> Self {
         let gather = until.saturating_add(2 * queue.slot_up) <= out.coalesce_until();
         let (sent_high, handed) = (CellTrain::none(queue.slot), queue.classes[1].taken);
-        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
+        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, leftover }
     }
 
     /// As [`StrictPriority::advance`]. The generator's channel has index `place`.
@@ -111,7 +111,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         place: usize,
         rules: &mut [VcTreatment],
     ) {
-        let tail = self.queue.classes[1].gate.drops_only_when_full();
+        let tail = self.queue.classes[1].admission.drops_only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {
                 break;
@@ -120,9 +120,9 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             while channel.head() <= limit {
                 let rule = &mut rules[channel.front().vc as usize];
                 if tail && self.gather && rule.policer.is_none() {
-                    self.merge(channel, limit);
+                    self.take_whole_run(channel, limit);
                 } else {
-                    self.merge_decided(channel, limit, rule);
+                    self.take_cell_by_cell(channel, limit, rule);
                 }
             }
         }
@@ -134,7 +134,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     }
 
     /// Takes cells of the current run one by one, as policer and discard policy need them.
-    fn merge_decided(&mut self, channel: &mut Channel, limit: u64, rule: &mut VcTreatment) {
+    fn take_cell_by_cell(&mut self, channel: &mut Channel, limit: u64, rule: &mut VcTreatment) {
         let front = channel.front();
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
@@ -257,7 +257,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
                 front.cell(hot.taken - 1)
             } else {
                 let cell = CellTrain { count: 1, ..self.high.cells };
-                self.high.take();
+                self.high.take_next();
                 cell
             };
             let sent =
@@ -294,7 +294,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             queue.n += 1;
             queue.end.step();
             queue.last_end = queue.base + queue.end.after();
-            self.high.take();
+            self.high.take_next();
             CellTrain {
                 base: queue.base,
                 n: queue.n,

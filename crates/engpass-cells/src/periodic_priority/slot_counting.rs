@@ -107,7 +107,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
     /// Returns the slots that follow the busy period.
     pub(super) fn slots(&self) -> Slots<'_> {
         let StrictPriority { base, n, slot, .. } = *self.queue;
-        Slots { base, n, slot, high: &self.high, drift: self.rest.drift }
+        Slots { base, n, slot, high: &self.high, drift: self.leftover.drift }
     }
 
     /// Begins transmissions before `before` while cells of class 1 up to number `until` wait. Only counts the sent cells of each class, and computes when
@@ -155,7 +155,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
     fn choose_many(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         let (base, n, slot) = (queue.base, queue.n, queue.slot);
-        let slots = Slots { base, n, slot, high: &self.high, drift: self.rest.drift };
+        let slots = Slots { base, n, slot, high: &self.high, drift: self.leftover.drift };
         let wanted = until - hot.taken;
         let mut taken = slot.units_within(before - 1 - base) + 1 - n;
         let mut highs = slots.highs(taken);

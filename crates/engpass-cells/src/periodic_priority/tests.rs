@@ -81,11 +81,11 @@ fn port() -> impl Strategy<Value = Port> {
 /// Returns the output of the port. The generator's cells are drawn if `drawn` is set, else queued.
 fn seen(port: &Port, drawn: bool) -> Seen {
     let Port { slot, high, low, capacity, phase, ref frames, looks } = *port;
-    let gate = || {
+    let admission = || {
         let bounds = CellThresholds { capacity, clp: None, efci: None };
         CellAdmission::new(bounds, Box::new(Tail::default()))
     };
-    let mut queue = StrictPriority::new(slot, vec![gate(), gate()]);
+    let mut queue = StrictPriority::new(slot, vec![admission(), admission()]);
     if drawn {
         queue.set_periodic_class(0, high);
     }

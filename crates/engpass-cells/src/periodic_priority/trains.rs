@@ -151,7 +151,7 @@ impl Train {
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
     /// Takes cells of the current run at a queue that drops cells only when it is full.
-    pub(super) fn merge(&mut self, channel: &mut Channel, limit: u64) {
+    pub(super) fn take_whole_run(&mut self, channel: &mut Channel, limit: u64) {
         let mut train = Train::new(channel, limit);
         let spacing = self.spacing(&train);
         let mut hot = self.hot();
@@ -279,6 +279,6 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
     fn share_until(&self, train: &Train) -> u64 {
         let high = &self.high;
         let runs = high.head <= train.at + high.cells.pace.at_least() && high.cells.last >= train.end;
-        if runs { self.rest.share } else { self.queue.slot_up - 1 }
+        if runs { self.leftover.share } else { self.queue.slot_up - 1 }
     }
 }

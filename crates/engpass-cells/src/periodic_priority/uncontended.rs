@@ -40,9 +40,9 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let first = CellTrain { base, n: n + 1, pace: queue.slot, count: 0, ..self.high.cells };
         let (mut decide_at, mut serving) = (queue.decide_at, queue.serving);
         let (mut last_high, mut last_low) = (0, self.last_low);
-        let rest = self.rest;
+        let leftover = self.leftover;
         let high_up = self.high.cells.pace.at_least() + 1;
-        let quick = FixedPoint::of(rest, &self.high.cells, queue.slot, train.pace());
+        let quick = FixedPoint::of(leftover, &self.high.cells, queue.slot, train.pace());
         // After the fixed-point code has stopped, it is not tried again before the second cell.
         let mut look_from = 0;
         let from = train.next;
@@ -51,7 +51,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             if let Some(quick) = &quick
                 && train.next >= look_from
             {
-                let taken = quick.take(&mut now, train);
+                let taken = quick.take_cells(&mut now, train);
                 if taken > 0 {
                     hot.taken += taken;
                     decide_at = now.left.max(train.arrived());
@@ -82,15 +82,15 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             // Cells of the generator that have arrived meanwhile go back to back, later ones as they arrive.
             let lag = now.left.saturating_sub(now.next_high);
             let many =
-                ((u128::from(lag) * u128::from(rest.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
+                ((u128::from(lag) * u128::from(leftover.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
             if many > 1
                 && now.left + many * queue.slot_up <= at
                 && now.next_high + many * high_up <= now.high.last()
             {
                 now.n += many;
-                now.end.leap(rest.slots[many as usize]);
+                now.end.leap(leftover.slots[many as usize]);
                 now.left = now.base + now.end.after();
-                now.high.leap(rest.highs[many as usize]);
+                now.high.leap(leftover.highs[many as usize]);
                 now.next_high = now.high.head();
                 now.highs += many;
                 (serving, last_high) = (0, now.left);

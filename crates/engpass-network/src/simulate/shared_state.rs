@@ -304,7 +304,7 @@ impl SharedState {
     fn deliver(&mut self, cells: CellTrain, delay: u64) {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
-        let pdu = reassembly.take(&cells);
+        let pdu = reassembly.add_cells(&cells);
         // A PDU stays while cells of it wait for reassembly.
         let mut own = cells.count as u32;
         let mut cut = None;

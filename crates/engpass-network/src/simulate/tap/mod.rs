@@ -223,7 +223,7 @@ fn emit_cells_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, 
             return Some(cells);
         }
         each(at, cells.cell);
-        cells.take(1);
+        cells.skip_cells(1);
         cells.n += 1;
         cells.count -= 1;
     }
