@@ -205,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether RACK detects the losses of this connection.
+    /// Returns whether RACK detects the losses of this connection: it is configured, and SACK is negotiated.
     fn uses_rack(&self) -> bool {
         self.p.derived().rack && self.agreed.sack()
     }
@@ -221,7 +221,7 @@ impl Connection {
         let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.pop_timed() };
         self.update_rtt(now, sent, out);
         if self.uses_rack() {
-            self.detect_losses_after_run(now, run);
+            self.detect_losses_after_run(now, run, acked);
         } else {
             self.recovery.reset_duplicates();
         }
@@ -271,16 +271,17 @@ impl Connection {
         }
     }
 
-    /// The part of [`remove_run`](Self::remove_run) that RACK needs.
+    /// The part of [`remove_run`](Self::remove_run) that RACK needs. `acked` bytes are acknowledged.
     #[inline(never)]
-    fn detect_losses_after_run(&mut self, now: Time, run: AckedRun) {
+    fn detect_losses_after_run(&mut self, now: Time, run: AckedRun, acked: u64) {
         let limited_transmitted = self.recovery.limited_transmitted();
         self.recovery.reset_duplicates();
         if self.recovery.rack_mut(&self.board).note_run(&run, now, &self.board) {
             let clock = self.clock(now);
             let verdict = self.recovery.detect_losses_by_time(&self.p, &mut self.board, self.tx.next, &clock);
             self.apply(now, verdict, Phase::Open, limited_transmitted);
-            self.update_rate_reduction(self.window.mss(), false);
+            // As in `receive_ack`. A reduction is in progress only if a loss was found now.
+            self.update_rate_reduction(acked, false);
         }
         self.update_reordering_timer();
     }
@@ -316,7 +317,7 @@ impl Connection {
         }
     }
 
-    /// Handles the end of RACK's reordering window.
+    /// Handles the reordering timer: RACK's window has ended for a suspect.
     pub(super) fn on_reordering_end(&mut self, now: Time) {
         let (clock, phase) = (self.clock(now), self.recovery.phase);
         let verdict = self.recovery.detect_losses_by_time(&self.p, &mut self.board, self.tx.next, &clock);
@@ -566,7 +567,8 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// Updates the rate reduction, if there is one, after `delivered` bytes were delivered.
+    /// Tells proportional rate reduction, if it is in progress, that `delivered` bytes were delivered: it then lets data out. `safe` is true if the
+    /// acknowledgment advanced and showed no further loss.
     pub(super) fn update_rate_reduction(&mut self, delivered: u64, safe: bool) {
         if delivered == 0 || self.recovery.reduction().is_none() {
             return;

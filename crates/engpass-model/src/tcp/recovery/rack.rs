@@ -77,7 +77,7 @@ impl Rack {
         self.reordering_seen |= seen.progress.reordered;
     }
 
-    /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect_losses`](Self::detect) may find a loss.
+    /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect_losses`](Self::detect_losses) may find a loss.
     pub(in crate::tcp) fn note_run(&mut self, run: &AckedRun, now: Time, board: &Scoreboard) -> bool {
         let last = (run.last_at, run.last_end);
         self.newest = self.newest.max(last);
@@ -104,7 +104,7 @@ impl Rack {
         }
     }
 
-    /// Returns when [`detect_losses`](Self::detect) must run again, if any suspect is not lost yet.
+    /// Returns when [`detect_losses`](Self::detect_losses) must run again, if any suspect is not lost yet.
     pub(in crate::tcp) fn deadline(&self) -> Option<Time> {
         (self.deadline > Time::ZERO).then_some(self.deadline)
     }
