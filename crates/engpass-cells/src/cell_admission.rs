@@ -85,7 +85,8 @@ impl CellAdmission {
         self.policy.drops_only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
-    /// Returns whether cells like this one of a generator can skip admission, given that each finds at most one cell in the queue.
+    /// Returns whether cells like this one of a generator can skip admission, given that each finds at most one cell in the queue. Takes `self`, because
+    /// the question changes the state of the policy: ask an admission that is made for this.
     pub fn can_skip_admission(mut self, cell: &CellTrain) -> bool {
         !self.needs_per_vc_count() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
     }
@@ -106,7 +107,8 @@ impl CellAdmission {
         let (own, active) =
             self.per_vc_count.as_ref().map_or((0, 0), |per_vc_count| per_vc_count.seen_by(cell.vc));
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
-        // The policy sees every cell, even if there is no room for it.
+        // The policy sees every cell that comes here, even one without room: its state follows the ends of PDUs. Cells that join as a train, or that a
+        // tail-drop queue takes in bulk, do not come here.
         let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
         if queued >= self.capacity {
             return Err(CellDropCause::Full);
@@ -123,7 +125,7 @@ impl CellAdmission {
     }
 
     /// Returns the EFCI of the cells if all of a `train` join that find `least` to `most` cells; otherwise `None`. If they join, the policy has taken note
-    /// of them. They are not counted yet: see [`Self::joined`].
+    /// of them, and is not asked about each. They are not counted yet: see [`Self::joined`].
     pub(super) fn admit_train(&mut self, train: &CellTrain, (least, most): (u64, u64)) -> Option<bool> {
         let marked = least > self.efci;
         if most >= self.limit(train.clp) || marked != (most > self.efci) {

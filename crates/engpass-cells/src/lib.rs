@@ -3,6 +3,21 @@
 //! Cells are exact but never events. They move as *cell trains*: a [`CellTrain`] is a run of cells of one PDU at a constant pace. A [`Channel`] holds the
 //! trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for
 //! every cell, and hands sent and lost cells to a [`CellSink`], train by train.
+//!
+//! A queue takes many cells at once where it can. What no fast path takes goes through `take_cell_by_cell` of the queue, with the same result. Conditions
+//! hold together. *Tail drop* means [`CellAdmission::drops_only_when_full`]: no CLP and EFCI thresholds either.
+//!
+//! | fast path | condition | code |
+//! |---|---|---|
+//! | a run of cells at once, [`Fifo`] | no policer; the departures are evenly spaced, because every cell finds the line free or follows the one before; all find room, with one EFCI result, and the policy takes the train (`CellAdmission::admit_train`) | `Fifo::try_pass_run` |
+//! | two interleaving trains, [`Fifo`] | tail drop; no policer for either; also while the queue is full | `Fifo::merge_two_trains` |
+//! | one train, [`Fifo`] | tail drop; no policer; also while the queue is full | `Fifo::merge_one_train` |
+//! | departures only counted, [`Fifo`] | they go to a host, and leave within [`CellSink::count_only_until`]: no warm-up, no capture | `DepartureBuffer::set_count_only` |
+//! | a run of cells at once, [`StrictPriority`] | no cell waits; no policer; cells are more than a slot apart, or at the pace of the line; the policy takes the train | `StrictPriority::try_pass_run` |
+//! | class 0 is not queued, [`StrictPriority`] | all its cells come from one evenly spaced generator, more than a slot apart, without policer, and can skip admission ([`CellAdmission::can_skip_admission`]); the network decides so once ([`StrictPriority::set_periodic_class`]) | `PeriodicPriority` |
+//! | slots of both classes counted, not stepped | the line above; [`CellSink::coalesce_until`] is late enough: all cells go to hosts, no warm-up, no capture | `periodic_priority/slot_counting.rs` |
+//! | runs of class 1 at once | the line above; tail drop in class 1; no policer | `PeriodicPriority::take_whole_run` |
+//! | no queue at all | one generator alone on a line, more than a slot apart; the network decides | the next queue reads the generator; for bursts [`DedicatedLine`] |
 
 mod cell_admission;
 mod channel;

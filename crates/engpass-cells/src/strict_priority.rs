@@ -162,6 +162,7 @@ impl StrictPriority {
         self.flush(out);
     }
 
+    /// Slow path: takes the cells of the current run up to `limit` one by one, and asks policer and admission about each.
     fn take_cell_by_cell(
         &mut self,
         channel: &mut Channel,

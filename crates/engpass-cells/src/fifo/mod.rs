@@ -101,6 +101,8 @@ impl Fifo {
             if channel.head() > until {
                 break;
             }
+            // Another channel has a cell before `until`, and the train of this one may go on after that cell. The two then interleave, and runs would be short:
+            // a tail-drop queue takes both in one loop.
             if limit < until && self.tail_drop_capacity.is_some() && channel.train_may_continue_after(limit) {
                 let taken =
                     inputs.earliest_two().is_some_and(|two| self.merge_two_trains(two, until, rules, out));
@@ -153,7 +155,8 @@ impl Fifo {
         if front.pace != self.slot {
             found.0 = if many == u64::MAX { found.0 } else { 0 };
             if let Some(capacity) = self.tail_drop_capacity {
-                // Only cells that surely have room.
+                // Only cells that surely have room. The queue has no threshold below its capacity, so the admission need not know how many each of them
+                // finds: 0 stands for "fewer than the capacity". The bound `queued + count` would decline the last of them, which finds one cell less.
                 count = count.min(capacity.saturating_sub(queued));
                 found.1 = 0;
                 if count < FEW.min(front.count) {
@@ -259,6 +262,8 @@ impl Fifo {
         self.n - self.left
     }
 
+    /// Slow path: takes the cells of the current run up to `limit` one by one, and asks policer and admission about each. The tight loop for tail drop is in
+    /// `merge.rs`.
     fn take_cell_by_cell(
         &mut self,
         channel: &mut Channel,

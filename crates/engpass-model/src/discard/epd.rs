@@ -14,7 +14,7 @@ use crate::range_errors::RangeErrors;
 use crate::unit::FillLevel;
 
 /// Discards a PDU as a whole if its first cell finds more cells in the queue than the threshold. An accepted PDU loses only cells that find
-/// the queue full.
+/// no room: the queue is full, or for a cell with CLP = 1 above `clp_threshold`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Epd {

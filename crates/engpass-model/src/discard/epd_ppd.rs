@@ -12,8 +12,8 @@ use crate::random::Stream;
 use crate::range_errors::RangeErrors;
 use crate::unit::FillLevel;
 
-/// As `epd`. In addition, once an accepted PDU has lost a cell because the queue was full, its remaining cells except the last are
-/// discarded, as with `ppd`.
+/// As `epd`. In addition, once an accepted PDU has lost a cell that found no room, its remaining cells except the last are discarded, as
+/// with `ppd`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EpdPpd {

@@ -91,16 +91,20 @@ pub trait DiscardConfig {
 
 /// Decides whether a cell may join a queue. Every queue has its own policy state.
 pub trait DiscardPolicy: Send {
-    /// Whether `cell` joins. Called for every cell, in the order of arrival. A cell that finds no room is dropped regardless of the result.
+    /// Whether `cell` joins. Called in the order of arrival for every cell that the queue decides alone, also for one without room, which is dropped
+    /// regardless of the result. Not called for cells that join as a train ([`try_admit_train`](Self::try_admit_train)), nor for those that a queue
+    /// takes or loses in bulk ([`drops_only_when_full`](Self::drops_only_when_full)).
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool;
 
-    /// Whether the policy accepts every cell that fits. Then the queue calls it only when space is short, and whole trains may bypass it.
+    /// Whether the policy accepts every cell that fits, always, and draws no number. A queue without thresholds may then take cells in bulk, and lose them
+    /// in bulk when it is full, without calling the policy. It need not: a policed circuit, and strict priority outside its fast paths, call
+    /// [`admits`](Self::admits) for every cell all the same.
     fn drops_only_when_full(&self) -> bool {
         false
     }
 
-    /// Accepts or declines a train as a whole. If true, all its cells join, the state is updated, and `admits` is not called for them. If
-    /// false, the state is unchanged, and `admits` is called for every cell.
+    /// Accepts or declines a train as a whole; the queue has room for all of it. If true, all its cells join, the state is updated, and `admits` is not
+    /// called for them. If false, the state is unchanged, and the queue decides about the cells in another way.
     fn try_admit_train(&mut self, _train: TrainView) -> bool {
         self.drops_only_when_full()
     }

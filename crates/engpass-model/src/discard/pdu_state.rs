@@ -21,7 +21,8 @@ enum PduState {
 pub(super) struct Pdus {
     /// Indexed by VC direction.
     states: Vec<PduState>,
-    /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells except the last (partial packet discard).
+    /// Whether a PDU that loses a cell for want of room also loses its remaining cells except the last (partial packet discard). A cell lacks room if
+    /// the queue is full, or if its CLP is 1 and the queue is above the CLP threshold: [`QueueView::has_room`].
     cuts: bool,
 }
 

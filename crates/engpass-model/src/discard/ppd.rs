@@ -10,8 +10,8 @@ use super::pdu_state::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 use crate::random::Stream;
 
-/// Once a PDU has lost a cell because the queue was full, its remaining cells are discarded. The last one is kept if it fits: it marks the
-/// end, so the next PDU is not lost as well.
+/// Once a PDU has lost a cell that found no room (a full queue, or for a cell with CLP = 1 a queue above `clp_threshold`), its remaining
+/// cells are discarded. The last one is kept if it fits: it marks the end, so the next PDU is not lost as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ppd {}

@@ -328,7 +328,8 @@ impl Connection {
         self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.refine_reason(reason))
     }
 
-    /// Returns the reason to report why nothing is sent: the retransmission timer instead of `reason`, if only that timer can end the wait.
+    /// Returns the reason to report why nothing is sent: the retransmission timer instead of `reason`, if only that timer can end the wait. With RACK this is
+    /// never known in advance; the ledger then learns of the wait from [`Effects::timed_out`].
     #[inline]
     pub(super) fn refine_reason(&self, reason: LimitedBy) -> LimitedBy {
         let waits = reason != LimitedBy::Pacing && self.awaits_timeout();

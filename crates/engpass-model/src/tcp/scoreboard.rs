@@ -620,7 +620,8 @@ impl Scoreboard {
         found
     }
 
-    /// RFC 6675 section 4, NextSeg rule 3: returns the first record below the highest SACKed one that is neither SACKed nor marked lost.
+    /// RFC 6675 section 4, NextSeg rule 3: returns the first record below the highest SACKed one that is neither SACKed nor marked lost. It was sent, and
+    /// IsLost does not hold for it.
     pub(super) fn first_unmarked_hole(&self) -> Option<usize> {
         if self.sacked == 0 {
             return None;

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985 section 7): when acknowledgments stay away, one more segment is sent, so that SACK finds losses at the end of the data
-//! and not the retransmission timer.
+//! Tail loss probes (RFC 8985 section 7): when acknowledgments stay away, one more segment is sent. SACK then finds losses at the end of the data before
+//! the retransmission timer does.
 
 use super::congestion::Signal;
 use super::connection::Connection;

@@ -199,7 +199,7 @@ impl Connection {
             Next::Syn => self.send_syn(now),
             Next::EarlyAck => self.send_early_ack(now),
             Next::Retransmission(_) | Next::New(_) | Next::Ack => {
-                unreachable!("the fast path sends data and acknowledgments")
+                unreachable!("`next_segment` itself sends data, retransmissions and acknowledgments")
             }
         };
         self.counts.segments_sent += 1;

@@ -1,7 +1,8 @@
 //! The `simulate` engine: every cell exact, in virtual time. `docs/model.md` is its contract.
 //!
-//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Only hosts and arrivals of frames have events ([`event_queue`]).
-//! Cells move in trains, and only when a result depends on them ([`shared_state`], [`cell_ports`]).
+//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Hosts, packets at ports and routers, adaptive shapers and
+//! changes of the testbed have events ([`event_queue`]). Cells have none: they move in trains, and only when a result depends on them ([`shared_state`],
+//! [`cell_ports`]). An event checks whether the last cell of a packet has arrived.
 
 mod adaptive_shaper;
 mod booking;

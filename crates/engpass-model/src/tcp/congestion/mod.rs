@@ -255,7 +255,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     }
 }
 
-/// The control of one connection. Reno's few bytes are stored in place, and its most frequent step needs no dynamic dispatch. Other controls are
+/// The control in charge of one connection. Reno's few bytes are stored in place, and its most frequent step needs no dynamic dispatch. Other controls are
 /// allocated when they begin.
 #[derive(Debug)]
 pub(super) enum CurrentControl {

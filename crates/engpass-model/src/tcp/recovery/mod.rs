@@ -333,7 +333,8 @@ impl Recovery {
         self.more.as_ref().map_or(0, |more| more.shortened_to)
     }
 
-    /// Handles the end of RACK's reordering window (RFC 8985 section 6.2 step 5): detects losses, which may start fast recovery.
+    /// Detects losses by time (RFC 8985 section 6.2 step 5), which may start fast recovery. Called when RACK's reordering window ends, and for an
+    /// acknowledgment on the fast path that may show a loss.
     pub(super) fn detect_losses_by_time(
         &mut self,
         p: &TcpParameters,
