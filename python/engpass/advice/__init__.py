@@ -1,6 +1,6 @@
 """Advice: changes of the testbed that help at a point; each is simulated before it is named.
 
-Adding a kind: write `advice/NAME.py` with a function `propose`, and add it to `KINDS`.
+CONTRIBUTING.md, "Add advice", says how to add a kind.
 """
 
 from __future__ import annotations
@@ -57,7 +57,11 @@ KINDS: tuple[Kind, ...] = (
     memory.propose,
     line.propose,
 )
-"""All kinds; among equal gains of equal cost the earlier one comes first."""
+"""All functions that propose changes, one of each file.
+
+Order matters twice. A proposal whose first step sets the same values as that of an earlier one is left out.
+Changes that are equal in everything by which they are ranked stay in this order.
+"""
 
 NAMED = 8
 """Most other flows that the text of a change names."""

@@ -38,6 +38,7 @@ class Proposal:
     """Steps of one change, tried in order as long as they help."""
 
     kind: str
+    """Name of the kind of change in the output of `--json`."""
     cost: Cost
     steps: tuple[Candidate, ...]
     patience: int = PATIENCE
@@ -45,7 +46,7 @@ class Proposal:
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]
-"""A kind of advice: one file of this package with a function `propose`."""
+"""The function `propose` of a file of this package; its proposals may be of several kinds."""
 
 
 def doubling(

@@ -13,8 +13,12 @@ from engpass.settings import Path, join
 
 _LEAST = 0.005
 
-FULL = 0.02
-"""A line is full if it is idle for less than this share of the time."""
+NEARLY_FULL = 0.02
+"""A faster line is tried if a line is idle for less than this share of the time.
+
+More than `FULL` of `explain.point_facts`, which calls a line the bottleneck: a change is tried more easily
+than a line is named, because the simulated runs show whether it helps.
+"""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
@@ -37,7 +41,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _holds_back(at: Situation, hop: Hop) -> bool:
-    if hop.books is not None and hop.books.idle < FULL:
+    if hop.books is not None and hop.books.idle < NEARLY_FULL:
         return True
     if at.idle("upstream") >= _LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
         return True

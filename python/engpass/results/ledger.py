@@ -1,8 +1,8 @@
 """The ledger of a line: every bit-time is in exactly one account.
 
 Engines keep ledgers as integers, in parts of a bit. This module checks them, sums them over repeats, and
-turns them into shares and into the waterfall from line rate to goodput. The accounts are defined in
-`docs/explain.md`.
+turns them into shares and into the waterfall from line rate to goodput. `docs/ledger.md` defines the accounts
+of `simulate`, and `docs/measure.md` those of measured points, such as `undeclared traffic`.
 """
 
 from __future__ import annotations
