@@ -75,7 +75,8 @@ pub fn generator_of(frame: PduId) -> Option<usize> {
 
 /// Receiver of the cells of a queue: the network, which counts them and passes them on.
 pub trait CellSink {
-    /// `cells` leave the line, each at its instant.
+    /// `cells` leave the line, each at its instant. A queue computes departures when cells arrive, so these instants may be later than what the network has
+    /// handled.
     fn sent(&mut self, cells: CellTrain);
     /// `cells` of one PDU were lost at the queue, the first one at `at`.
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause);
@@ -90,8 +91,8 @@ pub trait CellSink {
     fn policed(&mut self, cells: &CellTrain, at: u64);
     /// The last cell of a PDU was queued as number `sequence` of its class. Its departure is not known yet.
     fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
-    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number come to the same queue. 0 is the path to a
-    /// host, which only counts cells.
+    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number are handed on in order, together. 0 is the
+    /// path to a host that only counts cells. Where the order of all cells matters, all circuits have the same other number, even if they lead to hosts.
     fn way(&self, _vc: VcId) -> usize {
         1
     }

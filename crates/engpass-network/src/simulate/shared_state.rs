@@ -488,8 +488,9 @@ impl CellSink for PortOutput<'_> {
     }
 }
 
-/// The path number of all cells of a port whose line carries PDUs of several circuits. They keep their order, which decides to which sender idle time is
-/// attributed.
+/// The path number of all cells of a port that keep their order: of a line that carries PDUs of several circuits, where the order decides to which sender idle
+/// time is attributed; of a NIC that leads to a host, where cells of a shaper and a generator interleave; of a line before its first cell in the measurement
+/// window; and of all lines while postings are deferred.
 pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {
