@@ -241,7 +241,7 @@ pub(crate) struct Bench {
     /// Segments that `a` sent, if recorded.
     pub(crate) log: Option<Vec<(Time, Segment)>>,
     /// Whether segments are taken in bursts.
-    pub(crate) in_flights: bool,
+    pub(crate) in_bursts: bool,
     /// Bytes that may be retransmitted: those outstanding when a signal of a smaller MTU was accepted, or when a timer or recovery caused a
     /// retransmission.
     pub(crate) may_repeat: u64,
@@ -268,7 +268,7 @@ impl Bench {
             steps: 0,
             same_instant: 0,
             log: None,
-            in_flights: false,
+            in_bursts: false,
             may_repeat: 0,
         }
     }
@@ -319,21 +319,21 @@ impl Bench {
 
     fn pull(&mut self) {
         for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
-            let mut flight: Option<SegmentBurst> = None;
+            let mut burst: Option<SegmentBurst> = None;
             loop {
                 let wanted = end.wants_to_transmit(self.now);
                 let limited = end.limited_by(self.now);
                 let mut segment = Segment::default();
                 let mut shut = None;
-                if self.in_flights && flight.is_none() {
-                    flight = end.start_burst(self.now).map_err(|limited| shut = limited).ok();
+                if self.in_bursts && burst.is_none() {
+                    burst = end.start_burst(self.now).map_err(|limited| shut = limited).ok();
                 }
-                let formed = match &mut flight {
-                    Some(flight) if flight.goes_on() => {
-                        end.next_in_burst(flight, self.now, &mut segment);
+                let formed = match &mut burst {
+                    Some(burst) if burst.goes_on() => {
+                        end.next_in_burst(burst, self.now, &mut segment);
                         Ok(())
                     }
-                    over => match over.take().map_or(shut, |flight| end.limited_by_after(&flight)) {
+                    over => match over.take().map_or(shut, |burst| end.limited_by_after(&burst)) {
                         None => end.next_segment(self.now, &mut segment),
                         Some(limited) => Err(limited),
                     },

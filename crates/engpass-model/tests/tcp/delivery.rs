@@ -115,17 +115,17 @@ proptest! {
         queue in 20_000u64..200_000,
         seed in any::<u64>(),
     ) {
-        let [alone, in_flights] = [false, true].map(|in_flights| {
+        let [alone, in_bursts] = [false, true].map(|in_bursts| {
             let mut forward = Pipe::new(Some(20_000_000), ms(5));
             forward.queue = queue;
             forward.mark_above = Some(queue / 4);
             forward.loss = Loss::Random { millionths: loss, stream: Stream::new(seed, "forward") };
             let mut bench = Bench::new(&a, &b, forward, Pipe::new(None, ms(5))).transfer(500_000, message);
-            (bench.log, bench.in_flights) = (Some(Vec::new()), in_flights);
+            (bench.log, bench.in_bursts) = (Some(Vec::new()), in_bursts);
             bench.run(Time::from_secs(20));
             (bench.log, bench.a.stats(), bench.b.stats(), bench.a.snapshot())
         });
-        prop_assert_eq!(alone, in_flights);
+        prop_assert_eq!(alone, in_bursts);
     }
 
     /// Without negotiated ECN, an endpoint ignores ECN-Echo, but such a segment takes the slow path.

@@ -547,7 +547,7 @@ proptest! {
         let mut back = Pipe::new(rate, us(delay));
         back.loss = Loss::Random { millionths: loss.1, stream: Stream::new(seed, "back") };
         let mut bench = Bench::new(&a, &b, forward, back).transfer(total, message);
-        bench.in_flights = seed % 2 == 0;
+        bench.in_bursts = seed % 2 == 0;
         if let Some((bytes, every)) = reading {
             bench = bench.reading(bytes, ms(every));
         }
