@@ -58,6 +58,26 @@ def test_report_rejects_unreadable_and_unwritable_files(cli: Cli, testbed_file: 
     assert "is not JSON" in cli("report", "--claims", "claims.json", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "-o"],
+        ["explain", "lan.toml", "--report"],
+        ["probe", "--report"],
+        ["reproduce", "kyoto-1997", "--report"],
+    ],
+)
+def test_page_is_not_written_under_an_ending_of_another_format(
+    command: list[str], cli: Cli, testbed_file: Path
+) -> None:
+    said = cli(*command, "r.PDF", code=2).stderr
+    assert said.splitlines() == [
+        "error: `r.PDF` ends in `.pdf`, but the page is HTML",
+        "help: use the ending `.html`; a browser prints the page as PDF",
+    ]
+    assert not (cli.directory / "r.PDF").exists()
+
+
 def test_report_notes_an_incomplete_run(cli: Cli, testbed_file: Path) -> None:
     from engpass.store import Store
 

@@ -59,6 +59,9 @@ def command(
     """
     from engpass.explanation import explain
 
+    if report is not None:
+        files.html(report)
+
     def choose(most: int | None) -> Chosen:
         with console.waiting("reading the points"):
             return _chosen(run, variant, point or [], flow, store, set_, most)

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from engpass.cli import console, options
+from engpass.cli import console, files, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ def command(
     if output == "-":
         output = None
     chosen = format_ or (_SUFFIXES.get(Path(output).suffix.lower()) if output else None) or Format.CSV
+    if output is not None and format_ is None:
+        endings = " or ".join(f"`{ending}`" for ending in _SUFFIXES)
+        cure = f"use {endings}, or choose the format with `--format`; spreadsheets open `.csv`"
+        files.matching(output, list(_SUFFIXES), "there is no such export", cure)
     if spreadsheet and chosen is not Format.CSV:
         raise EngpassError(
             f"`--spreadsheet` is for csv, but the format is {chosen}",

@@ -38,6 +38,33 @@ def target(file: str, *, make: bool = True) -> Path:
     return path
 
 
+_FORMATS = {
+    *(".7z", ".bz2", ".gz", ".tar", ".xz", ".zip", ".zst"),
+    *(".csv", ".json", ".jsonl", ".toml", ".tsv", ".xml", ".yaml", ".yml"),
+    *(".arrow", ".db", ".feather", ".ipc", ".parquet", ".pcap", ".pcapng", ".sqlite"),
+    *(".doc", ".docx", ".htm", ".html", ".md", ".ods", ".odt", ".pdf", ".ps", ".tex", ".xls", ".xlsx"),
+    *(".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"),
+}
+"""Endings by which programs recognise a format."""
+
+
+def matching(file: str, own: Sequence[str], written: str, cure: str) -> None:
+    """Raise `EngpassError` if the ending of a file promises another format than `written`.
+
+    `own` are the endings of that format. Endings that stand for no format are accepted.
+    """
+    ending = Path(file).suffix.lower()
+    if ending in _FORMATS and ending not in own:
+        raise EngpassError(f"`{file}` ends in `{ending}`, but {written}", cure)
+
+
+def html(file: str) -> str:
+    """Return the name of an HTML file; raises `EngpassError` if its ending promises another format."""
+    cure = "use the ending `.html`; a browser prints the page as PDF"
+    matching(file, (".html", ".htm"), "the page is HTML", cure)
+    return file
+
+
 def folder(name: str) -> Path:
     """Create a directory if it is missing and return its path; raises `EngpassError` if not writable."""
     path = Path(name)

@@ -59,7 +59,7 @@ def command(
     # Fail now rather than after a minute of measuring.
     targets = [
         None if save is None else files.target(save, make=False),
-        None if report is None else files.target(report),
+        None if report is None else files.target(files.html(report)),
     ]
     pictures = None if figures is None else files.folder(figures)
     # The rule of the testbed check for names of hosts.

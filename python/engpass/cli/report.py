@@ -42,6 +42,7 @@ def command(
     """
     from engpass.store import Store
 
+    files.html(output)
     made, notes = _claims(Path(claims)) if claims else ((), ())
     with Store.open(store, create=False) as opened:
         if (search := opened.search(run)) is not None:

@@ -52,7 +52,7 @@ def command(
 
     limit = options.max_points(yes)
     made = prepare(gallery.study(study), options.overrides(set_), repeats, limit)
-    target = None if report is None else files.target(report)
+    target = None if report is None else files.target(files.html(report))
     with Store.open(store) as opened:
         ran = console.agreed(yes, lambda most: _run(made, opened, jobs, most))
         if ran.interrupted:
