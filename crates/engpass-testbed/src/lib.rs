@@ -17,6 +17,7 @@ pub mod diagnostic;
 mod drawing;
 mod events;
 mod findings;
+mod fit;
 mod links;
 mod no_route;
 mod overrides;

@@ -11,7 +11,7 @@ use crate::route::ShortestPaths;
 use crate::topology::{Fan, IcmpWay, NodeId, NodeKind, PathSegment};
 
 /// IP and TCP headers without options, in bytes.
-const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
+pub(crate) const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
 
 impl IcmpWay {
     /// Returns the path of the ICMP messages of a router, given the nodes that they reach.
@@ -65,7 +65,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the length of the longest packets that the `mss` of a sender allows, in bytes.
-    fn segment_limit(&self, traffic: &Traffic, from: NodeId) -> u64 {
+    pub(crate) fn segment_limit(&self, traffic: &Traffic, from: NodeId) -> u64 {
         let NodeKind::Host(host) = self.kind(from) else { return u64::MAX };
         let host = self.draft.hosts[host].as_ref();
         let given = traffic.tcp().zip(host).and_then(|(own, host)| own.over(&host.tcp).mss);

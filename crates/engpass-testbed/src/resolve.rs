@@ -78,10 +78,11 @@ pub(crate) fn resolve(
     if !whole || !complete || resolver.checker.errors > 0 {
         return None;
     }
-    let flows = flows.into_iter().collect::<Option<_>>()?;
+    let flows: Vec<FlowPath> = flows.into_iter().collect::<Option<_>>()?;
     let events: Vec<EventPath> = events.into_iter().collect::<Option<_>>()?;
     if sound {
         resolver.warn_of_unused(&events, &arp);
+        resolver.warn_of_packets_that_do_not_fit(&flows);
     }
     let tunnels = std::mem::take(&mut resolver.tunnels).into_iter().collect::<Option<_>>()?;
     let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;

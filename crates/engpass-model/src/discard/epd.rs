@@ -32,6 +32,10 @@ impl DiscardConfig for Epd {
     fn check(&self, capacity: u64, errors: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, errors);
     }
+
+    fn refuses_above(&self, capacity: u64) -> Option<(&'static str, u64)> {
+        Some(("threshold", self.threshold.of(capacity)))
+    }
 }
 
 /// Discards whole PDUs above a threshold; the state of `epd` and `epd-ppd`.

@@ -31,6 +31,10 @@ impl DiscardConfig for EpdPpd {
     fn check(&self, capacity: u64, errors: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, errors);
     }
+
+    fn refuses_above(&self, capacity: u64) -> Option<(&'static str, u64)> {
+        Some(("threshold", self.threshold.of(capacity)))
+    }
 }
 
 #[cfg(test)]

@@ -87,6 +87,12 @@ pub trait DiscardConfig {
 
     /// Adds an error for every invalid value, for queues with a capacity of `capacity` cells.
     fn check(&self, _capacity: u64, _complaints: &mut RangeErrors) {}
+
+    /// Returns the number of cells in the queue above which no PDU may begin, and the key that gives it. `None` if a PDU may begin in any
+    /// queue with room.
+    fn refuses_above(&self, _capacity: u64) -> Option<(&'static str, u64)> {
+        None
+    }
 }
 
 /// Decides whether a cell may join a queue. Every queue has its own policy state.

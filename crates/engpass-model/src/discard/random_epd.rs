@@ -60,6 +60,10 @@ impl DiscardConfig for RandomEpd {
             );
         }
     }
+
+    fn refuses_above(&self, capacity: u64) -> Option<(&'static str, u64)> {
+        Some(("max", self.max.of(capacity)))
+    }
 }
 
 /// Discards PDUs at random.

@@ -1,0 +1,164 @@
+//! Warnings about values that the packets of the traffic do not fit: segment sizes above the path MTU, and discard thresholds with too little room for
+//! a packet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::source::Traffic;
+use engpass_model::switch::Switch;
+use engpass_model::unit::{CellCount, Size};
+use engpass_model::wire::aal5;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use crate::diagnostic::Diagnostic;
+use crate::links;
+use crate::path_mtu::HEADERS;
+use crate::resolve::Resolver;
+use crate::topology::{FlowPath, Hop, NodeId, PathSegment};
+
+/// An `mss` of the file, and the flow on whose path the longest segments fit.
+struct GivenMss<'a> {
+    mss: Size,
+    flow: &'a FlowPath,
+}
+
+/// The PDUs that cross an output port of an ATM switch.
+#[derive(Default)]
+struct PortLoad<'a> {
+    /// The lines on which their cells arrive.
+    inputs: BTreeSet<Hop>,
+    /// Length of the longest PDU in cells, and its flow.
+    longest: (u64, &'a str),
+}
+
+impl Resolver<'_> {
+    /// Warns about values that the packets of these flows do not fit.
+    pub(crate) fn warn_of_packets_that_do_not_fit(&mut self, flows: &[FlowPath]) {
+        self.segments_above_the_path_mtu(flows);
+        self.thresholds_without_room(flows);
+    }
+
+    /// Warns about each `mss` that is above what the paths of all its connections carry.
+    fn segments_above_the_path_mtu(&mut self, flows: &[FlowPath]) {
+        let mut given: BTreeMap<Vec<&str>, GivenMss> = BTreeMap::new();
+        for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
+            let Some(own) = traffic.as_ref().and_then(Traffic::tcp) else { continue };
+            let hosts = [flow.from, flow.to].map(|node| self.draft.hosts.get_index(node));
+            let tables = match own.mss {
+                Some(mss) => vec![(vec!["traffic", name, "tcp", "mss"], mss)],
+                None => hosts
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|(host, config)| {
+                        Some((vec!["host", host, "tcp", "mss"], config.as_ref()?.tcp.mss?))
+                    })
+                    .collect(),
+            };
+            for (path, mss) in tables {
+                let known = given.entry(path).or_insert(GivenMss { mss, flow });
+                if known.flow.path_mtu < flow.path_mtu {
+                    known.flow = flow;
+                }
+            }
+        }
+        for (path, GivenMss { mss, flow }) in given {
+            let most = flow.path_mtu.saturating_sub(HEADERS).max(1);
+            if mss.bytes() <= most {
+                continue;
+            }
+            let (effect, remove) = if flow.discovers_mtu {
+                ("the first longer segments are lost, and path MTU discovery then shortens them", "")
+            } else {
+                ("segments are shortened to that", ", remove it,")
+            };
+            let message = format!(
+                "`mss` is {} B, but packets on the path of traffic `{}` have at most {} B, so segments have at most {most} B: {effect}",
+                mss.bytes(),
+                flow.name,
+                flow.path_mtu
+            );
+            let help = format!("set `mss` to at most `{most} B`{remove} or raise the MTU of the path");
+            let warning = Diagnostic::warning("large-mss", message).help(help).only_if_at_every_point("");
+            self.checker.report(&path, warning);
+        }
+    }
+
+    /// Warns about switches that begin PDUs up to a threshold above which the longest PDU of the traffic does not fit.
+    fn thresholds_without_room(&mut self, flows: &[FlowPath]) {
+        let mut ports: BTreeMap<Hop, PortLoad> = BTreeMap::new();
+        for (traffic, flow) in self.draft.traffic.values().zip(flows) {
+            let Some(packet) = traffic.as_ref().and_then(|traffic| self.longest_packet(traffic, flow)) else {
+                continue;
+            };
+            let legs: Vec<PathSegment> = match &flow.fans {
+                Some(fans) => fans[0].legs().collect(),
+                None => flow.legs.clone(),
+            };
+            for leg in legs {
+                let PathSegment::Circuit { circuit, .. } = leg else { continue };
+                let (Some(route), Some(circuit)) = (self.route(&[leg]), &self.circuits[circuit]) else {
+                    continue;
+                };
+                let cells = aal5::cells(circuit.encapsulation.sdu(packet.min(circuit.mtu)));
+                for pair in route.windows(2) {
+                    let load = ports.entry(pair[1]).or_default();
+                    load.inputs.insert(pair[0]);
+                    load.longest = load.longest.max((cells, &flow.name));
+                }
+            }
+        }
+        // The port of each switch with the longest PDU.
+        let mut worst: BTreeMap<NodeId, (u64, &str)> = BTreeMap::new();
+        for (hop, load) in &ports {
+            if self.can_fill(*hop, &load.inputs) {
+                let known = worst.entry(hop.from).or_default();
+                *known = load.longest.max(*known);
+            }
+        }
+        for (node, (cells, flow)) in worst {
+            self.threshold_without_room(node, cells, flow);
+        }
+    }
+
+    fn threshold_without_room(&mut self, node: NodeId, cells: u64, flow: &str) {
+        let Some(Switch::Atm(switch)) = links::switch(self.draft, node) else { return };
+        let (capacity, discard) = (switch.output_buffer.0, &switch.discard);
+        let Some((key, threshold)) = discard.config().refuses_above(capacity) else { return };
+        let room = capacity.saturating_sub(threshold);
+        if room >= cells {
+            return;
+        }
+        let (kind, name) = (discard.kind(), &self.nodes[node]);
+        // The size of the packet is in the help, so that a sweep over sizes gives one warning.
+        let message = format!(
+            "`{kind}` of switch `{name}` has room for {} above its `{key}`, less than a packet of traffic `{flow}` needs: packets that it accepts lose cells when the queue is full",
+            CellCount(room)
+        );
+        let packet = CellCount(cells);
+        let help = match capacity.checked_sub(cells) {
+            Some(fits) if fits > 0 => {
+                format!(
+                    "a packet has {packet}: set `{key}` to at most `{}`, or enlarge `output_buffer`",
+                    CellCount(fits)
+                )
+            }
+            _ => format!("a packet has {packet}: set `output_buffer` to more"),
+        };
+        let warning = Diagnostic::warning("late-discard", message).help(help);
+        self.checker.report(&["switch", name, "discard", kind, key], warning);
+    }
+
+    /// Returns true if cells may arrive at a port faster than they leave.
+    fn can_fill(&self, port: Hop, inputs: &BTreeSet<Hop>) -> bool {
+        let rate = |hop: &Hop| self.links[hop.link].line_from(hop.from).rate;
+        inputs.len() > 1 || inputs.iter().any(|input| rate(input) > rate(&port))
+    }
+
+    /// Returns the length of the longest packets that the sender of a traffic makes for its path, in bytes; with random lengths the length for the
+    /// mean message. `None` if it sends cells, or packets that only real hosts send.
+    fn longest_packet(&self, traffic: &Traffic, flow: &FlowPath) -> Option<u64> {
+        match traffic.datagrams() {
+            Some((message, _)) => Some((message + UDP_HEADER_BYTES + IP_HEADER_BYTES).min(flow.mtu)),
+            None => traffic.tcp().map(|_| flow.path_mtu.min(self.segment_limit(traffic, flow.from))),
+        }
+    }
+}
