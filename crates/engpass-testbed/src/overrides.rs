@@ -40,7 +40,11 @@ pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings
 /// Returns the error for a path that is no dotted key.
 pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
     let message = format!("`{}` is not a valid path: {cause}", tree::shortened(path));
-    Diagnostic::error("bad-path", message).at(key).help("a path is a dotted key: `traffic.stream.message`")
+    let help = match path::with_quotes(path) {
+        Some(quoted) => format!("put names with spaces or signs in quotes: `{}`", tree::shortened(&quoted)),
+        None => "a path is a dotted key: `traffic.stream.message`".into(),
+    };
+    Diagnostic::error("bad-path", message).at(key).help(help)
 }
 
 /// Returns the values in the table of a variant: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as nested tables.

@@ -1,5 +1,7 @@
 //! Dotted keys: `traffic.stream.message`, `link."to the lab".delay`.
 
+use engpass_model::text::is_hidden;
+
 /// Splits a dotted TOML key. Quoted parts may contain any characters.
 ///
 /// # Errors
@@ -64,6 +66,33 @@ pub fn join(parts: &[impl AsRef<str>]) -> String {
 pub(crate) fn quoted(part: &str) -> String {
     let bare = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if bare { part.into() } else { serde_json::Value::from(part).to_string() }
+}
+
+/// Returns a dotted key with quotes around the parts that need them; `None` if it is valid as it is, or if quotes do not make it valid.
+pub(crate) fn with_quotes(text: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        let start = rest.trim_start();
+        let after = if start.starts_with(['"', '\'']) {
+            let (inside, after) = part(start).ok()?;
+            parts.push(inside);
+            after.trim_start()
+        } else {
+            let end = start.find('.').unwrap_or(start.len());
+            let name = start[..end].trim_end();
+            if name.is_empty() || name.contains(|c: char| "\"'=[]{}#,".contains(c) || is_hidden(c)) {
+                return None;
+            }
+            parts.push(name.to_string());
+            &start[end..]
+        };
+        if after.is_empty() {
+            let quoted = join(&parts);
+            return (quoted != text.trim()).then_some(quoted);
+        }
+        rest = after.strip_prefix('.')?;
+    }
 }
 
 /// Returns the known word that is most similar to `word`; `None` if none is similar.

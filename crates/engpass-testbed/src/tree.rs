@@ -1,5 +1,6 @@
 //! A testbed file as a tree in which every key and value knows its origin.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use engpass_model::text::is_hidden;
@@ -8,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
+use crate::path::with_quotes;
 use crate::provenance::{Origin, ValueSource};
 use crate::unclosed::{self, Unclosed};
 
@@ -162,9 +164,8 @@ pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
             broken += 1;
             if broken <= MOST {
                 let message = format!("this is not TOML: {}", error.message());
-                found.push(
-                    Diagnostic::error("syntax", message).at(&place).maybe_help(syntax_help(error.message())),
-                );
+                let help = syntax_help(error.message(), text, error.span());
+                found.push(Diagnostic::error("syntax", message).at(&place).help(help));
             }
         }
     }
@@ -211,15 +212,38 @@ fn first_line(text: &str, key: &str, position: usize) -> Option<usize> {
     found.map(|line| line + 1)
 }
 
-fn syntax_help(message: &str) -> Option<String> {
-    let help = if message.contains("recurs") {
-        "tables and lists nest at most 80 deep; a testbed needs four"
-    } else if message.contains("string values must be quoted") {
-        "put the value in quotes: `message = \"9 kB\"`"
-    } else {
-        "a line is `key = value` or `[table.name]`; text needs \"quotes\""
+fn syntax_help(message: &str, text: &str, span: Option<Range<usize>>) -> String {
+    if message.contains("recurs") {
+        return "tables and lists nest at most 80 deep; a testbed needs four".into();
+    }
+    if message.contains("string values must be quoted") {
+        let value = span.and_then(|span| text.get(span)).unwrap_or("").trim();
+        let is_plain = !value.is_empty() && !value.contains(|c: char| c == '"' || c == '\\' || is_hidden(c));
+        let value = if is_plain { value } else { "9 kB" };
+        return format!("put the value in quotes: `\"{}\"`", shortened(value));
+    }
+    match span.and_then(|span| name_with_quotes(text, span.start)) {
+        Some(quoted) => {
+            format!("a name with other characters than letters, digits, `-` and `_` needs quotes: `{quoted}`")
+        }
+        None => "a line is `key = value` or `[table.name]`; text needs \"quotes\"".into(),
+    }
+}
+
+/// Returns the header or the key at a position, with quotes around the names that need them; `None` if it needs none.
+fn name_with_quotes(text: &str, position: usize) -> Option<String> {
+    const LONGEST: usize = 200;
+    let begin = text.get(..position)?.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text[begin..].lines().next()?.trim();
+    if line.len() > LONGEST {
+        return None;
+    }
+    let Some(header) = line.strip_prefix('[') else {
+        let (key, _) = line.split_once('=')?;
+        return Some(format!("{} = …", with_quotes(key)?));
     };
-    Some(help.into())
+    let (name, _) = header.rsplit_once(']')?;
+    Some(format!("[{}]", with_quotes(name)?))
 }
 
 /// Parses the value of a `--set`: as TOML if it is a TOML value other than a date, else as text.
