@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -177,3 +178,44 @@ message = "8 kB"
     *_, last = [json.loads(line) for line in said.stdout.splitlines()]
     assert last["result"]["mtu_bytes"] == 1400
     assert last["result"]["rtt_s"] > 0.2
+
+
+@NAMESPACES
+@pytest.mark.skipif(not os.access("/dev/net/tun", os.R_OK | os.W_OK), reason="needs /dev/net/tun")
+def test_path_in_slow_motion_gives_results_in_the_time_of_the_network(cli: Cli) -> None:
+    (cli.directory / "fast.toml").write_text(
+        """\
+name = "fast"
+[host.a]
+[host.b]
+[link.l]
+ends = ["a", "b"]
+medium = "point-to-point"
+rate = "200 Mbit/s"
+delay = "5 ms"
+mtu = "1400 B"
+[traffic.t]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "8 kB"
+"""
+    )
+    asked = ["--engine", "emulate", "--slow", "4", "--transfer", "500 ms", "--json"]
+    said = cli("path", "fast.toml", *asked, code=None)
+    *_, last = [json.loads(line) for line in said.stdout.splitlines()]
+    result = last["result"]
+    # Two propagation delays, and the transmission of a packet of 1400 B and of a short response.
+    assert 0.01 < result["rtt_s"] < 0.012
+    assert result["bandwidth_bit_per_s"] == pytest.approx(200e6, rel=0.05)
+    # The last window is the whole product of bandwidth and delay.
+    assert 0.5 * 200e6 < result["transfers"][-1]["achieved_bit_per_s"] < 200e6
+    assert "slow" in cli("show", last["id"], "--json").stdout
+
+
+def test_slow_motion_is_refused_without_an_emulated_network(cli: Cli, testbed_file: Path) -> None:
+    for command, engine in (("path", "measure"), ("search", "measure"), ("search", "simulate")):
+        said = cli(command, testbed_file.name, "--engine", engine, "--slow", "2", code=2).stderr
+        assert f"`--slow` has no effect on `{engine}`" in said
+        assert "add `--engine emulate`" in said
+        assert "`--slow` is `2.5`" in cli(command, testbed_file.name, "--slow", "2.5", code=2).stderr

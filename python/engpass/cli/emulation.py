@@ -66,7 +66,7 @@ def options(
 
     given = Options(
         clock=clock or "auto",
-        slow=1 if slow is None else _whole(slow),
+        slow=factor(slow),
         wire_true=wire_true,
         limit=limit or LIMIT,
         log=str(Path(log).resolve()) if log else None,
@@ -77,10 +77,17 @@ def options(
     return given
 
 
-def _whole(slow: str) -> int:
+def factor(slow: str | None) -> int:
+    """Parse `--slow`; 1 if it is not given. Raises `EngpassError`."""
     from engpass.netlab.emulated import SLOWEST
 
     try:
-        return int(slow)
+        found = 1 if slow is None else int(slow)
     except ValueError:
-        raise EngpassError(f"`--slow` is `{slow}`", f"give a whole number from 1 to {SLOWEST}") from None
+        found = 0
+    if not 1 <= found <= SLOWEST:
+        raise EngpassError(
+            f"`--slow` is `{slow}`",
+            f"give a whole number from 1 to {SLOWEST}: 10 makes the network 10 times slower than real time",
+        )
+    return found

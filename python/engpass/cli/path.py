@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import console, options, quantities
+from engpass.cli import console, emulation, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def command(
     transfer: Seconds = None,
     bandwidth: Bandwidth = None,
     connections: Connections = 1,
+    slow: emulation.Slow = None,
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
     yes: options.Memory = False,
@@ -70,7 +71,11 @@ def command(
             f"`--connections` is {connections}",
             f"give 1 to {CONNECTIONS_AT_MOST}: each connection uses a thread",
         )
-    asked = Asked(bandwidth=quantities.rate("--bandwidth", bandwidth), connections=connections)
+    asked = Asked(
+        bandwidth=quantities.rate("--bandwidth", bandwidth),
+        connections=connections,
+        slow=emulation.factor(slow),
+    )
     seconds = quantities.seconds("--transfer", transfer)
     if seconds is not None:
         if seconds <= 0:

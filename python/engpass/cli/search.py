@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import console, options, quantities
+from engpass.cli import console, emulation, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def command(
     longest: Longest = None,
     frames: Frames = None,
     figures: Figures = None,
+    slow: emulation.Slow = None,
     store: options.StoreAt = options.STORE,
     as_json: options.Json = False,
     fresh: Fresh = False,
@@ -137,6 +138,7 @@ def command(
         settle=quantities.seconds("--settle", settle),
         longest=quantities.seconds("--longest", longest),
         whole=whole,
+        slow=emulation.factor(slow),
     )
     settings = given.settings()
     pairs = options.overrides(set_)
@@ -181,6 +183,7 @@ class _Given:
     settle: float | None
     longest: float | None
     whole: bool
+    slow: int
 
     def settings(self) -> Settings:
         from dataclasses import replace
@@ -205,7 +208,7 @@ class _Given:
                     raise EngpassError(f"`{self.method}` has no `{name}`", "remove it, or use `mlrsearch`")
         names = ("trial", "width", "step", "settle", "least", "most", "longest")
         rest: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return replace(base, whole=self.whole, **rest)
+        return replace(base, whole=self.whole, slow=self.slow, **rest)
 
 
 def _check_goals(goals: Sequence[Goal]) -> None:

@@ -18,6 +18,7 @@ from engpass.measure import MeasureError, Session
 from engpass.measure.answers import End, TcpEdges, TcpInfo
 from engpass.measure.flows import Flow
 from engpass.measure.requests import Limits, Prepare, Schedule, Socket
+from engpass.measure.slow import scaled_back_end, slowed_end
 from engpass.memory import MOST, need
 from engpass.path.metrics import (
     FRACTIONS,
@@ -32,7 +33,7 @@ from engpass.path.metrics import (
 from engpass.path.mtu import BASE, largest
 from engpass.plan import point_plan
 from engpass.search.trial import SearchError
-from engpass.search.trial_runner import session_of
+from engpass.search.trial_runner import check_slow, session_of
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
 from engpass.types.plan import FlowPlan, PointPlan
@@ -74,10 +75,13 @@ class Asked:
     fractions: tuple[float, ...] = FRACTIONS
     connections: int = 1
     """Parallel connections that share each window (section 5.1), for hosts whose windows are too small."""
+    slow: int = 1
+    """Of an emulated network: factor of time dilation. Results are in the time of the network."""
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON data."""
-        return {
+        own: dict[str, Any] = {} if self.slow == 1 else {"slow": self.slow}
+        return own | {
             "seconds": self.seconds,
             "rtt_seconds": self.rtt_seconds,
             "bandwidth_bit_per_s": self.bandwidth,
@@ -120,6 +124,7 @@ def run_path(
 
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
     (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
+    check_slow(engine, asked.slow)
     need(testbed.campaign, [engine], [variant]).check(max_memory)
     numbers = point_plan(testbed.campaign, variant, [])
     flow = _flow_of(numbers, traffic)
@@ -139,7 +144,9 @@ def run_path(
         ),
         fresh=True,
     )
-    with session_of(engine, testbed.campaign, testbed.source, testbed.overrides, lambda: False) as session:
+    with session_of(
+        engine, testbed.campaign, testbed.source, testbed.overrides, lambda: False, asked.slow
+    ) as session:
         path = _Path(session, variant, numbers, flow, asked)
         steps = _Steps(store, record, watch)
         try:
@@ -282,19 +289,21 @@ class _Path:
         )
 
     def _run(self, seconds: float, send: Prepare, receive: Prepare) -> tuple[End, End]:
-        """Run one flow over the path and return the results of sender and receiver."""
-        duration = round(seconds * _NS)
-        limits = Limits(duration_ns=duration + 10 * _NS)
+        """Run one flow over the path and return the results of sender and receiver, in the network's time."""
+        slow = self._asked.slow
+        duration = round(seconds * _NS) * slow
+        limits = Limits(duration_ns=duration + 10 * _NS * slow)
         send, receive = (
-            replace(end, warmup_ns=0, duration_ns=duration, limits=limits) for end in (send, receive)
+            replace(slowed_end(end, slow), warmup_ns=0, duration_ns=duration, limits=limits)
+            for end in (send, receive)
         )
         flow = Flow("path", send.kind, self._sender, (self._receiver,), 0, 0, duration, send, receive)
         collected = self._session.collect(self._variant, self._numbers, [flow])
         self.invalid += not collected.valid
         results = collected.results
         return (
-            results[self._sender].ends["path", "send"],
-            results[self._receiver].ends["path", "receive"],
+            scaled_back_end(results[self._sender].ends["path", "send"], slow),
+            scaled_back_end(results[self._receiver].ends["path", "receive"], slow),
         )
 
     # Section 3.1

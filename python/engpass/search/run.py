@@ -19,7 +19,7 @@ from engpass.search.mlrsearch import search
 from engpass.search.notes import above
 from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECONDS, throughput
 from engpass.search.trial import Budget, SearchError, Trial
-from engpass.search.trial_runner import Bench
+from engpass.search.trial_runner import Bench, check_slow
 from engpass.store import SearchRecord, Store
 from engpass.testbed_file import TestbedFile
 
@@ -54,6 +54,8 @@ class Settings:
     """Pause between trials on real networks."""
     least: int | None = None
     most: int | None = None
+    slow: int = 1
+    """Of `emulate`: factor of time dilation."""
     longest: float = 24 * 3600.0
     """Time of trials after which the search ends with the bounds found so far."""
 
@@ -72,6 +74,8 @@ class Settings:
             "least_bit_per_s": self.least,
             "most_bit_per_s": self.most,
         }
+        if self.slow != 1:
+            common["slow"] = self.slow
         if self.method == "mlrsearch":
             return {"goals": [goal.to_json() for goal in self.goals], "settle_s": self.settle, **common}
         own: dict[str, float | None] = {"trial_s": self.trial, "settle_s": self.settle}
@@ -120,9 +124,10 @@ def run_search(
     """
     (engine,) = choose("engine for searches", [engine], ENGINES_OF_SEARCHES)
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
+    check_slow(engine, settings.slow)
     (_,) = choose("method", [settings.method], METHODS)
     need(testbed.campaign, [engine], [variant]).check(max_memory)
-    with Bench(testbed, traffic, engine, variant, lambda: False) as bench:
+    with Bench(testbed, traffic, engine, variant, lambda: False, settings.slow) as bench:
         least = settings.least if settings.least is not None else bench.least()
         most = settings.most if settings.most is not None else bench.most()
         if not 0 < least < most:

@@ -31,10 +31,16 @@ class Bench:
     """One variant of a testbed, at its own values, with one stream whose load is searched."""
 
     def __init__(
-        self, testbed: TestbedFile, traffic: str, engine: str, variant: str, stopped: Callable[[], bool]
+        self,
+        testbed: TestbedFile,
+        traffic: str,
+        engine: str,
+        variant: str,
+        stopped: Callable[[], bool],
+        slow: int = 1,
     ) -> None:
         self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
-        self._stopped = stopped
+        self._stopped, self._slow = stopped, slow
         flows = {flow.name: flow for flow in point_plan(testbed.campaign, variant, []).flows}
         if traffic not in flows:
             raise SearchError(f"unknown traffic `{traffic}`", nearest(traffic, flows))
@@ -170,7 +176,7 @@ class Bench:
         return not named and all(engine != "simulate" for engine, _ in campaign.refusals(self.variant, []))
 
     def _opened(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
-        return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped)
+        return session_of(self.engine, campaign, self._testbed.source, overrides, self._stopped, self._slow)
 
     def _read(self, load: int, duration: float, flow: FlowOutcome) -> Trial:
         counts = flow.datagrams
@@ -233,14 +239,27 @@ def stream_of(testbed: TestbedFile, variant: str) -> str:
     )
 
 
+def check_slow(engine: str, slow: int) -> None:
+    """Raise `SearchError` for a factor of time dilation that the engine would ignore."""
+    if slow != 1 and engine != "emulate":
+        raise SearchError(
+            f"`--slow` has no effect on `{engine}`: only an emulated network can be slower than real time",
+            "remove `--slow`, or add `--engine emulate`",
+        )
+
+
 def session_of(
     engine: str,
     campaign: _engpass.Campaign,
     source: str,
     overrides: tuple[tuple[str, str], ...],
     stopped: Callable[[], bool],
+    slow: int = 1,
 ) -> Session:
-    """A session of an engine with real hosts, in which `run.precision` does not change durations."""
+    """A session of an engine with real hosts, in which `run.precision` does not change durations.
+
+    `slow` is the factor of time dilation of an emulated network.
+    """
     from engpass.measure import Session
 
     if engine != "emulate":
@@ -248,4 +267,4 @@ def session_of(
     from engpass.measure.emulated import EmulatedSession
     from engpass.netlab.emulated import Options
 
-    return EmulatedSession(campaign, source, (), stopped, overrides=overrides, options=Options())
+    return EmulatedSession(campaign, source, (), stopped, overrides=overrides, options=Options(slow=slow))
