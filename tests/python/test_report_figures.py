@@ -114,6 +114,31 @@ def test_ledger_waterfall_shows_the_point_furthest_below_limit() -> None:
     assert rows[-1]["step"] == "delivered"
 
 
+def test_ledger_waterfall_of_one_of_two_flows_ends_with_its_own_payload() -> None:
+    run, alone = with_ledgers(repeats=2)
+    shared = []
+    for outcome in alone:
+        stream = outcome.flows["stream"]
+        other = replace(stream, goodput_bit_per_s=stream.goodput_bit_per_s / 3)
+        shared.append(replace(outcome, flows={**outcome.flows, "other": other}))
+    (_, before), (_, after) = (
+        (spec, next(data for data in spec["datasets"].values() if "step" in data[0]))
+        for spec in (
+            figures(run, alone)["ledger-waterfall"].to_dict(),
+            figures(run, shared)["ledger-waterfall-stream"].to_dict(),
+        )
+    )
+    assert [row["step"] for row in after] == [
+        *(row["step"] for row in before[:-1]),
+        "other flows",
+        "delivered",
+    ]
+    whole, own = before[-1]["high"], after[-1]["high"]
+    # The other flow gets a third of what the stream gets: a quarter of both.
+    assert own == pytest.approx(whole * 3 / 4)
+    assert after[-2]["high"] - after[-2]["low"] == pytest.approx(whole / 4)
+
+
 def test_run_with_one_point_has_no_ledger_stack() -> None:
     _, outcomes = with_ledgers(repeats=1)
     one = [replace(o, sweep={}) for o in outcomes if o.sweep["traffic.stream.message"].number == 9000]
@@ -195,7 +220,7 @@ def test_waterfall_of_many_variants_names_those_shown() -> None:
     assert [block.text for block in waterfall.blocks(table, "stream")] == names[:8]
     assert len({block.colour for block in waterfall.blocks(table, "stream")}) == 8
     assert waterfall.says(table, "stream").endswith(
-        " The first 8 of 10 variants; the table of points has them all."
+        " The first 8 of 10 variants; the table of points also has variant 8, variant 9."
     )
 
 

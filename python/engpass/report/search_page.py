@@ -180,10 +180,9 @@ def _found(record: SearchRecord) -> str:
 
 
 def _trials(record: SearchRecord) -> str:
-    rows = [
-        [esc(cell) for cell in (*formatting.trial(number, told), OUTCOMES[outcome(trial)][0])]
-        for number, (told, trial) in enumerate(zip(record.trials, tried(record), strict=True), 1)
-    ]
+    outcomes = [OUTCOMES[outcome(trial)][0] for trial in tried(record)]
+    made = formatting.trials(list(zip(record.trials, outcomes, strict=True)))
+    rows = [[esc(cell) for cell in row] for row in made]
     head = ["Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "Outcome"]
     return html_table("All trials", head, rows, numeric=range(7), kind="tall") if rows else ""
 

@@ -1,11 +1,12 @@
 """The ledgers of a run by point, and the line that is shown for each flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from engpass.formatting import clean
 from engpass.results import ledger
+from engpass.results.above_limit import GENERATORS
 from engpass.results.ledger import Books, Hop
 from engpass.types.outcome import Outcome
 
@@ -21,6 +22,8 @@ class Line:
     start: str
     end: str
     books: Mapping[Place, Books]
+    own: Mapping[Place, float] = field(default_factory=dict)
+    """Share of the line that is delivered to the flow, at points where other flows use the line, too."""
 
     @property
     def name(self) -> str:
@@ -35,6 +38,8 @@ class Shelf:
         self._kept: dict[Hop, dict[Place, Books]] = {}
         self._hops: dict[str, dict[Hop, None]] = {}
         """The hops of each flow at any point."""
+        self._own: dict[tuple[str, Hop], dict[Place, list[float]]] = {}
+        """By flow and hop: the share of the line that is delivered to the flow, at each point by repeat."""
 
     def add(self, place: Place, outcome: Outcome) -> None:
         """Add the ledgers of an outcome; raises `EngpassError` if one does not balance."""
@@ -43,8 +48,21 @@ class Shelf:
             before = books.get(place)
             total = ledger.add([before, side.books]) if before else side.books
             books[place] = total or side.books
-        for flow in outcome.flows:
-            self._hops.setdefault(clean(flow), {}).update(dict.fromkeys(ledger.route(outcome, flow)))
+        rates: dict[Hop, dict[str, float]] = {}
+        for name, flow in outcome.flows.items():
+            parts = ledger.parts(outcome, name)
+            self._hops.setdefault(clean(name), {}).update(dict.fromkeys(parts))
+            if flow.kind not in GENERATORS:
+                for hop, part in parts.items():
+                    rates.setdefault(hop, {})[clean(name)] = flow.goodput_bit_per_s * part
+        for side in ledger.directions(outcome):
+            sharing = rates.get(side.key, {})
+            whole = sum(sharing.values())
+            if len(sharing) > 1 and whole:
+                delivered = side.books.share("delivered")
+                for name, rate in sharing.items():
+                    shares = self._own.setdefault((name, side.key), {})
+                    shares.setdefault(place, []).append(delivered * rate / whole)
 
     def lines(self, flows: Iterable[str]) -> dict[str, Line]:
         """For each flow, the busiest line on its paths over all points."""
@@ -53,7 +71,11 @@ class Shelf:
             keys = [hop for hop in self._hops.get(flow, ()) if hop in self._kept]
             if keys:
                 key = min(keys, key=lambda key: round(_idle(list(self._kept[key].values())), 9))
-                found[flow] = Line(*key, self._kept[key])
+                own = {
+                    place: sum(shares) / len(shares)
+                    for place, shares in self._own.get((flow, key), {}).items()
+                }
+                found[flow] = Line(*key, self._kept[key], own)
         return found
 
 

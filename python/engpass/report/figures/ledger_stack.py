@@ -65,9 +65,12 @@ def says(table: Table, flow: str) -> str:
     line = table.lines[flow]
     fixed = _fixed(table, line)
     at = f", at {fixed}" if fixed else ""
+    shown, every = len(_panels(table, line)), len({place[:2] for place in line.books})
+    more = f" The first {shown} of {every} panels." if shown < every else ""
     return (
-        f"Use of all bits of {line.name}{at}: headers at the bottom, then delivered payload, "
-        "wasted bits, other traffic, and on top the idle time by reason."
+        f"Use of all bits of {line.name}{at}: headers at the bottom, then delivered payload"
+        f"{' of all flows' if line.own else ''}, wasted bits, other traffic, and on top the idle time by"
+        f" reason.{more}"
     )
 
 

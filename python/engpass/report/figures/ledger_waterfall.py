@@ -121,8 +121,10 @@ def draw(table: Table, flow: str) -> base.Drawing:
     title = f"From line rate to delivered payload, {flow}"
     where = f"{line.name}; {_where(table, places[0])}"
     if len(places) == 1:
-        return chart(line.books[places[0]], None, title, where)
-    drawn = [chart(line.books[place], None, title, f"{where}; {place[1]}") for place in places]
+        return chart(line.books[places[0]], None, title, where, line.own.get(places[0]))
+    drawn = [
+        chart(line.books[place], None, title, f"{where}; {place[1]}", line.own.get(place)) for place in places
+    ]
     below: base.Drawing = alt.vconcat(*drawn).resolve_scale(
         color="independent", x="independent", y="independent"
     )
@@ -134,7 +136,8 @@ def says(table: Table, flow: str) -> str:
     line, places = table.lines[flow], _places(table, flow)
     why = "the point furthest below its limit" if _missing(table, flow) else "the first point"
     by = f", by the ledgers of {' and '.join(place[1] for place in places)}" if len(places) > 1 else ""
-    return f"Use of the line, {line.name}, at {_where(table, places[0])}: {why}{by}."
+    others = " Payload that is delivered to others counts as `other flows`." if line.own else ""
+    return f"Use of the line, {line.name}, at {_where(table, places[0])}: {why}{by}.{others}"
 
 
 def blocks(table: Table, flow: str) -> Sequence[Block]:

@@ -15,6 +15,9 @@ from engpass.units import unit_for
 MAX_VARIANTS = theme.SERIES
 """Most bars per stage: one per series colour, since only its colour identifies the variant of a bar."""
 
+NAMED = 8
+"""Most variants that the caption names as left out."""
+
 
 def applies(table: Table, flow: str) -> bool:
     """Whether the limit engine gave stages for the flow."""
@@ -60,7 +63,10 @@ def draw(table: Table, flow: str) -> base.Drawing:
     if len(domain) > 1:
         bars = bars.encode(yOffset=alt.YOffset("series:N").scale(domain=domain))
     height = max(160, len(order) * (14 + 8 * len(domain)))
-    heading = alt.TitleParams(f"From line rate to goodput, {flow}", subtitle=[_where(table, chosen[0])])
+    subtitle = [_where(table, chosen[0])]
+    if len(chosen) < (every := len(_together(table, flow))):
+        subtitle.append(f"{len(chosen)} of {every} variants")
+    heading = alt.TitleParams(f"From line rate to goodput, {flow}", subtitle=subtitle)
     return alt.layer(bars, data=alt.InlineData(values=rows)).properties(
         width=base.WIDTH, height=height, title=heading
     )
@@ -68,10 +74,12 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 def says(table: Table, flow: str) -> str:
     """The caption: the meaning of the bars."""
-    chosen, every = _points(table, flow), len(_together(table, flow))
+    chosen, every = _points(table, flow), _together(table, flow)
     at = f" The bars are for {_where(table, chosen[0])}." if table.axes else ""
-    if len(chosen) < every:
-        at += f" The first {len(chosen)} of {every} variants; the table of points has them all."
+    if left := [point.variant for point in every[len(chosen) :]]:
+        names = [*left[:NAMED], *([f"{len(left) - NAMED:,} more"] if len(left) > NAMED else [])]
+        at += f" The first {len(chosen)} of {len(every)} variants; the table of points also has"
+        at += f" {', '.join(names)}."
     return f"Rate that remains after each layer, other traffic, the shaper and the hosts.{at}"
 
 
