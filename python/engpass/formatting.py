@@ -73,13 +73,36 @@ def quantity(value: float, base: str) -> str:
 
 
 def both(low: float, high: float, base: str) -> str:
-    """Two values in their base unit, both in the unit that suits the larger: `21.41 to 21.56 Mbit/s`."""
-    unit = _unit(base, max(abs(low), abs(high)))
-    parts = [value / unit.factor for value in (low, high)]
+    """Two values in their base unit, in one unit if that suits both: `21.41 to 21.56 Mbit/s`."""
+    return _pair(low, high, base, "to")
+
+
+_FAR = 0.1
+"""A value below this in the unit of a larger one beside it has a unit of its own."""
+
+
+def _pair(one: float, other: float, base: str, word: str) -> str:
+    """Two values joined by a word, in the unit of the larger; the smaller has its own unit if it is far less."""
+    unit = _unit(base, max(abs(one), abs(other)))
+    least = min(abs(one), abs(other))
+    own = base in _LADDERED and 0 < least < _FAR * unit.factor
+    units = [_unit(base, value) if own else unit for value in (one, other)]
+    texts = [
+        _digits(value / unit.factor, base, unit) for value, unit in zip((one, other), units, strict=True)
+    ]
+    if units[0] != units[1]:
+        texts[0] += f" {units[0].name}"
+    return f"{texts[0]} {word} {texts[1]} {units[1].name}"
+
+
+_LADDERED = ("s", "bit/s", "B/s", "B", "bit")
+"""Base units with smaller and larger ones."""
+
+
+def _digits(number: float, base: str, unit: Unit) -> str:
     if base == "s":
-        return f"{plain(float(f'{parts[0]:.3g}'))} to {plain(float(f'{parts[1]:.3g}'))} {unit.name}"
-    digits = 0 if unit.name in _WHOLE else 1 if base == "" else 2
-    return f"{parts[0]:.{digits}f} to {parts[1]:.{digits}f} {unit.name}"
+        return plain(float(f"{number:.3g}"))
+    return f"{number:.{0 if unit.name in _WHOLE else 1 if base == '' else 2}f}"
 
 
 def written(unit: str, decimals: int, *values: float) -> str:
@@ -116,10 +139,8 @@ _WHOLE = ("bit/s", "bit", "B")
 
 
 def change(before: float, after: float) -> str:
-    """From one rate to another, in the unit of the larger: `6.10 → 21.80 Mbit/s`."""
-    unit = _unit("bit/s", max(abs(before), abs(after)))
-    digits = 0 if unit.name in _WHOLE else 2
-    return f"{before / unit.factor:.{digits}f} → {after / unit.factor:.{digits}f} {unit.name}"
+    """From one rate to another: `6.10 → 21.80 Mbit/s`."""
+    return _pair(before, after, "bit/s", "→")
 
 
 def share_change(before: float, after: float) -> str:
@@ -129,10 +150,11 @@ def share_change(before: float, after: float) -> str:
 
 
 def time_change(before: float | None, after: float | None) -> str:
-    """From one time to another, in the unit of the longer: `747 → 14.1 ms`."""
-    unit = largest_unit("s", max((one for one in (before, after) if one is not None), default=0.0))
-    texts = ["none" if one is None else plain(float(f"{one / unit.factor:.3g}")) for one in (before, after)]
-    return f"{texts[0]} → {texts[1]} {unit.name}"
+    """From one time to another: `747 → 14.1 ms`, `1.11 s → 332 us`."""
+    if before is not None and after is not None:
+        return _pair(before, after, "s", "→")
+    texts = ["none" if one is None else duration(one) for one in (before, after)]
+    return f"{texts[0]} → {texts[1]}"
 
 
 def count(number: int, noun: str) -> str:
@@ -170,16 +192,31 @@ def lateness(found: Mapping[str, int | None]) -> str:
     return f"lateness of packets: {', '.join(words)}" if words else "no packets yet"
 
 
-def trial(number: int, found: Mapping[str, Any]) -> list[str]:
-    """A row for a trial: number, load, duration, datagrams sent and lost, loss, forwarding rate."""
+def trials(made: Sequence[tuple[Mapping[str, Any], str]]) -> list[list[str]]:
+    """Rows for trials with their remarks; trials in a row with the same figures and remark share one.
+
+    A row has numbers, load, duration, datagrams sent and lost, loss, forwarding rate, and the remark.
+    """
+    groups: list[tuple[int, int, list[str]]] = []
+    for number, (found, remark) in enumerate(made, 1):
+        figures = [
+            rate(found["load_bit_per_s"]),
+            f"{found['duration_s']:g} s",
+            f"{found['sent']:,}",
+            f"{found['lost']:,}",
+            percent(found["loss"]),
+            rate(found["forwarded_bit_per_s"]),
+            remark,
+        ]
+        first = number
+        if groups and groups[-1][2] == figures:
+            first, _, _ = groups.pop()
+        groups.append((first, number, figures))
     return [
-        f"{number}",
-        rate(found["load_bit_per_s"]),
-        f"{found['duration_s']:g} s",
-        f"{found['sent']:,}",
-        f"{found['lost']:,}",
-        percent(found["loss"]),
-        rate(found["forwarded_bit_per_s"]),
+        [f"{first}", *figures]
+        if first == last
+        else [f"{first} to {last}", figures[0], f"{figures[1]} each", *figures[2:]]
+        for first, last, figures in groups
     ]
 
 

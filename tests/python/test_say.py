@@ -83,3 +83,28 @@ def test_obtained_value_has_unit_and_decimals_of_its_claim() -> None:
 def test_every_displayed_unit_is_accepted_in_files() -> None:
     for base, value in (("bit/s", 1e12), ("B/s", 1e9), ("B", 1e9), ("s", 1e-12)):
         assert unit_for(base, [value]).name in UNITS
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (0.747, 0.0141, "747 → 14.1 ms"),
+        (1.11, 0.000332, "1.11 s → 332 us"),
+        (0.000332, 1.11, "332 us → 1.11 s"),
+        (1.0, 0.1, "1 → 0.1 s"),
+        (0.0, 0.002, "0 → 2 ms"),
+        (None, 0.002, "none → 2 ms"),
+    ],
+)
+def test_two_times_share_a_unit_unless_they_are_far_apart(
+    before: float | None, after: float | None, text: str
+) -> None:
+    assert say.time_change(before, after) == text
+
+
+def test_two_rates_share_a_unit_unless_they_are_far_apart() -> None:
+    assert say.change(6.1e6, 21.8e6) == "6.10 → 21.80 Mbit/s"
+    assert say.change(21.8e6, 3_000.0) == "21.80 Mbit/s → 3.00 kbit/s"
+    assert say.change(0.0, 21.8e6) == "0.00 → 21.80 Mbit/s"
+    assert say.both(0.000332, 1.11, "s") == "332 us to 1.11 s"
+    assert say.both(0.001, 0.002, "") == "0.1 to 0.2 %"
