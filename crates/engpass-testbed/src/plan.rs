@@ -110,6 +110,12 @@ pub struct NodePlan {
     /// Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash.
     #[serde(default)]
     pub hash: Option<String>,
+    /// Of an ATM switch: true if its discard policy draws random numbers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draws: bool,
+    /// Of a router: true if it asks for hardware addresses (ARP).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arp: bool,
 }
 
 /// A link.
@@ -156,6 +162,9 @@ pub struct QueuePlan {
     pub bytes: Option<u64>,
     /// True if it marks packets (ECN).
     pub marks: bool,
+    /// True if it draws random numbers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draws: bool,
 }
 
 /// The path from one host to another.
@@ -347,10 +356,12 @@ pub fn plan(point: &Point) -> PointPlan {
     let choices: BTreeSet<NodeId> = chosen.collect();
     let between = topology.nodes.iter().enumerate().filter_map(|(node, name)| {
         let (mut ecmp, mut hash) = (None, None);
+        let (mut arp, mut draws) = (false, false);
         let (kind, delay) = match topology.kind(node) {
             NodeKind::Host(_) => return None,
             NodeKind::Router(index) => {
                 let router = &testbed.routers[index];
+                arp = router.arp.is_some();
                 ecmp = choices.contains(&node).then(|| router.ecmp.kind().to_owned());
                 if let Ecmp::Hash(config) = &router.ecmp {
                     hash = Some(word(config.fields));
@@ -358,11 +369,14 @@ pub fn plan(point: &Point) -> PointPlan {
                 ("router", router.per_packet)
             }
             NodeKind::Switch(index) => match &testbed.switches[index] {
-                Switch::Atm(_) => ("atm switch", Duration(0)),
+                Switch::Atm(config) => {
+                    draws = config.discard.config().draws();
+                    ("atm switch", Duration(0))
+                }
                 Switch::Ethernet(config) => ("ethernet switch", config.latency),
             },
         };
-        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp, hash }))
+        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp, hash, draws, arp }))
     });
     let flows = testbed.traffic.iter().zip(&topology.flows);
     let flows =
@@ -494,16 +508,17 @@ fn link(point: &Point, link: &LinkEnds) -> LinkPlan {
 }
 
 fn queue(queue: &Queue) -> QueuePlan {
-    let (limit, marks) = match queue {
-        Queue::DropTail(config) => (Some(config.limit), config.ecn_threshold.is_some()),
-        _ => (None, false),
+    let limit = match queue {
+        Queue::DropTail(config) => Some(config.limit),
+        _ => None,
     };
     QueuePlan {
         kind: queue.kind().to_owned(),
         // The largest integer stands for "unlimited".
         packets: limit.map(|limit| limit.packets).filter(|packets| *packets < u64::MAX),
         bytes: limit.map(|limit| limit.bytes).filter(|bytes| *bytes < u64::MAX),
-        marks,
+        marks: queue.config().marks(),
+        draws: queue.config().draws(),
     }
 }
 

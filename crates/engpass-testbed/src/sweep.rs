@@ -163,7 +163,10 @@ fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
     for item in nodes {
         let text = item.text();
         if matches!(item.value, Value::List(_) | Value::Table(_)) {
-            faults.push(impossible(&item.origin, format!("{} is not a single value", item.what()), FORMS));
+            let message =
+                format!("{} cannot be swept: every point of a sweep has a single value", item.what());
+            let help = "give each of them in a variant: `[variant.NAME]` with `\"PATH\" = VALUE`";
+            faults.push(impossible(&item.origin, message, help));
         } else if !seen.insert(text.clone()) {
             let message = format!("`{}` is in the list twice", crate::tree::shortened(&text));
             faults.push(impossible(

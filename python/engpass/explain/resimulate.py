@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +11,11 @@ from typing import TypeVar
 from engpass import _engpass
 from engpass.error import EngpassError
 from engpass.explain.service import Served
+from engpass.plan import point_plan
 from engpass.results import outcomes, receivers
 from engpass.settings import split
 from engpass.types.outcome import Engine, Outcome
+from engpass.types.plan import PointPlan
 
 T = TypeVar("T")
 
@@ -24,9 +26,6 @@ SEEDS = 5
 
 EVENTS = 10_000_000
 """Events of a run above which no further seeds are simulated: some seconds."""
-
-_CHANCE = re.compile(r"\b(red|random-epd)\b")
-"""Values of changes that bring chance into a point."""
 
 Goes = Callable[[int, dict[str, Served]], bool]
 """Whether to go on with the next seed after the service of all flows with this one, by its place."""
@@ -101,7 +100,7 @@ class Bench:
         made: list[dict[str, Served]] = []
         try:
             campaign, sweep = self._changed(changes)
-            for place, repeat in enumerate(self._seeds(changes)):
+            for place, repeat in enumerate(self._seeds(campaign, sweep)):
                 made.append(_served(self._run("simulate", campaign, sweep, repeat)))
                 if not goes_on(place, made[-1]):
                     break
@@ -149,10 +148,16 @@ class Bench:
         text = campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt)
         return self.seen(outcomes.read(text))
 
-    def _seeds(self, changes: Pairs) -> Sequence[int]:
+    def _seeds(self, campaign: _engpass.Campaign, sweep: Pairs) -> Sequence[int]:
         """The seeds to judge a change with; `SEEDS` if only the change brings chance into the point."""
-        brings = self.alike and any(_CHANCE.search(value) for _, value in changes)
+        if not self.alike:
+            return self.seeds
+        brings = drawing(point_plan(campaign, self._variant, sweep)) - self._drawing
         return range(SEEDS) if brings else self.seeds
+
+    @functools.cached_property
+    def _drawing(self) -> frozenset[tuple[str, ...]]:
+        return drawing(point_plan(self.campaign, self._variant, self._sweep))
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
         """The campaign and the swept values with changes; they replace swept values of the same path.
@@ -167,6 +172,18 @@ class Bench:
         # The change comes after the values that were set, so that it takes effect.
         pairs = [*self._overrides, *changes]
         return _engpass.load(self._text.encode(), self._source, pairs, None), kept
+
+
+def drawing(numbers: PointPlan) -> frozenset[tuple[str, ...]]:
+    """The policies, queues and lines of a point that draw random numbers: kind and place."""
+    queues = (
+        (queue.kind, link.name, node)
+        for link in numbers.links
+        for node, queue in zip(link.ends, link.queues, strict=True)
+        if queue is not None and queue.draws
+    )
+    lines = (("line", link.name) for link in numbers.links if link.jitter_ns or link.loses or link.reorders)
+    return frozenset([*queues, *lines, *((name,) for name, node in numbers.between.items() if node.draws)])
 
 
 def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:

@@ -160,6 +160,10 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Kind of its ECMP policy, if it has a choice on the path between any two hosts."""
     hash: str | None = None
     """Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash."""
+    draws: bool = False
+    """Of an ATM switch: true if its discard policy draws random numbers."""
+    arp: bool = False
+    """Of a router: true if it asks for hardware addresses (ARP)."""
 
 
 class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -204,6 +208,8 @@ class QueuePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Largest number of bytes in a drop-tail queue; none if unlimited."""
     marks: bool
     """True if it marks packets (ECN)."""
+    draws: bool = False
+    """True if it draws random numbers."""
 
 
 class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -93,6 +93,11 @@ pub trait DiscardConfig {
     fn refuses_above(&self, _capacity: u64) -> Option<(&'static str, u64)> {
         None
     }
+
+    /// Whether its policies draw random numbers, so that their decisions depend on the seed.
+    fn draws(&self) -> bool {
+        false
+    }
 }
 
 /// Decides whether a cell may join a queue. Every queue has its own policy state.
@@ -143,16 +148,56 @@ fn check_threshold(threshold: FillLevel, capacity: u64, errors: &mut RangeErrors
 }
 
 #[cfg(test)]
+mod tests {
+    use super::testing::policy_with;
+    use super::{CellView, Discard, QueueView};
+    use crate::random::Stream;
+
+    #[test]
+    fn only_policies_that_draw_depend_on_the_seed() {
+        for kind in Discard::KINDS {
+            let made = [1, 2].map(|seed| policy_with(kind, "{}", 100, Stream::new(seed, "test")));
+            let [(config, mut one), (_, mut other)] = made;
+            let mut numbers = Stream::new(3, "cells");
+            let differ = (0..10_000).filter(|_| {
+                let queued = numbers.below(101);
+                let queue = QueueView {
+                    queued,
+                    capacity: 100,
+                    limit: 100,
+                    own: numbers.below(queued + 1),
+                    active: 2,
+                };
+                let cell = CellView { vc: numbers.below(3) as u32, last: numbers.below(4) == 0 };
+                one.admits(queue, cell) != other.admits(queue, cell)
+            });
+            assert_eq!(differ.count() > 0, config.config().draws(), "{kind}");
+        }
+    }
+}
+
+#[cfg(test)]
 mod testing {
     use super::{Discard, DiscardPolicy, QueueView};
     use crate::random::Stream;
 
     /// The policy of `kind` with a config in JSON, for a queue with this capacity.
     pub(super) fn policy(kind: &str, config: &str, capacity: u64) -> Box<dyn DiscardPolicy> {
+        policy_with(kind, config, capacity, Stream::new(1, "test")).1
+    }
+
+    /// `policy`, with its settings and with this random stream.
+    pub(super) fn policy_with(
+        kind: &str,
+        config: &str,
+        capacity: u64,
+        random: Stream,
+    ) -> (Discard, Box<dyn DiscardPolicy>) {
         let mut config = serde_json::Deserializer::from_str(config);
         let discard =
             Discard::read(kind, &mut config).expect("the kind is known").expect("the config is valid");
-        discard.config().policy(capacity, Stream::new(1, "test"))
+        let policy = discard.config().policy(capacity, random);
+        (discard, policy)
     }
 
     /// A queue with a capacity of 10 cells, of which `queued` are used.

@@ -64,6 +64,10 @@ impl DiscardConfig for RandomEpd {
     fn refuses_above(&self, capacity: u64) -> Option<(&'static str, u64)> {
         Some(("max", self.max.of(capacity)))
     }
+
+    fn draws(&self) -> bool {
+        true
+    }
 }
 
 /// Discards PDUs at random.

@@ -66,6 +66,10 @@ impl QueueConfig for CoDel {
             longest: 0,
         }))
     }
+
+    fn marks(&self) -> bool {
+        self.ecn
+    }
 }
 
 /// Parameters of the control loop.

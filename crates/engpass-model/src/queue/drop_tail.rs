@@ -50,6 +50,10 @@ impl QueueConfig for DropTail {
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Arrival(Box::new(self.clone()))
     }
+
+    fn marks(&self) -> bool {
+        self.ecn_threshold.is_some()
+    }
 }
 
 /// The discipline has no state besides its config.

@@ -79,6 +79,14 @@ impl QueueConfig for FqCoDel {
             longest: 0,
         }))
     }
+
+    fn draws(&self) -> bool {
+        self.queues.is_some()
+    }
+
+    fn marks(&self) -> bool {
+        self.ecn
+    }
 }
 
 /// Maps flows to a number of queues, differently for every seed.

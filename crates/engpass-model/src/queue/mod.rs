@@ -53,6 +53,16 @@ pub trait QueueConfig {
     /// Creates the discipline of one output port on a line of `line_rate` bit/s (not zero). Random disciplines draw from `random`. The
     /// values must have been checked.
     fn build(&self, random: Stream, line_rate: u64) -> Discipline;
+
+    /// Whether its disciplines mark ECN-capable packets instead of dropping them.
+    fn marks(&self) -> bool {
+        false
+    }
+
+    /// Whether its disciplines draw random numbers, so that their decisions depend on the seed.
+    fn draws(&self) -> bool {
+        false
+    }
 }
 
 impl Queue {

@@ -87,7 +87,11 @@ impl QueueConfig for Red {
             );
         }
         if self.weight_log2 > 24 {
-            errors.add(&["weight_log2"], "the average queue length would never change", "give at most 24");
+            errors.add(
+                &["weight_log2"],
+                "the average queue length would hardly ever follow the queue",
+                "give `0` to `24`; the average moves by 1/2^N of the difference with each packet, and `9` is usual",
+            );
         }
         let cause = "no IP packet has this length";
         errors.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
@@ -100,6 +104,14 @@ impl QueueConfig for Red {
 
     fn build(&self, random: Stream, line_rate: u64) -> Discipline {
         Discipline::Arrival(Box::new(Gateway::new(self.clone(), random, line_rate)))
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
+    fn marks(&self) -> bool {
+        self.ecn
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use engpass_model::queue::{Cause, Ecn, Packet, Queue};
+use engpass_model::random::Stream;
 use engpass_model::time::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::port::{on_the_line, queue, run};
+use crate::port::{on_the_line, queue, run, run_with};
 
 /// 1000 ps per byte.
 const LINE: u64 = 8_000_000_000;
@@ -166,6 +167,27 @@ proptest! {
     }
 }
 
+/// Only disciplines that draw depend on the seed.
+#[test]
+fn only_queues_that_draw_depend_on_the_seed() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut differ: BTreeMap<String, bool> = BTreeMap::new();
+    for _ in 0..100 {
+        let arrivals = arrivals().new_tree(&mut runner).expect("the strategy generates arrivals").current();
+        for (text, _) in queues() {
+            let queue = queue(text.clone());
+            let [one, other] =
+                [1, 2].map(|seed| run_with(&queue, Stream::new(seed, "queue"), LINE, &arrivals));
+            *differ.entry(text.to_string()).or_default() |= one != other;
+        }
+    }
+    for (text, _) in queues() {
+        assert_eq!(differ[&text.to_string()], queue(text.clone()).config().draws(), "{text}");
+    }
+}
+
 /// The random arrivals above cause full queues, random drops, CoDel drops and marks.
 #[test]
 fn random_arrivals_cause_marks_and_every_drop_cause() {
@@ -191,7 +213,7 @@ fn random_arrivals_cause_marks_and_every_drop_cause() {
             let often = seen.get(&(text.to_string(), *cause)).copied().unwrap_or(0);
             assert!(often >= 10, "{text}: {cause:?} only {often} times");
         }
-        let marks = text.to_string().contains("\"ecn\":true") || text.to_string().contains("ecn_threshold");
+        let marks = queue.config().marks();
         assert_eq!(marked[&text.to_string()] >= 20, marks, "{text}: {} marks", marked[&text.to_string()]);
     }
 }

@@ -34,7 +34,12 @@ pub(crate) fn queue(text: serde_json::Value) -> Queue {
 
 /// Runs the port with these arrivals, in this order, until it is empty.
 pub(crate) fn run(queue: &Queue, line_rate: u64, arrivals: &[(Time, Packet)]) -> Record {
-    match queue.build(Stream::new(1, "queue"), line_rate) {
+    run_with(queue, Stream::new(1, "queue"), line_rate, arrivals)
+}
+
+/// `run` with a discipline that draws from `random`.
+pub(crate) fn run_with(queue: &Queue, random: Stream, line_rate: u64, arrivals: &[(Time, Packet)]) -> Record {
+    match queue.build(random, line_rate) {
         Discipline::Arrival(mut admission) => {
             let mut record = Record::default();
             // Packets that have not left completely: time at which the last bit leaves, and bytes.
