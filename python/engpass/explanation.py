@@ -19,6 +19,7 @@ from engpass.explain.resimulate import Bench, interruptibly
 from engpass.explain.select_point import Chosen
 from engpass.jsondata import Json
 from engpass.memory import MOST, need
+from engpass.plan import point_plan
 from engpass.results import ledger
 from engpass.results.ledger import Step
 from engpass.settings import Settings
@@ -190,4 +191,13 @@ def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situ
     """The facts about the chosen flow; `outcomes` are as `Bench.seen` returns them."""
     settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
     limits = bench.limit()
-    return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver)
+    numbers = point_plan(bench.campaign, chosen.variant, chosen.sweep)
+    marking = frozenset(
+        (link.name, node)
+        for link in numbers.links
+        for node, queue in zip(link.ends, link.queues, strict=True)
+        if queue is not None and queue.marks
+    )
+    return Situation(
+        settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver, marking
+    )

@@ -262,6 +262,7 @@ def test_hardware_ranks_behind_sufficient_settings() -> None:
     assert ranked([bought, small, good], 1.0) == [good, small, bought]
     assert ranked([bought, small], 1.0) == [bought, small], "a setting that leaves most of it missing"
     assert ranked([bought], 0.0) == [bought]
+    assert ranked([small, bought], 0.0) == [bought, small], "nothing is missing that a setting could gain"
 
 
 def test_doubling_starts_at_the_current_value() -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 import engpass
+from engpass.advice import congestion
 from engpass.explain.bottleneck import find
 from engpass.explain.select_point import choose_in
 from engpass.explanation import Explanation, explain
@@ -174,3 +175,50 @@ def test_a_value_for_a_variant_holds_in_that_variant_alone() -> None:
     sets = [('variant.one."router.near.ecmp"', "first"), ('variant.two."router.near.ecmp"', "round-robin")]
     policies = [Settings.at(text, name, (), sets).get("router", "near", "ecmp") for name in ("one", "two")]
     assert policies == ["first", "round-robin"]
+
+
+BONDED = """\
+name = "bonded"
+[host.a]
+[host.b]
+[switch.s]
+kind = "ethernet"
+[link.near]
+ends = ["a", "s"]
+medium = "ethernet-100"
+[link.longer]
+ends = ["a", "s"]
+medium = "ethernet-100"
+delay = "300 us"
+[link.out]
+ends = ["s", "b"]
+medium = "ethernet-1g"
+[bond.both]
+node = "a"
+links = ["near", "longer"]
+mode = "round-robin"
+[traffic.stream]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "64 KiB"
+[run]
+duration = "1 s"
+"""
+
+
+def test_bond_that_reorders_packets_is_named_even_if_the_flow_gets_its_limit() -> None:
+    made = explained(BONDED, advice=False)
+    assert made.finding.state in ("harmed", "at limit")
+    assert "packets that bond `both` sends over several paths are reordered" in made.sentence
+    assert made.sentence.count("reordered") == 1
+    assert "reordered" not in explained(BONDED.replace("round-robin", "hash"), advice=False).sentence
+
+
+def test_control_that_needs_marks_is_proposed_only_where_a_queue_marks() -> None:
+    text = ONE.replace('ecmp = "first"', 'ecmp = "first"\nqueue = { red = { ecn = true } }')
+    for given, wanted in ((ONE, False), (text, True)):
+        at = explained(given, advice=False).at
+        said = [step.say for proposal in congestion.propose(at) for step in proposal.steps]
+        assert any("`bbr`" in one for one in said)
+        assert any("`dctcp`" in one for one in said) is wanted

@@ -24,6 +24,7 @@ from engpass.advice import (
     memory,
     nagle,
     path_mtu,
+    phase,
     ports,
     recovery,
     shaping,
@@ -43,6 +44,7 @@ KINDS: tuple[Kind, ...] = (
     buffer.propose,
     shaping.propose,
     discard.propose,
+    phase.propose,
     delay.propose,
     ecmp.propose,
     bond.propose,
@@ -352,11 +354,12 @@ def _helps(own: Effect) -> bool:
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
     """Sort changes by score; among about equal ones by cost, then by price for other flows, then by delay.
 
-    Changes of hardware come last if the best other change gains at least half of the `missing` score.
+    Changes of hardware come last if the best other change gains at least half of the `missing` score. If next
+    to nothing is missing, no change can gain half of it.
     """
     hardware = _ordered([change for change in changes if change.cost is Cost.HARDWARE])
     settings = _ordered([change for change in changes if change.cost is not Cost.HARDWARE])
-    if settings and settings[0].gain >= missing / 2:
+    if settings and missing >= LEAST and settings[0].gain >= missing / 2:
         return settings + hardware
     return _ordered(changes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.point_facts import DOWN, FULL, TWICE, Bond, Situation
+from engpass.explain.point_facts import DOWN, FULL, Bond, Situation
 from engpass.settings import join
 
 INTERVAL = "10 ms"
@@ -30,7 +30,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
                 yield _mode(
                     bond, "round-robin", f"let bond `{bond.name}` send packets round-robin over its members"
                 )
-        if bond.mode == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
+        if bond.mode == "round-robin" and at.tcp and at.arrives_twice:
             yield _mode(
                 bond, _BY_PORTS, f"let bond `{bond.name}` keep each connection on one member by a hash"
             )

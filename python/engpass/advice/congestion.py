@@ -11,14 +11,19 @@ from engpass.settings import keys
 
 _FALLBACK = ("reno", "cubic", "bbr", "dctcp")
 
+_MARKED = frozenset({"dctcp"})
+"""Controls that use the marks of queues. Without marks they only react to loss, as `reno` does."""
+
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Propose every other congestion control of the catalogue."""
+    """Propose every other congestion control of the catalogue that suits the path."""
     path = tcp_path(at, at.ends[0], "congestion") if at.tcp else None
     waits = at.idle("congestion window") + at.idle("retransmission timer")
     if path is None or (waits < 0.005 and not at.own_drops):
         return
     known = list(keys("congestion control")) or list(_FALLBACK)
     words = f"use `{{}}` as congestion control of `{at.flow}`"
+    if not at.marked:
+        known = [control for control in known if control not in _MARKED]
     now = at.settings.get(*path)
     yield from others("congestion", Cost.SETTING, path, known, now, words)

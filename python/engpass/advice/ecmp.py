@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.point_facts import DOWN, FULL, TWICE, Situation
+from engpass.explain.point_facts import DOWN, FULL, Situation
 from engpass.settings import join, table_of
 from engpass.source import Toml
 from engpass.types.outcome import Place
@@ -27,7 +27,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             words = f"let router `{router}` send packets round-robin over equal-cost paths"
             yield _one(at, router, "round-robin", words)
             yield _seeds(at, router)
-        if policy == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
+        if policy == "round-robin" and at.tcp and at.arrives_twice:
             yield _one(
                 at, router, "hash", f"let router `{router}` keep each connection on one path by a hash"
             )

@@ -10,6 +10,7 @@ from typing import Literal
 
 from engpass import formatting
 from engpass.explain.point_facts import (
+from engpass.explain.phase import locked
     DOWN,
     FULL,
     HOLD_FULL,
@@ -17,7 +18,6 @@ from engpass.explain.point_facts import (
     INPUT_FULL,
     NO_REPLY,
     TOO_BIG,
-    TWICE,
     Drop,
     Hop,
     Situation,
@@ -90,7 +90,14 @@ def find(at: Situation) -> Finding:
     else:
         found = _over_limit(at) if at.limit > 0 and exceeds else _held(at)
         late = None if found.key == "delay" else _late(at)
-    more = (late, _spare(at), None if found.key == _FAILED else _outage(at))
+    lock, overtaken = locked(at), None if at.own_drops else _overtaken(at)
+    more = (
+        late,
+        lock and lock.text,
+        None if overtaken is None or overtaken in found.evidence else overtaken,
+        _spare(at),
+        None if found.key == _FAILED else _outage(at),
+    )
     return replace(found, evidence="; ".join([found.evidence, *(one for one in more if one)]))
 
 
@@ -321,7 +328,7 @@ def _overtaken(at: Situation) -> str | None:
     senders = [f"router `{hop.start}`" for hop in parted if at.policy(hop.start) == "round-robin"]
     bonds = [bond for hop in parted if (bond := at.bond(hop)) and bond.mode == "round-robin"]
     senders += [f"bond `{bond.name}`" for bond in bonds]
-    if not again or at.share("duplicate") <= TWICE or not senders:
+    if not again or not at.arrives_twice or not senders:
         return None
     said = f"packets that {senders[0]} sends over several paths are reordered"
     return f"{said}: {again:,.0f} segments are retransmitted although none is lost"

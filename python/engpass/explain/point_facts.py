@@ -128,6 +128,8 @@ class Situation:
     """The outcome of the limit engine at this point."""
     receiver: str = ""
     """The receiver whose view of the flow the outcomes have, if there are several."""
+    marking: frozenset[tuple[str, str]] = frozenset()
+    """Link and node of each transmitter whose queue marks packets (ECN)."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -174,6 +176,22 @@ class Situation:
     def sent(self) -> float:
         """Datagrams or segments sent per repeat."""
         return self.served.losses.sent / len(self.outcomes)
+
+    def sent_by(self, flow: str) -> float:
+        """Datagrams that a flow sent per repeat; 0 if the engine does not count them."""
+        counts = [outcome.flows[flow].datagrams for outcome in self.outcomes]
+        return mean([float(one.sent) for one in counts if one is not None]) or 0.0
+
+    @property
+    def marked(self) -> bool:
+        """Whether a queue on the path marks packets (ECN)."""
+        return any((hop.link, hop.start) in self.marking for hop in self.hops)
+
+    @property
+    def arrives_twice(self) -> bool:
+        """Whether a notable part of a line on the path goes into segments that arrive twice."""
+        shares = [hop.books.share("duplicate") for hop in self.hops if hop.books is not None]
+        return max(shares, default=0.0) > TWICE
 
     @property
     def limit(self) -> float:
@@ -337,9 +355,10 @@ class Situation:
     @functools.cached_property
     def sharing(self) -> tuple[str, ...]:
         """The other flows on the tightest hop, without generators, which have their own accounts."""
-        return self._others(self.tight) if self.tight else ()
+        return self.others_on(self.tight) if self.tight else ()
 
-    def _others(self, hop: Hop) -> tuple[str, ...]:
+    def others_on(self, hop: Hop) -> tuple[str, ...]:
+        """The other flows on a hop, without generators."""
         way = (hop.link, hop.start, hop.end)
         return tuple(
             flow.name
@@ -359,7 +378,7 @@ class Situation:
     def _alone(self) -> Books | None:
         """The ledger of the first line with idle time that no other flow uses."""
         for hop in self.hops:
-            if hop.books is not None and hop.books.idle and not self._others(hop):
+            if hop.books is not None and hop.books.idle and not self.others_on(hop):
                 return hop.books
         return None
 

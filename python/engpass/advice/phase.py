@@ -1,0 +1,27 @@
+"""Chance on the first line of a stream whose packets meet a full queue in the same phase for a whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.explain.phase import locked
+from engpass.explain.situation import Situation
+from engpass.settings import join
+
+_US = Decimal("1e-6")
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Propose a jitter of one interval between packets, as large as it takes to meet a queue in any phase."""
+    lock = locked(at)
+    rate = at.settings.amount("traffic", at.flow, "rate")
+    message = at.settings.amount("traffic", at.flow, "message")
+    if lock is None or rate is None or message is None or not rate.number:
+        return
+    interval = message.in_base()[0] * 8 / rate.in_base()[0]
+    link = at.hops[0].link
+    jitter = f"{max(1, round(interval / _US))} us"
+    words = f"give link `{link}` a jitter of {jitter}, so that `{at.flow}` meets the full queue in any phase"
+    yield Proposal("phase", Cost.SETTING, (Candidate(words, ((join(("link", link, "jitter")), jitter),)),))
