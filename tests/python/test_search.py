@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -246,11 +247,66 @@ def test_search_rejects_invalid_options(cli: Cli) -> None:
         (("--engine", "limit"), "unknown engine for searches `limit`"),
         (("--max", "20 parsec"), "`--max` is `20 parsec`"),
         (("--method", "rfc2544", "--loss", "1 %"), "`rfc2544` has no `--loss`"),
+        (("--method", "frame-loss", "--width", "1 %"), "`--method mlrsearch` or `--method rfc2544`"),
+        (("--step", "5 %"), "`mlrsearch` has no `--step`\nhelp: remove it, or use `--method frame-loss`"),
+        (("--whole",), "`mlrsearch` has no `--whole`"),
+        (("--method", "frame-loss", "--step", "0 %"), "`--step` is 0 %\nhelp: give more than 0 % and less"),
+        (("--method", "frame-loss", "--step", "200 %"), 'less than 100 %, such as "10 %"'),
+        (("--method", "frame-loss", "--trial", "0 s"), "`--trial` is 0 s\nhelp: give more than zero"),
+        (("--sum", "0 s"), "`--sum` is 0 s"),
+        (("--loss", "100 %"), "`--loss` is 100 %\nhelp: give less than 100 %"),
         (("--max", "1 bit/s"), "are not a valid range"),
         (("--frames", "20"), "`--frames` is `20`"),
     ):
         said = cli("search", "narrow.toml", "--engine", "simulate", *args, code=2)
         assert cause in said.stderr, args
+
+
+def test_equal_trials_in_a_row_share_a_row_of_the_table(cli: Cli) -> None:
+    (cli.directory / "narrow.toml").write_text(NARROW)
+    said = cli("search", "narrow.toml", "--engine", "simulate", "--loss", "0 %").stdout
+    trials, _, _ = said.partition("MLRsearch,")
+    rows = [line.split("│") for line in trials.splitlines() if line.count("│") == 9]
+    numbers = [[int(part) for part in row[1].split(" to ")] for row in rows]
+    assert numbers[0][0] == 1
+    assert all(after[0] == before[-1] + 1 for before, after in pairwise(numbers))
+    assert any(last - first == 10 for first, last in (one for one in numbers if len(one) == 2))
+    assert all((" each" in row[3]) == (" to " in row[1]) for row in rows)
+    assert all(before[2:] != after[2:] for before, after in pairwise(rows))
+
+
+ASKING = """\
+name = "asking"
+[host.a]
+[host.b]
+[router.r]
+arp = { hold = 3 }
+[link.in]
+ends = ["a", "r"]
+medium = "ethernet-100"
+[link.out]
+ends = ["r", "b"]
+medium = "ethernet-100"
+delay = "5 ms"
+[traffic.u]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+"""
+
+
+def test_packets_that_wait_for_an_address_are_no_loss_of_a_trial(cli: Cli) -> None:
+    args = ("--engine", "simulate", "--method", "rfc2544", "--trial", "1 s")
+    *_, last = search(cli, *args, text=ASKING)
+    *_, static = search(cli, *args, text=ASKING.replace("arp = { hold = 3 }", ""))
+    # Without time to learn, a router that asks for 10 ms and holds 3 packets would lose some above
+    # 2.4 Mbit/s of load.
+    assert last["result"]["throughput_bit_per_s"] == static["result"]["throughput_bit_per_s"] > 90e6
+    assert last["settings"]["learning_s"] == 2
+    assert "learning_s" not in static["settings"]
+    (note,) = last["result"]["notes"]
+    assert note.startswith("each trial begins after 2 s of its traffic, in which router `r` learns addresses")
 
 
 def test_search_credits_no_load_that_a_shaper_held_back(cli: Cli) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from engpass.cli import console, emulation, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.search.goal import Goal
     from engpass.search.run import Settings
     from engpass.search.trial import Trial
     from engpass.store import SearchRecord, Store
@@ -193,6 +192,7 @@ class _Given:
         from engpass.search.run import METHODS, Settings
 
         choose("method", [self.method], METHODS)
+        self._check()
         base = Settings(method=self.method)
         own = {"final": self.trial, "total": self.total, "initial": self.initial}
         own |= {"exceed": self.exceed, "width": self.width}
@@ -200,25 +200,48 @@ class _Given:
         if self.method == "mlrsearch":
             losses = self.loss if self.loss is not None else [goal.loss for goal in base.goals]
             goals = [Goal(loss=one, **changed) for one in dict.fromkeys(losses)]
-            _check_goals(goals)
             base = replace(base, goals=tuple(goals))
-        else:
-            for name, value in (("--loss", self.loss), ("--sum", self.total), ("--exceed", self.exceed)):
-                if value is not None:
-                    raise EngpassError(f"`{self.method}` has no `{name}`", "remove it, or use `mlrsearch`")
         names = ("trial", "width", "step", "settle", "least", "most", "longest")
         rest: dict[str, Any] = {name: value for name in names if (value := getattr(self, name)) is not None}
         return replace(base, whole=self.whole, slow=self.slow, **rest)
 
+    def _check(self) -> None:
+        """Raise `EngpassError` for an option that the method lacks, or a value out of its range."""
+        for name, methods in _METHODS_OF.items():
+            if getattr(self, name) not in (None, False) and self.method not in methods:
+                cure = " or ".join(f"`--method {method}`" for method in methods)
+                raise EngpassError(f"`{self.method}` has no `{_option(name)}`", f"remove it, or use {cure}")
+        for name in ("trial", "total", "initial", "longest"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise EngpassError(f"`{_option(name)}` is {value:g} s", 'give more than zero, such as "60 s"')
+        for name, example in (("width", "1 %"), ("step", "10 %")):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < 1:
+                raise EngpassError(
+                    f"`{_option(name)}` is {100 * value:g} %",
+                    f'give more than 0 % and less than 100 %, such as "{example}"',
+                )
+        for name, values in (("loss", self.loss or ()), ("exceed", (self.exceed,))):
+            for value in values:
+                if value is not None and value >= 1:
+                    raise EngpassError(f"`{_option(name)}` is {100 * value:g} %", "give less than 100 %")
 
-def _check_goals(goals: Sequence[Goal]) -> None:
-    for goal in goals:
-        if not 0.0 <= goal.loss < 1.0 or not 0.0 <= goal.exceed < 1.0:
-            raise EngpassError("a goal's ratios are out of range", "give less than `100 %`")
-        if goal.final <= 0 or goal.total <= 0 or not 0 < goal.width < 1:
-            raise EngpassError(
-                "a goal's times and width must be above zero, and its width below 100 %", "use other values"
-            )
+
+_METHODS_OF = {
+    "loss": ("mlrsearch",),
+    "total": ("mlrsearch",),
+    "exceed": ("mlrsearch",),
+    "initial": ("mlrsearch",),
+    "width": ("mlrsearch", "rfc2544"),
+    "step": ("frame-loss",),
+    "whole": ("frame-loss",),
+}
+"""Options that some methods lack, by the name in `_Given`."""
+
+
+def _option(name: str) -> str:
+    return "--sum" if name == "total" else f"--{name}"
 
 
 def _sizes(text: str | None) -> list[int] | None:

@@ -56,9 +56,9 @@ def show(record: SearchRecord, out: Console) -> None:
 
 def _trials(record: SearchRecord, title: str) -> Table:
     table = grid("Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
-    pairs = zip(record.trials, tried(record), strict=True)
-    for number, (told, trial) in enumerate(pairs, 1):
-        table.add_row(*plain(*formatting.trial(number, told), _remark(trial)))
+    remarks = [_remark(trial) for trial in tried(record)]
+    for row in formatting.trials(list(zip(record.trials, remarks, strict=True))):
+        table.add_row(*plain(*row))
     return table
 
 

@@ -1,4 +1,4 @@
-"""Notes on the result of a search: rates above the limit of the path."""
+"""Notes on the result of a search: the time before each trial, and rates above the limit of the path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engpass import formatting
 from engpass.results.above_limit import AT
 from engpass.search.found import Found
-from engpass.search.rfc2544 import TRIAL_SECONDS
+from engpass.search.rfc2544 import LEARNING_SECONDS, TRIAL_SECONDS
 
 
 def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> list[str]:
@@ -25,6 +25,17 @@ def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> 
             why, cure = _why(seconds, engine), _cure(seconds, goals=found.goals is not None)
             notes.append(f"{told}, {formatting.rate(limit)} ({place}): {why}; {cure}")
     return notes
+
+
+def learning(routers: Sequence[str]) -> list[str]:
+    """A sentence about the time before each trial, if routers ask for hardware addresses."""
+    if not routers:
+        return []
+    names = " and ".join(f"`{name}`" for name in routers[:3])
+    names += f" and {say.count(len(routers) - 3, 'other')}" if len(routers) > 3 else ""
+    who = f"router {names} learns" if len(routers) == 1 else f"routers {names} learn"
+    begin = f"each trial begins after {LEARNING_SECONDS:g} s of its traffic"
+    return [f"{begin}, in which {who} addresses (RFC 2544 section 23)"]
 
 
 def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:

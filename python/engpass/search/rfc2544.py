@@ -14,6 +14,9 @@ RESIDUE_SECONDS = 2.0
 SETTLE_SECONDS = 5.0
 """Waiting time for residual datagrams of a trial, and rest of the devices before the next (section 23)."""
 
+LEARNING_SECONDS = 2.0
+"""Time before a trial in which routers learn addresses (section 23)."""
+
 FRAMES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Sizes of Ethernet frames in bytes, FCS included (section 9.1)."""
 

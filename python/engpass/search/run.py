@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engpass.campaign import ENGINES, MODEL, choose
+from engpass.formatting import rate
 from engpass.memory import MOST, need
 from engpass.search.found import Found
 from engpass.search.goal import Goal
 from engpass.search.loss import frame_loss
 from engpass.search.mlrsearch import search
-from engpass.search.notes import above
-from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECONDS, throughput
+from engpass.search.notes import above, learning
+from engpass.search.rfc2544 import (
+    LEARNING_SECONDS,
+    RESIDUE_SECONDS,
+    SETTLE_SECONDS,
+    TRIAL_SECONDS,
+    throughput,
+)
 from engpass.search.trial import Budget, SearchError, Trial
 from engpass.search.trial_runner import Bench, check_slow
 from engpass.store import SearchRecord, Store
@@ -132,12 +139,10 @@ def run_search(
         most = settings.most if settings.most is not None else bench.most()
         if not 0 < least < most:
             raise SearchError(
-                f"loads from {least} bit/s to {most} bit/s are not a valid range",
-                "give a smaller `--min` or a larger `--max`",
+                f"loads from {rate(least)} to {rate(most)} are not a valid range",
+                "give a `--min` above zero and below `--max`",
             )
-        record = store.searches.begin(
-            _record(testbed, settings, traffic, engine, variant, (least, most)), fresh=fresh
-        )
+        record = store.searches.begin(_record(testbed, settings, bench, (least, most)), fresh=fresh)
         if began is not None:
             began(record)
         trials = _Trials(bench, store, record, settings.pause(engine), watch)
@@ -152,7 +157,8 @@ def run_search(
         longest = max((trial.duration for trial in trials.made), default=None)
         bound = None if longest is None else bench.bound(most, longest)
         found = msgspec.convert(result, Found)
-        result["notes"] = [] if bound is None else above(found, settings.trial, bound, engine)
+        notes = [] if bound is None else above(found, settings.trial, bound, engine)
+        result["notes"] = [*learning(bench.learning), *notes]
     store.searches.end(record.id, result)
     return store.searches.get(record.id)
 
@@ -219,22 +225,22 @@ def _found(settings: Settings, trials: _Trials, least: int, most: int) -> Mappin
 def _record(
     testbed: TestbedFile,
     settings: Settings,
-    traffic: str,
-    engine: str,
-    variant: str,
+    bench: Bench,
     loads: tuple[int, int],
 ) -> SearchRecord:
     from engpass.environment import environment, now
 
     told = settings.to_json() | {"least_bit_per_s": loads[0], "most_bit_per_s": loads[1]}
+    if bench.learning:
+        told["learning_s"] = LEARNING_SECONDS
     return SearchRecord(
         name=testbed.name,
         source=testbed.source,
         text=testbed.text,
         overrides=list(testbed.overrides),
-        engine=engine,
-        variant=variant,
-        traffic=traffic,
+        engine=bench.engine,
+        variant=bench.variant,
+        traffic=bench.traffic,
         method=settings.method,
         settings=json.loads(json.dumps(told)),
         environment=environment(1, "search"),

@@ -14,12 +14,14 @@ from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
 from engpass.plan import point_plan
 from engpass.results import outcomes
+from engpass.search.rfc2544 import LEARNING_SECONDS
 from engpass.search.trial import KEPT, KEPT_BY_MODEL, SearchError, Trial
 from engpass.testbed_file import TestbedFile
 
 if TYPE_CHECKING:
     from engpass.measure import Session
     from engpass.types.outcome import FlowOutcome
+    from engpass.types.plan import PointPlan
 
 STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off"})
 """Kinds of traffic whose load a search can set."""
@@ -41,7 +43,8 @@ class Bench:
     ) -> None:
         self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
         self._stopped, self._slow = stopped, slow
-        flows = {flow.name: flow for flow in point_plan(testbed.campaign, variant, []).flows}
+        numbers = point_plan(testbed.campaign, variant, [])
+        flows = {flow.name: flow for flow in numbers.flows}
         if traffic not in flows:
             raise SearchError(f"unknown traffic `{traffic}`", nearest(traffic, flows))
         self._flow = flows[traffic]
@@ -51,6 +54,8 @@ class Bench:
                 "use a stream of datagrams: " + ", ".join(f"`{kind}`" for kind in sorted(STREAMS)),
             )
         self.message = self._flow.message_bytes or 0
+        self.learning = self._asking(numbers) if self._flow.stop_ns is None else ()
+        """Routers that learn hardware addresses before each trial."""
         self.interrupt = _engpass.Interrupt()
         self._session: Session | None = None
         self._ran = False
@@ -66,6 +71,12 @@ class Bench:
     ) -> None:
         if self._session is not None:
             self._session.close()
+
+    def _asking(self, numbers: PointPlan) -> tuple[str, ...]:
+        """The routers of the model that ask for hardware addresses; their packets wait at the start."""
+        if self.engine not in (*MODEL, "emulate"):
+            return ()
+        return tuple(name for name, node in numbers.between.items() if node.arp)
 
     def _peak(self, load: int) -> int:
         """The rate within bursts whose overall mean is `load`, both in bit/s.
@@ -151,13 +162,16 @@ class Bench:
 
     def _changes(self, load: int, duration: float) -> tuple[tuple[str, str], ...]:
         """The overrides of a trial, after those of the testbed."""
+        # The warm-up begins with the stream, and the trial follows it.
+        warmup = self._flow.start_ns + round(LEARNING_SECONDS * 1e9) if self.learning else 0
+        whole = round(duration * 1e9) + warmup
         changes = [
             (f"traffic.{self.traffic}.rate", f"{self._peak(load)} bit/s"),
-            ("run.duration", f"{round(duration * 1e9)} ns"),
-            ("run.warmup", "0 s"),
+            ("run.duration", f"{whole} ns"),
+            ("run.warmup", f"{warmup} ns"),
         ]
         if self._precise:
-            changes.append(("run.longest", f"{round(duration * 1e9)} ns"))
+            changes.append(("run.longest", f"{whole} ns"))
         return (*self._testbed.overrides, *changes)
 
     def _loaded(self, overrides: tuple[tuple[str, str], ...]) -> _engpass.Campaign:
@@ -200,6 +214,8 @@ class Bench:
 
     def _sending(self, duration: float) -> float:
         """The part of a trial between the `start` and the `stop` of the stream, in seconds."""
+        if self.learning:
+            return duration
         stop = self._flow.stop_ns
         end = duration if stop is None else min(duration, stop / 1e9)
         found = end - self._flow.start_ns / 1e9
