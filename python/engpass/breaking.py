@@ -138,8 +138,13 @@ def break_claims(
     claims = study.claims()
     names = [claim.id for claim in claims.claims if claim.measure is not None]
     for name in wanted:
+        if any(claim.id == name for claim in claims.claims if claim.measure is None):
+            raise EngpassError(
+                f"claim `{name}` of `{study.name}` is open: it has no check that could fail",
+                "leave it out, or name a claim of another kind",
+            )
         if name not in names:
-            raise EngpassError(f"`{study.name}` has no claim `{name}` with a check", nearest(name, names))
+            raise EngpassError(f"`{study.name}` has no claim `{name}`", nearest(name, names))
     source = Source(study.shown, read(study.testbed).data)
     interrupt = _engpass.Interrupt()
     attempts: list[Attempt] = []

@@ -88,8 +88,11 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
     """Raise `EngpassError` unless the plan has exactly one run to capture, and that has these link points."""
     engines = [name for name in plan.engines if name in (ENGINE, EMULATED)]
     if not engines:
-        raise EngpassError(f"{' and '.join(plan.engines)} cannot capture packets", f"use `--engine {ENGINE}`")
-    cures = [] if len(engines) == 1 else [f"`--engine {engines[0]}`"]
+        raise EngpassError(
+            f"{' and '.join(plan.engines)} cannot capture packets",
+            f"use `--engine {ENGINE}` or `--engine {EMULATED}`",
+        )
+    cures = [] if len(engines) == 1 else [" or ".join(f"`--engine {engine}`" for engine in engines)]
     if len(plan.variants) > 1:
         cures.append(f"`--variant {plan.variants[0]}`")
     cures += [

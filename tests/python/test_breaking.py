@@ -156,6 +156,14 @@ def test_only_selected_claims_are_broken(tmp_path: Path) -> None:
     with pytest.raises(EngpassError) as error:
         break_claims(gallery.study(str(tmp_path / "wire")), print, wanted=("fats",))
     assert error.value.help == "did you mean `fast`?"
+    with (tmp_path / "wire/claims.toml").open("a") as file:
+        file.write(
+            '[[claim]]\nid = "later"\nstatement = "S"\nkind = "open"\nsource = "s"\ndecided_by = "d"\n'
+        )
+    with pytest.raises(
+        EngpassError, match="claim `later` of `wire` is open: it has no check that could fail"
+    ):
+        break_claims(gallery.study(str(tmp_path / "wire")), print, wanted=("later",))
 
 
 def test_prove_breaks_fails_on_a_claim_that_cannot_fail(tmp_path: Path) -> None:

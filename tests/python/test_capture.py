@@ -73,7 +73,7 @@ def test_capture_reruns_a_stored_point(cli: Cli, testbed_file: Path) -> None:
         ),
         (
             ("--engine", "limit", "--capture", "link.wire=w"),
-            "limit cannot capture packets\nhelp: use `--engine simulate`",
+            "limit cannot capture packets\nhelp: use `--engine simulate` or `--engine emulate`",
         ),
         ((*ONE, "--capture", "link.wire"), "`--capture link.wire` has no file name\nhelp: write"),
         ((*ONE, "--capture", "link.wir=w"), "the testbed has no `link.wir`\nhelp: it has `link.wire`"),

@@ -355,9 +355,15 @@ def test_host_name_like_an_option_follows_a_double_dash(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--limit", "5"), "`--limit` is `5`\nhelp: write a time with its unit"),
-        (("--limit", "-1 ms"), "`--limit` is `-1 ms`\nhelp: write a time with its unit"),
-        (("--limit", "5 kB"), "`--limit` is `5 kB`\nhelp: write a time with its unit"),
+        (("--limit", "5"), "`--limit` is `5`\nhelp: write how late packets may be, as a time with its unit"),
+        (
+            ("--limit", "-1 ms"),
+            "`--limit` is `-1 ms`\nhelp: write how late packets may be, as a time with its unit",
+        ),
+        (
+            ("--limit", "5 kB"),
+            "`--limit` is `5 kB`\nhelp: write how late packets may be, as a time with its unit",
+        ),
         (("--limit", "0 ms"), "`--limit` is `0 ms`\nhelp: give 1 ns to 10000 min"),
         (("--limit", "10001 min"), "`--limit` is `10001 min`\nhelp: give 1 ns to 10000 min"),
         (("--slow", "0.5"), "`--slow` is `0.5`\nhelp: give a whole number from 1 to 1000000000"),

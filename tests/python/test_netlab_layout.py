@@ -222,7 +222,7 @@ def test_veth_does_not_carry_a_tunnel_that_is_up() -> None:
 
 
 def test_hosts_that_exist_already_are_not_created() -> None:
-    with pytest.raises(EngpassError, match="is an existing host"):
+    with pytest.raises(EngpassError, match="exists already, because it has `reach`"):
         netlab.choose_engine(numbers(CAMPUS, {"host.left.reach": "local"}))
 
 

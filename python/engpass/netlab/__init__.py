@@ -57,8 +57,9 @@ def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
     reached = [name for name, host in numbers.hosts.items() if host.reach is not None]
     if reached:
         raise LabError(
-            f"host `{reached[0]}` has `reach`: it is an existing host",
-            "remove `reach` from all hosts to create them here",
+            f"host `{reached[0]}` exists already, because it has `reach`: `engpass up` only creates hosts",
+            "send the traffic between existing hosts with `engpass run FILE --engine measure`,"
+            " or remove `reach` from all hosts",
         )
     cannot = {"measure": veth.cannot, "emulate": emulated.cannot}
     reasons: dict[str, list[str]] = {}

@@ -88,18 +88,18 @@ class Options:
             known = ", ".join(f"`{clock}`" for clock in CLOCKS)
             raise EngpassError(f"unknown clock `{self.clock}`", f"use one of {known}")
         if not 1 <= self.slow <= SLOWEST:
-            raise EngpassError(f"`--slow` is `{self.slow}`", f"give a whole number from 1 to {SLOWEST}")
+            raise EngpassError(f"`slow` is {self.slow}", f"give a whole number from 1 to {SLOWEST}")
         amount = Amount.read(self.limit.replace("\u03bc", "\u00b5"))
         seconds, base = (Decimal(0), "") if amount is None else amount.in_base()
         if base != "s":
             raise EngpassError(
                 f"`--limit` is `{self.limit}`",
-                'write a time with its unit, like "1 ms": ns, us, ms, s or min',
+                'write how late packets may be, as a time with its unit, like "1 ms": ns, us, ms, s or min',
             )
         if not _LEAST_LIMIT_SECONDS <= seconds <= _MOST_LIMIT_SECONDS:
             raise EngpassError(
                 f"`--limit` is `{self.limit}`",
-                "give 1 ns to 10000 min; every packet is late by some nanoseconds",
+                "give 1 ns to 10000 min: a real packet is never exactly on time",
             )
 
     def files(self, *, each_point: bool = False) -> Files:
