@@ -82,7 +82,7 @@ _FAR = 0.1
 
 
 def _pair(one: float, other: float, base: str, word: str) -> str:
-    """Two values joined by a word, in the unit of the larger; the smaller has its own unit if it is far less."""
+    """Two values joined by a word, in the unit of the larger; a far smaller one has its own unit."""
     unit = _unit(base, max(abs(one), abs(other)))
     least = min(abs(one), abs(other))
     own = base in _LADDERED and 0 < least < _FAR * unit.factor

@@ -373,3 +373,42 @@ def wait_for(happens: Callable[[], bool]) -> None:
     while not happens():
         assert time.monotonic() < last
         time.sleep(0.02)
+
+
+CUT = """\
+name = "cut"
+[host.a]
+[host.b]
+[link.l]
+ends = ["a", "b"]
+medium = "ethernet-100"
+delay = "5 ms"
+[traffic.t]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+rate = "4 Mbit/s"
+[run]
+duration = "2 s"
+[event.down]
+target = "l"
+at = "500 ms"
+change = "down"
+[event.up]
+target = "l"
+at = "1 s"
+change = "up"
+"""
+
+
+@pytest.mark.alone
+def test_emulated_flow_has_its_outage_and_the_line_that_was_down(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "cut.toml").write_text(CUT)
+    said = cli("run", "cut.toml", "--engine", "simulate,emulate", "--json", "--limit", "1 s", "--slow", "2")
+    modelled, emulated_ = (outcomes.read(line) for line in said.stdout.splitlines())
+    wanted, found = (known(one.flows["t"].outage) for one in (modelled, emulated_))
+    # A packet every 2 ms; a busy machine may delay some more.
+    assert found.longest_s == pytest.approx(wanted.longest_s, abs=0.1)
+    assert found.lost == pytest.approx(wanted.lost, abs=50)
+    assert "at `a -> b` (line down)" in known(emulated_.flows["t"].summary)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 def here() -> list[set[Any]]:
     """Everything that the session sees of testbeds.
 
-    Devices outside of namespaces are left out: this machine has one set of them, and other sessions change it.
+    Devices outside of namespaces are left out: other sessions on this machine change them.
     """
     namespaces, _, processes = seen()
     return [namespaces, processes, drivers(), {lab.id for lab in netlab.labs()}]

@@ -18,7 +18,16 @@ from engpass.measure.answers import Changes, End, HostSeen
 from engpass.measure.flows import Flow
 from engpass.measure.line_usage import Line
 from engpass.results.losses import Losses
-from engpass.types.outcome import Bottleneck, BottleneckKind, Finding, FlowOutcome, RealFlow, Requests, Tcp
+from engpass.types.outcome import (
+    Bottleneck,
+    BottleneckKind,
+    Drop,
+    Finding,
+    FlowOutcome,
+    RealFlow,
+    Requests,
+    Tcp,
+)
 
 ENOUGH = 0.5
 """A finding of less weight is no bottleneck."""
@@ -56,11 +65,12 @@ def explained(
     hosts: Mapping[str, HostSeen],
     limit: FlowOutcome | None,
     lines: Sequence[Line] = (),
+    drop: Drop | None = None,
 ) -> Explained:
     """Find the bottleneck of a flow and the next one.
 
     `figures` are the rates and counts of its outcome, `limit` is its outcome in the limit engine, and `lines`
-    are the lines on its path that have ledgers.
+    are the lines on its path that have ledgers. `drop` are most of its losses, if the network knows them.
     """
     full = _lines(figures, lines)
     found = [
@@ -68,7 +78,7 @@ def explained(
         *_application(flow, figures),
         *(full or _link(figures, limit)),
         *_tcp(figures),
-        *_losses(flow, figures, ends.get(flow.receivers[0], End()), hosts),
+        *_losses(flow, figures, ends.get(flow.receivers[0], End()), hosts, drop),
         *_cpus(flow, ends),
     ]
     if full:
@@ -221,7 +231,13 @@ def refused_by_socket(end: End, host: HostSeen) -> int:
     return sum(host.grown.protocol(udp).get("RcvbufErrors", 0) for udp in ("Udp", "Udp6"))
 
 
-def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str, HostSeen]) -> list[Finding]:
+def _losses(
+    flow: Flow,
+    figures: FlowOutcome,
+    receiver: End,
+    hosts: Mapping[str, HostSeen],
+    drop: Drop | None,
+) -> list[Finding]:
     """Find requests without an answer, or the counters of the receiver's host that saw the lost datagrams."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
@@ -249,7 +265,11 @@ def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str,
         weight = min(1.0, ENOUGH + lost / sent)
         found.append(_finding("loss-of-fragments", "loss of fragments", weight, evidence))
     if not found:
-        evidence = f"{lost:,} of {sent:,} datagrams are lost, and no counter of the receiver shows them"
+        evidence = f"{lost:,} of {sent:,} datagrams are lost, "
+        if drop is None:
+            evidence += "and no counter of the receiver shows them"
+        else:
+            evidence += f"{drop.datagrams:,} of them at `{say.place_name(drop.place)}` ({drop.cause})"
         found.append(_on_the_way(lost / sent, evidence))
     return found
 

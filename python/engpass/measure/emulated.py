@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,7 @@ from engpass.types.outcome import (
     Engine,
     FlowOutcome,
     MeasuredPoint,
+    Outage,
     Outcome,
 )
 from engpass.types.plan import PointPlan
@@ -184,12 +186,15 @@ class EmulatedSession(Session):
             name: replace(limit, goodput_bit_per_s=limit.goodput_bit_per_s / slow)
             for name, limit in self._limits(point).items()
         }
-        found = outcome_flows(planned, collected.results, seen(hosts), limits, Kept({}, {}, []))
         alone = alone_on(planned)
         model = closed.outcome
+        drops = renamed(model.drops, alone)
+        found = outcome_flows(planned, collected.results, seen(hosts), limits, Kept({}, {}, [], drops=drops))
         generators = {flow.name for flow in numbers.flows if flow.cells}
         host_pairs = {name: flow for name, flow in model.flows.items() if name not in generators}
         flows = {name: scaled_back(flow, slow) for name, flow in found.items()}
+        for name, outage in outages(host_pairs, alone).items():
+            flows[name] = replace(flows[name], outage=outage)
         for name, flow in flows.items():
             if flow.kind == "tcp-stream" and (counts := carried_of(name, host_pairs, alone)) is not None:
                 flows[name] = replace(flow, datagrams=counts)
@@ -203,7 +208,7 @@ class EmulatedSession(Session):
             sweep=swept_values(point, self._axes),
             flows=flows | {name: flow for name, flow in model.flows.items() if name in generators},
             links=model.links,
-            drops=renamed(model.drops, alone),
+            drops=drops,
             events=model.events,
             hosts=hosts,
             measured=MeasuredPoint(
@@ -322,6 +327,19 @@ def carried_of(
     """
     counts = next((seen.datagrams for way, seen in host_pairs.items() if alone.get(way) == flow), None)
     return None if counts is None else Datagrams(sent=counts.sent, received=counts.received, lost=counts.lost)
+
+
+def outages(host_pairs: Mapping[str, FlowOutcome], alone: Mapping[str, str]) -> dict[str, Outage]:
+    """The effect of the network's outages on each flow that takes its path alone and has one receiver.
+
+    Only the network knows it: agents do not see which lines are down.
+    """
+    paths = Counter(alone.values())
+    return {
+        flow: outage
+        for way, flow in alone.items()
+        if paths[flow] == 1 and way in host_pairs and (outage := host_pairs[way].outage) is not None
+    }
 
 
 def way_name(sender: str, receiver: str) -> str:

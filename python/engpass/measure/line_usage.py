@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engpass.results.ledger import Hop
-from engpass.types.outcome import LinkOutcome
+from engpass.types.outcome import Drop, LinkOutcome
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,13 @@ class Kept:
     ways: Mapping[str, list[Hop]]
     notes: list[str]
     seconds: float = 0.0
+    drops: Sequence[Drop] = ()
+    """Losses of the flows in a network of the model, with their places and causes."""
+
+    def worst_drop(self, flow: str) -> Drop | None:
+        """The place and cause of most losses of a flow, or `None`."""
+        own = [drop for drop in self.drops if drop.flow == flow and drop.datagrams]
+        return max(own, key=lambda drop: drop.datagrams, default=None)
 
     def lines(self, flow: str) -> list[Line]:
         """The lines on the path of a flow that have ledgers, in order."""

@@ -134,7 +134,7 @@ def _flow(
         pacing=pacing(sender, first),
     )
     found = replace(found, paths=list(flow.paths), real=real)
-    why = explained(flow, found, ends, hosts, limit, kept.lines(flow.name))
+    why = explained(flow, found, ends, hosts, limit, kept.lines(flow.name), kept.worst_drop(flow.name))
     return replace(
         found,
         bottleneck=why.bottleneck,

@@ -1,6 +1,7 @@
 //! Equal-cost paths and outages, with injected packets.
 
 use engpass_model::time::SECOND;
+use engpass_network::simulate::SimOutcome;
 use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
 
 use super::{all, outside, packet, way};
@@ -252,4 +253,32 @@ fn queued_packets_are_lost_with_a_down_line() {
             assert!((9.8..=10.0).contains(&down), "{down} ms");
         }
     }
+}
+
+/// Each window has the longest time without a received packet, from its begin to its end, and the packets lost to lines that were down.
+#[test]
+fn windows_have_the_longest_gap_of_each_path_if_there_are_events() {
+    let ms = SECOND / 1000;
+    let once = CUT.replace("every = \"100 ms\"", "");
+    let mut network = outside(&joined(None, "\"first\"", &once));
+    let to = way(&network, "a to b");
+    network.begin_events(0);
+    network.begin_window(2 * ms, &mut |_| {});
+    // A packet every 2 ms; the line is down from 10 to 30 ms.
+    for at in (4..50).step_by(2) {
+        network.inject(at * ms, to, packet(1500, at));
+    }
+    let outage = |outcome: SimOutcome| {
+        let (_, flow) =
+            outcome.flows.iter().find(|(name, _)| name == "a to b").expect("the path has packets");
+        flow.outage.expect("the testbed has events")
+    };
+    let first = outage(network.end_window(60 * ms, &mut |_| {}).expect("the ledger balances"));
+    assert!((20..25).contains(&(first.longest / ms)), "{first:?}");
+    assert!((9..=11).contains(&first.lost), "{first:?}");
+    network.begin_window(60 * ms, &mut |_| {});
+    network.inject(65 * ms, to, packet(1500, 99));
+    let second = outage(network.end_window(100 * ms, &mut |_| {}).expect("the ledger balances"));
+    assert!((34..35).contains(&(second.longest / ms)), "{second:?}");
+    assert_eq!(second.lost, 0);
 }

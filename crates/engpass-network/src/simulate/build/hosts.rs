@@ -165,7 +165,7 @@ impl Builder<'_> {
         // only for messages of a `udp-stream`.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
         let mut tally = FlowCounters::new(varied);
-        // Events never affect links that carry the cells of generators.
+        // Events never affect links that carry the cells of generators. Injected packets count from the start of each measurement window.
         if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));

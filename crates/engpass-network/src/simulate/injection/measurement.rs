@@ -48,6 +48,14 @@ impl InjectedNetwork {
     pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
         self.run_until(at, each);
         self.network.open_window(self.reached);
+        if !self.topology.events.is_empty() {
+            for (path, flow) in self.topology.flows.iter().zip(&mut self.network.fabric.flows) {
+                // Events never affect links that carry the cells of generators.
+                if path.cells.is_none() {
+                    flow.note_gaps(self.reached);
+                }
+            }
+        }
         self.handled = self.network.handled;
     }
 
