@@ -346,9 +346,11 @@ def test_runs_show_and_export_list_a_stored_run(cli: Cli, testbed_file: Path) ->
     ]  # fmt: skip
     cli("export", run_id, "--format", "arrow", "-o", "points.csv")
     assert (cli.directory / "points.csv").read_bytes().startswith(b"ARROW1")
-    said = cli("export", "-o", "points.xlsx", code=2).stderr
-    assert "`points.xlsx` ends in `.xlsx`, but there is no such export" in said
-    assert "use `.csv` or `.parquet` or `.arrow` or `.feather`, or choose the format with `--format`" in said
+    refused = cli("export", "-o", "points.xlsx", code=2).stderr
+    assert "`points.xlsx` ends in `.xlsx`, but there is no such export" in refused
+    assert (
+        "use `.csv` or `.parquet` or `.arrow` or `.feather`, or choose the format with `--format`" in refused
+    )
     assert not (cli.directory / "points.xlsx").exists()
     cli("export", "-o", "points.of-today")
     assert (cli.directory / "points.of-today").read_text().startswith('"')

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from known import known
 
-from engpass.explain import Explanation, choose_in, explain
+from engpass.explain.select_point import choose_in
+from engpass.explanation import Explanation, explain
 from engpass.testbed import loads
+from required import known
 
 LOCK = """\
 name = "phase lock"

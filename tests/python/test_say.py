@@ -99,12 +99,12 @@ def test_every_displayed_unit_is_accepted_in_files() -> None:
 def test_two_times_share_a_unit_unless_they_are_far_apart(
     before: float | None, after: float | None, text: str
 ) -> None:
-    assert say.time_change(before, after) == text
+    assert formatting.time_change(before, after) == text
 
 
 def test_two_rates_share_a_unit_unless_they_are_far_apart() -> None:
-    assert say.change(6.1e6, 21.8e6) == "6.10 → 21.80 Mbit/s"
-    assert say.change(21.8e6, 3_000.0) == "21.80 Mbit/s → 3.00 kbit/s"
-    assert say.change(0.0, 21.8e6) == "0.00 → 21.80 Mbit/s"
-    assert say.both(0.000332, 1.11, "s") == "332 us to 1.11 s"
-    assert say.both(0.001, 0.002, "") == "0.1 to 0.2 %"
+    assert formatting.change(6.1e6, 21.8e6) == "6.10 → 21.80 Mbit/s"
+    assert formatting.change(21.8e6, 3_000.0) == "21.80 Mbit/s → 3.00 kbit/s"
+    assert formatting.change(0.0, 21.8e6) == "0.00 → 21.80 Mbit/s"
+    assert formatting.both(0.000332, 1.11, "s") == "332 us to 1.11 s"
+    assert formatting.both(0.001, 0.002, "") == "0.1 to 0.2 %"

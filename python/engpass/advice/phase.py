@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.phase import locked
-from engpass.explain.situation import Situation
+from engpass.explain.point_facts import Situation
 from engpass.settings import join
 
 _US = Decimal("1e-6")

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Literal
 
 from engpass import formatting
-from engpass.explain.point_facts import (
 from engpass.explain.phase import locked
+from engpass.explain.point_facts import (
     DOWN,
     FULL,
     HOLD_FULL,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engpass import ledger, say
-from engpass.explain.situation import Situation
+from engpass import formatting
+from engpass.explain.point_facts import Situation
+from engpass.results import ledger
 
 _PERIODIC = frozenset({"udp-stream", "multicast"})
 """Kinds of traffic with constant intervals."""
@@ -33,9 +34,9 @@ class Lock:
     def text(self) -> str:
         """The lock and its cures in words."""
         return (
-            f"`{self.best}` loses {say.percent(self.loss)} there: both send at constant intervals and nothing"
-            " is random, so their packets meet the full queue in the same phase (a `jitter` of a link,"
-            " `poisson` traffic or another `start` ends this)"
+            f"`{self.best}` loses {formatting.percent(self.loss)} there: both send at constant intervals and"
+            " nothing is random, so their packets meet the full queue in the same phase"
+            " (a `jitter` of a link, `poisson` traffic or another `start` ends this)"
         )
 
 

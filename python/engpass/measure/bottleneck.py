@@ -269,7 +269,7 @@ def _losses(
         if drop is None:
             evidence += "and no counter of the receiver shows them"
         else:
-            evidence += f"{drop.datagrams:,} of them at `{say.place_name(drop.place)}` ({drop.cause})"
+            evidence += f"{drop.datagrams:,} of them at `{formatting.place_name(drop.place)}` ({drop.cause})"
         found.append(_on_the_way(lost / sent, evidence))
     return found
 

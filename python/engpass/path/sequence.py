@@ -18,7 +18,7 @@ from engpass.measure import MeasureError, Session
 from engpass.measure.answers import End, TcpEdges, TcpInfo
 from engpass.measure.flows import Flow
 from engpass.measure.requests import Limits, Prepare, Schedule, Socket
-from engpass.measure.slow import scaled_back_end, slowed_end
+from engpass.measure.time_dilation import scaled_back_end, slowed_end
 from engpass.memory import MOST, need
 from engpass.path.metrics import (
     FRACTIONS,

@@ -32,7 +32,7 @@ def learning(routers: Sequence[str]) -> list[str]:
     if not routers:
         return []
     names = " and ".join(f"`{name}`" for name in routers[:3])
-    names += f" and {say.count(len(routers) - 3, 'other')}" if len(routers) > 3 else ""
+    names += f" and {formatting.count(len(routers) - 3, 'other')}" if len(routers) > 3 else ""
     who = f"router {names} learns" if len(routers) == 1 else f"routers {names} learn"
     begin = f"each trial begins after {LEARNING_SECONDS:g} s of its traffic"
     return [f"{begin}, in which {who} addresses (RFC 2544 section 23)"]
