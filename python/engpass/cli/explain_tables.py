@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
-from rich.text import Text
 
 from engpass import formatting
 from engpass.advice import effect_texts, told
 from engpass.cli.tables import grid, plain
 from engpass.results import ledger
+from engpass.show.terminal import print_block
+from engpass.views.explanation import counters, losses, service
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,7 +34,7 @@ def show(made: Explanation, out: Console) -> None:
     if chosen.selected_as_worst:
         out.print(f"{title}: selected as the worst point", markup=False, soft_wrap=True)
         out.print()
-    out.print(_service(made))
+    print_block(service(at), out)
     if made.waterfall:
         out.print(_waterfall(made, title))
     else:
@@ -42,10 +43,8 @@ def show(made: Explanation, out: Console) -> None:
     columns = [(_heading(hop), hop.books) for hop in hops if hop.books]
     for part in accounts(columns, out.width, len(at.outcomes)):
         out.print(part)
-    if at.drops:
-        out.print(_drops(made))
-    if at.counts:
-        out.print(_counts(at.counts))
+    print_block(losses(at), out)
+    print_block(counters(at), out)
     if made.timeline is not None:
         from engpass.cli.sparkline import show as show_timeline
 
@@ -123,40 +122,6 @@ def _accounts(columns: Sequence[tuple[str, Books]], runs: int) -> Table:
         for _, books in columns
     ]
     shown.add_row(*plain("capacity", *whole), style="bold")
-    return shown
-
-
-def _drops(made: Explanation) -> Table:
-    shown = grid("Lost at", "Cause", "Flow", "Cells, frames", "Datagrams", left=3)
-    for drop in made.at.drops:
-        numbers = (f"{drop.cells:,.0f}", f"{drop.datagrams:,.0f}")
-        place = formatting.place_name(drop.place, made.at.parallel).replace("->", "→")
-        shown.add_row(*plain(place, drop.cause, drop.flow, *numbers))
-    if len(made.at.outcomes) > 1:
-        shown.caption = Text("mean per repeat")
-        shown.caption_justify = "left"
-    return shown
-
-
-def _counts(counts: Mapping[str, float]) -> Table:
-    shown = Table.grid(padding=(0, 2))
-    for key, value in counts.items():
-        shown.add_row(Text(formatting.named(key), style="bold"), Text(formatting.counted(key, value)))
-    return shown
-
-
-def _service(made: Explanation) -> Table:
-    """Goodput, loss and delay of the flow, with its limit and its idle delay to compare."""
-    at = made.at
-    shown = grid("", "Simulated", "Compare with")
-    idle = at.idle_delay
-    shown.add_row(*plain("goodput", formatting.rate(at.goodput), at.limit_text))
-    shown.add_row(*plain("loss", formatting.percent(at.served.loss), ""))
-    idle_path = f"idle path {formatting.duration(idle)}" if idle else ""
-    shown.add_row(*plain("delay p50", formatting.duration(at.served.half), idle_path))
-    shown.add_row(*plain("delay p99", formatting.duration(at.served.delay), ""))
-    if at.gap is not None:
-        shown.add_row(*plain("longest gap", formatting.duration(at.gap), at.outage_text))
     return shown
 
 

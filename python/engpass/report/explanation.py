@@ -10,9 +10,10 @@ from engpass.report.figures import ledger_waterfall, timeline
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.sections import block_key, drawing
 from engpass.results import ledger
+from engpass.show.html import block_html
 from engpass.show.markup import esc, prose
 from engpass.show.markup import table as html_table
-from engpass.types.outcome import Place
+from engpass.views.explanation import counters, losses, service
 
 if TYPE_CHECKING:
     from engpass.advice import Change
@@ -47,12 +48,12 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
     """Key, title and body of the sections; the page omits sections with an empty body."""
     chosen = made.chosen
     return [
-        ("service", "Results of the flow", _service(made)),
+        ("service", "Results of the flow", block_html(service(made.at))),
         ("changes", "Changes that help", _changes(made)),
         ("waterfall", "Use of the line", _waterfall(made)),
         ("timeline", "Timeline", _timeline(made)),
         ("ledger", "Ledger", _ledgers(made)),
-        ("losses", "Losses", _losses(made)),
+        ("losses", "Losses", block_html(losses(made.at)) + block_html(counters(made.at))),
         ("testbed", "Testbed", drawing(chosen.topology)),
         ("file", "Testbed file", f"<pre tabindex=0><code>{esc(chosen.text)}</code></pre>"),
     ]
@@ -108,54 +109,6 @@ def _ledgers(made: "Explanation") -> str:
         head = ["Account", "Family", "Bits", "Share", "Rate"]
         parts.append(html_table(caption, head, rows, numeric=[2, 3, 4]))
     return "\n".join(parts)
-
-
-def _losses(made: "Explanation") -> str:
-    at = made.at
-    parts = []
-    if at.drops:
-        rows = [
-            [
-                esc(_place(d.place, at.parallel)),
-                esc(d.cause),
-                esc(d.flow),
-                f"{d.cells:,.0f}",
-                f"{d.datagrams:,.0f}",
-            ]
-            for d in at.drops
-        ]
-        head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
-        parts.append(html_table("Losses by place, mean of the repeats", head, rows, numeric=[3, 4]))
-    if at.counts:
-        rows = [
-            [esc(formatting.named(key)), esc(formatting.counted(key, value))]
-            for key, value in at.counts.items()
-        ]
-        parts.append(
-            html_table("Counters of TCP, mean of the repeats", ["Counter", "Value"], rows, numeric=[1])
-        )
-    return "\n".join(parts)
-
-
-def _place(place: Place, parallel: frozenset[str]) -> str:
-    return formatting.place_name(place, parallel).replace("->", "\N{RIGHTWARDS ARROW}")
-
-
-def _service(made: "Explanation") -> str:
-    at = made.at
-    idle = at.idle_delay
-    rows = [
-        ["goodput", formatting.rate(at.goodput), at.limit_text],
-        ["loss", formatting.percent(at.served.loss), ""],
-        [
-            "delay p50",
-            formatting.duration(at.served.half),
-            f"idle path {formatting.duration(idle)}" if idle else "",
-        ],
-        ["delay p99", formatting.duration(at.served.delay), ""],
-        *([["longest gap", formatting.duration(at.gap), at.outage_text]] if at.gap is not None else []),
-    ]
-    return html_table("Mean of the repeats", ["Measure", "Simulated", "Compare with"], rows, numeric=[1, 2])
 
 
 def _changes(made: "Explanation") -> str:
