@@ -1,4 +1,4 @@
-//! Events: links that go down and come back up during a run.
+//! Events: links that go down and come back up, and receivers that join and leave a multicast group, during a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,23 @@ use crate::random::Stream;
 use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
-/// A link or an interface that goes down or comes up, either at given times (`at`, `change` and optionally `every`) or at random times
-/// (`mean_time_between_failures` and `mean_time_to_repair`).
+/// A link or an interface that goes down or comes up, or a receiver that joins or leaves a multicast group (with `traffic`). It happens at given times (`at`,
+/// `change` and optionally `every`); links and interfaces also fail at random times (`mean_time_between_failures` and `mean_time_to_repair`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The link that changes, or the interface `NODE/LINK`. Links that carry cells are not supported.
+    /// The link that changes, or the interface `NODE/LINK`; with `traffic`, the receiver: a host in its `to`. Links that carry cells are not supported.
     ///
     /// While it is down, the link carries nothing in either direction. Both ends see a link go down; only `NODE` sees its interface go
     /// down.
     pub target: String,
+    /// The multicast traffic whose group the receiver joins or leaves. A receiver whose first event is a `join` is no member before; any other receiver is a
+    /// member from the beginning.
+    pub traffic: Option<String>,
     /// Time of the change. With random times, the start of the first time to failure; the beginning of the run if not given.
     pub at: Option<Duration>,
-    /// The change at that time: `down` or `up`.
-    pub change: Option<LinkState>,
+    /// The change at that time: `down` or `up`; with `traffic`, `join` or `leave`.
+    pub change: Option<EventChange>,
     /// Interval at which the change repeats. If not given, it happens once.
     pub every: Option<Duration>,
     /// Mean time from coming up to the next failure, exponentially distributed.
@@ -29,14 +32,25 @@ pub struct Event {
     pub mean_time_to_repair: Option<Duration>,
 }
 
-/// The state of a link or interface.
+/// What changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum LinkState {
-    /// The link carries nothing.
+pub enum EventChange {
+    /// The link carries nothing from now on.
     Down,
-    /// The link carries packets.
+    /// The link carries packets from now on.
     Up,
+    /// The receiver joins the group.
+    Join,
+    /// The receiver leaves the group.
+    Leave,
+}
+
+impl EventChange {
+    /// Returns true for changes of a receiver's membership, false for those of a link.
+    pub fn is_of_member(self) -> bool {
+        matches!(self, Self::Join | Self::Leave)
+    }
 }
 
 /// Maximum number of changes of one event in a run; for random changes, the expected number.
@@ -71,12 +85,17 @@ impl Event {
 
     /// Whether the event ever takes its target down.
     pub fn takes_down(&self) -> bool {
-        self.change != Some(LinkState::Up)
+        !self.is_of_member() && self.change != Some(EventChange::Up)
+    }
+
+    /// Whether a receiver joins or leaves, instead of a link that changes.
+    pub fn is_of_member(&self) -> bool {
+        self.traffic.is_some() || self.change.is_some_and(EventChange::is_of_member)
     }
 
     /// Returns the changes up to and including `end` in time order; times are in picoseconds. Random times are drawn from `random`,
     /// alternately a time up and a time down.
-    pub fn changes(&self, random: Stream, end: u64) -> Vec<(u64, LinkState)> {
+    pub fn changes(&self, random: Stream, end: u64) -> Vec<(u64, EventChange)> {
         self.all_changes(random).take_while(|(at, _)| *at <= end).collect()
     }
 
@@ -100,7 +119,7 @@ pub struct Changes {
     random: Stream,
     /// Time of the next change; for random changes, the time of the last one, from which the next is drawn. `None` after the last change.
     at: Option<u64>,
-    change: Option<LinkState>,
+    change: Option<EventChange>,
     every: Option<u64>,
     /// Mean times up and down in picoseconds, for random changes.
     means: Option<(u64, u64)>,
@@ -109,13 +128,13 @@ pub struct Changes {
 }
 
 impl Iterator for Changes {
-    type Item = (u64, LinkState);
+    type Item = (u64, EventChange);
 
     fn next(&mut self) -> Option<Self::Item> {
         let at = self.at?;
         if let Some((up, down)) = self.means {
-            let (mean, state) = if self.is_down { (down, LinkState::Up) } else { (up, LinkState::Down) };
-            self.is_down = state == LinkState::Down;
+            let (mean, state) = if self.is_down { (down, EventChange::Up) } else { (up, EventChange::Down) };
+            self.is_down = state == EventChange::Down;
             let at = at.saturating_add(self.random.exponential(mean));
             self.at = Some(at);
             return Some((at, state));
@@ -137,15 +156,15 @@ mod tests {
         serde_json::from_value(table).expect("the test's JSON is valid")
     }
 
-    fn changes(event: &Event, end: u64) -> Vec<(u64, LinkState)> {
+    fn changes(event: &Event, end: u64) -> Vec<(u64, EventChange)> {
         event.changes(Stream::new(1, "event.e"), end)
     }
 
     #[test]
     fn event_happens_once_or_periodically_until_the_end() {
         let once = event(serde_json::json!({ "at": "1 s", "change": "up" }));
-        assert_eq!(changes(&once, 10 * SECOND), [(SECOND, LinkState::Up)]);
-        assert_eq!(changes(&once, SECOND), [(SECOND, LinkState::Up)]);
+        assert_eq!(changes(&once, 10 * SECOND), [(SECOND, EventChange::Up)]);
+        assert_eq!(changes(&once, SECOND), [(SECOND, EventChange::Up)]);
         assert_eq!(changes(&once, SECOND - 1), []);
         let often = event(serde_json::json!({ "at": "1 s", "change": "down", "every": "4 s" }));
         let at: Vec<u64> = changes(&often, 9 * SECOND).into_iter().map(|(at, _)| at / SECOND).collect();
@@ -162,11 +181,11 @@ mod tests {
         }));
         let drawn = changes(&random, 100_000 * SECOND);
         assert!(drawn[0].0 > 5 * SECOND);
-        let states: Vec<LinkState> = drawn.iter().map(|(_, state)| *state).collect();
+        let states: Vec<EventChange> = drawn.iter().map(|(_, state)| *state).collect();
         assert!(
             states
                 .chunks(2)
-                .all(|pair| pair.iter().eq([LinkState::Down, LinkState::Up][..pair.len()].iter()))
+                .all(|pair| pair.iter().eq([EventChange::Down, EventChange::Up][..pair.len()].iter()))
         );
         assert!((19_000..21_000).contains(&drawn.len()), "{}", drawn.len());
         let down: u64 = drawn.chunks_exact(2).map(|pair| pair[1].0 - pair[0].0).sum();

@@ -10,7 +10,7 @@
 //! - [`wire`] gives their length at every layer.
 //! - [`shape`] paces cells. [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
 //! - [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
-//! - An [`event`] takes a link down or up. A [`tunnel`] adds headers between two routers.
+//! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
 //! - [`tcp`] is one TCP endpoint.
 
 pub mod arp;
@@ -21,6 +21,7 @@ pub mod discard;
 pub mod event;
 pub mod forward;
 pub mod host;
+pub mod igmp;
 pub mod line;
 pub mod link;
 pub mod queue;

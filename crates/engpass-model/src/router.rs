@@ -19,6 +19,9 @@ pub struct Router {
     /// Zero if not given: the router forwards as fast as its links.
     #[serde(default = "none")]
     pub per_packet: Duration,
+    /// Time that the forwarding engine needs, in addition to `per_packet`, for each copy of a multicast packet beyond the first. Zero if not given.
+    #[serde(default = "none")]
+    pub per_copy: Duration,
     /// Limit of the input queue in front of the forwarding engine, the packet in service included: packets, bytes of IP packets, or both. A
     /// packet that finds the queue full is dropped. Unlimited if not given. (Linux: `net.core.netdev_max_backlog`, 1000 packets; a Cisco
     /// interface: `hold-queue in`, 75 packets.)
@@ -54,6 +57,7 @@ impl Router {
     /// Adds an error for every invalid value.
     pub fn check(&self, errors: &mut RangeErrors) {
         errors.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
+        errors.at_most(&["per_copy"], Some(self.per_copy), LONGEST);
         if let Some(limit) = self.input_queue
             && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
         {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::event::LinkState;
+use engpass_model::event::EventChange;
 use engpass_model::random::Stream;
 
 use crate::cell::LineId;
@@ -45,12 +45,12 @@ pub(crate) fn changes(
     config: &engpass_model::event::Event,
     mut random: Stream,
     end: u64,
-) -> Vec<(u64, LinkState)> {
+) -> Vec<(u64, EventChange)> {
     let mut at = config.at.map_or(0, |at| at.0);
     let mut changes = Vec::new();
     match (config.mean_time_between_failures, config.mean_time_to_repair) {
         (Some(up), Some(down)) => loop {
-            for (mean, state) in [(up, LinkState::Down), (down, LinkState::Up)] {
+            for (mean, state) in [(up, EventChange::Down), (down, EventChange::Up)] {
                 at += random.exponential(mean.0);
                 if at > end {
                     return changes;

@@ -45,21 +45,22 @@ impl FlowPath {
 }
 
 /// Builds the tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
-/// in the order of the first receiver behind each.
+/// in the order of the first receiver behind each. With `prunes`, the first branch ends at the first node behind the sender.
 pub(crate) fn branches(
     ways: &[(NodeId, Vec<PathSegment>)],
+    prunes: bool,
     end_of: impl Fn(PathSegment) -> NodeId,
 ) -> Vec<Branch> {
     let mut tree = Vec::new();
     let ways: Vec<(NodeId, &[PathSegment])> = ways.iter().map(|(to, legs)| (*to, legs.as_slice())).collect();
-    grow(&ways, None, &end_of, &mut tree);
+    grow(&ways, (None, prunes), &end_of, &mut tree);
     tree
 }
 
-/// Adds the branches of these paths that begin at the end of the branch `of`.
+/// Adds the branches of these paths that begin at the end of the branch `of`; those of one segment only if `short`.
 fn grow(
     ways: &[(NodeId, &[PathSegment])],
-    of: Option<usize>,
+    (of, short): (Option<usize>, bool),
     end_of: &impl Fn(PathSegment) -> NodeId,
     tree: &mut Vec<Branch>,
 ) {
@@ -75,6 +76,7 @@ fn grow(
         let mut legs = Vec::new();
         // Up to the node where the paths diverge.
         while let Some(leg) = taken[0].1.first().copied()
+            && (legs.is_empty() || !short)
             && taken.iter().all(|(_, way)| way.first() == Some(&leg))
         {
             legs.push(leg);
@@ -82,7 +84,7 @@ fn grow(
         }
         let place = tree.len();
         tree.push(Branch { of, to: end_of(legs[legs.len() - 1]), legs });
-        grow(&taken, Some(place), end_of, tree);
+        grow(&taken, (Some(place), false), end_of, tree);
     }
 }
 
@@ -105,7 +107,7 @@ mod tests {
             _ => unreachable!("the path has only links"),
         };
         let ways = [way(&[0, 5, 6, 1]), way(&[0, 5, 7, 2]), way(&[0, 5, 6, 3])];
-        let found: Vec<_> = branches(&ways, end_of)
+        let found: Vec<_> = branches(&ways, false, end_of)
             .into_iter()
             .map(|branch| (branch.of, branch.to, branch.legs.len()))
             .collect();

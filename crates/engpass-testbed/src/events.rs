@@ -1,6 +1,6 @@
 //! Resolves events: what they change, and when.
 
-use engpass_model::event::{Changes, Event, LinkState};
+use engpass_model::event::{Changes, Event, EventChange};
 use engpass_model::random::{Label, Stream};
 
 use crate::check::events::Target;
@@ -21,7 +21,7 @@ pub struct Change {
     pub seen_by: [bool; 2],
     /// True if the link goes down, false if it comes up.
     pub down: bool,
-    /// Index of the event.
+    /// Index of the event among those that change links.
     pub event: usize,
 }
 
@@ -40,13 +40,14 @@ impl Iterator for EventChanges {
     fn next(&mut self) -> Option<Change> {
         let &mut Self { link, seen_by, event, .. } = self;
         let (at, state) = self.times.next()?;
-        Some(Change { at, link, seen_by, down: state == LinkState::Down, event })
+        Some(Change { at, link, seen_by, down: state == EventChange::Down, event })
     }
 }
 
 /// Returns the changes of every event with this seed, in the order of the file.
 pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<EventChanges> {
-    let events = testbed.events.values().zip(&topology.events).enumerate();
+    let links = testbed.events.values().filter(|event| !event.is_of_member());
+    let events = links.zip(&topology.events).enumerate();
     let of = |(event, (config, path)): (usize, (&Event, &EventPath))| {
         let times = config.all_changes(Stream::new(seed, Label::Event(&path.name)));
         EventChanges { times, link: path.link, seen_by: path.seen_by, event }

@@ -19,6 +19,7 @@ mod events;
 mod findings;
 mod fit;
 mod links;
+mod membership;
 mod no_route;
 mod overrides;
 pub mod path;
@@ -48,6 +49,7 @@ pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
 pub use events::{Change, EventChanges, changes, changes_by_event};
+pub use membership::Membership;
 pub use plan::{PointPlan, plan};
 pub use reference::reference;
 pub use route::{

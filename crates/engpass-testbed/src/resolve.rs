@@ -1,6 +1,7 @@
 //! Turns names into indices: links, circuits with their routes, and the path of every flow.
 
 use engpass_model::circuit::{Category, Circuit};
+use engpass_model::event::Event;
 use engpass_model::source::{CellDemand, Traffic};
 use engpass_model::switch::Switch;
 use engpass_model::wire::{Encapsulation, Framing};
@@ -72,8 +73,10 @@ pub(crate) fn resolve(
         resolver.flow(name, traffic, first_source)
     };
     let flows: Vec<Option<FlowPath>> = draft.traffic.iter().map(flow).collect();
+    let changes_link = |event: &Option<Event>| event.as_ref().is_none_or(|event| !event.is_of_member());
+    let links_change = draft.events.iter().filter(|(_, event)| changes_link(event));
     let events: Vec<Option<EventPath>> =
-        draft.events.iter().map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
+        links_change.map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
     let arp = resolver.arp_interfaces();
     if !whole || !complete || resolver.checker.errors > 0 {
         return None;
@@ -289,9 +292,13 @@ impl Resolver<'_> {
         let others: Option<Vec<Way>> = others.into_iter().collect();
         let ways = [way.legs.clone()].into_iter().chain(others?.into_iter().map(|way| way.legs));
         let ways: Vec<(NodeId, Vec<PathSegment>)> = receivers.into_iter().zip(ways).collect();
+        let members = match traffic {
+            Traffic::Multicast(config) => self.members(name, config, &ways),
+            _ => Box::default(),
+        };
         let tree = match &ways[..] {
-            [_] => Vec::new(),
-            several => branches(several, |leg| {
+            [_] if members.is_empty() => Vec::new(),
+            several => branches(several, !members.is_empty(), |leg| {
                 self.route(&[leg]).and_then(|hops| Some(hops.last()?.to)).expect("the segment has a route")
             }),
         };
@@ -323,6 +330,7 @@ impl Resolver<'_> {
             first_source,
             cells,
             branches: tree.into(),
+            members,
             group: match traffic {
                 Traffic::Multicast(config) => Some(config.group.0),
                 _ => None,

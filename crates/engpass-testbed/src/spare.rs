@@ -212,7 +212,7 @@ impl Resolver<'_> {
         let mut crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
         // ARP requests and replies may take other links than data.
         crossed.extend(arp.iter().flat_map(|interface| &interface.tree).map(|hop| hop.link));
-        let pairs = || self.draft.events.values().flatten().zip(events);
+        let pairs = || self.draft.events.values().flatten().filter(|event| !event.is_of_member()).zip(events);
         let downs: BTreeSet<usize> =
             pairs().filter(|(config, _)| config.takes_down()).map(|(_, event)| event.link).collect();
         for EventPath { name, link, .. } in events {

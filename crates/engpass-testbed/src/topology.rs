@@ -15,6 +15,7 @@ use engpass_outcome::{Path, Step};
 
 pub use crate::arp::ArpInterface;
 pub use crate::branches::Branch;
+pub use crate::membership::Member;
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
@@ -50,7 +51,7 @@ pub struct Topology {
     pub bonds: Vec<BondPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
-    /// Events, in the order of the file.
+    /// Events that change links, in the order of the file.
     pub events: Vec<EventPath>,
     /// Router interfaces that resolve hardware addresses (ARP), in the order of the routers, then of the links.
     pub arp: Vec<ArpInterface>,
@@ -448,8 +449,11 @@ pub struct FlowPath {
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
-    /// The distribution tree of multicast traffic with several receivers; empty for other traffic. The fields above describe the path to the first receiver.
+    /// The distribution tree of multicast traffic with several receivers, or with receivers that join or leave; empty for other traffic. The fields above
+    /// describe the path to the first receiver.
     pub branches: Box<[Branch]>,
+    /// Receivers of multicast traffic that join or leave, in the order of the file. If there are any, the first branch ends at the first node behind the sender.
+    pub members: Box<[Member]>,
     /// Group address of multicast traffic.
     pub group: Option<IpAddr>,
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::real_host_options::{Live, Transport};
 use super::{Common, SourceConfig, SourceOutput};
+use crate::igmp::Igmp;
 use crate::range_errors::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -34,6 +35,9 @@ pub struct Multicast {
     /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
+    /// Timers of IGMP, for receivers that join and leave by an event.
+    #[serde(default)]
+    pub igmp: Igmp,
     /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
@@ -144,6 +148,9 @@ impl SourceConfig for Multicast {
         errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "the rate is out of range");
         super::check_receive_buffer(self.receive_buffer, errors);
         self.live.check(Transport::Udp, errors);
+        let mut own = RangeErrors::default();
+        self.igmp.check(&mut own);
+        errors.under(&["igmp"], own);
         super::check_packets(self.priority, self.ttl, errors);
     }
 }

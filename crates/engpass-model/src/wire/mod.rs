@@ -7,6 +7,7 @@ pub mod encapsulation;
 pub mod ethernet;
 pub mod frame;
 pub mod icmp;
+pub mod igmp;
 pub mod ip;
 pub mod layers;
 pub mod medium;

@@ -2,7 +2,7 @@
 //!
 //! The state is in `../outages.rs`.
 
-use engpass_model::event::LinkState;
+use engpass_model::event::EventChange;
 use engpass_model::random::Stream;
 use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
@@ -19,7 +19,7 @@ impl Engine<'_> {
         for (event, (name, config)) in testbed.events.iter().enumerate() {
             let random = Stream::new(seed, format_args!("event.{name}"));
             for (at, state) in changes(config, random, self.end()) {
-                let change = Event::LinkChanges { event, down: state == LinkState::Down };
+                let change = Event::LinkChanges { event, down: state == EventChange::Down };
                 self.agenda.put(at, Group::LinkChanges, (event, 0), change);
             }
         }

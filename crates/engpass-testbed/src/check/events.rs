@@ -103,11 +103,15 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &ReportedValues, name: &st
             || match key {
                 "at" => event.at.is_some(),
                 "change" => event.change.is_some(),
+                "traffic" => event.traffic.is_some(),
                 "every" => event.every.is_some(),
                 UP => event.mean_time_between_failures.is_some(),
                 _ => event.mean_time_to_repair.is_some(),
             }
     };
+    if event.is_of_member() {
+        return super::memberships::keys(checker, name, event, given);
+    }
     let table = crate::path::join(&["event", name]);
     let mut missing = |key: &str, help: String| {
         let message = format!("`{key}` is missing in `{table}`");

@@ -5,6 +5,7 @@ mod bonds;
 mod costs;
 pub(crate) mod events;
 mod groups;
+mod memberships;
 mod names;
 mod paths;
 mod policies;

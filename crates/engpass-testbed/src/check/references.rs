@@ -161,7 +161,11 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     super::policies::weights(&mut checker, draft, &links);
     super::policies::input_queues(&mut checker, draft);
     for name in draft.events.keys() {
-        if super::events::target(&mut checker, draft, name, &links, &nodes).is_none() {
+        let is_known = match super::memberships::is_of_member(tree, name) {
+            true => super::memberships::references(&mut checker, draft, name, &hosts),
+            false => super::events::target(&mut checker, draft, name, &links, &nodes).is_some(),
+        };
+        if !is_known {
             astray.insert(("event", name.clone()));
         }
     }
@@ -244,6 +248,7 @@ impl Checker<'_> {
             "a circuit" => "circuits",
             "a link" => "links",
             "a router" => "routers",
+            "a traffic" => "traffic tables",
             "a tunnel" => "tunnels",
             "a host or router" => "hosts and routers",
             "a host or switch" => "hosts and switches",

@@ -186,6 +186,7 @@ impl Topology {
             first_source: 0,
             cells: None,
             branches: Box::default(),
+            members: Box::default(),
             group: None,
         }
     }

@@ -1,7 +1,7 @@
 //! Bonds of hosts and Ethernet switches, with members that fail.
 
 use engpass_model::bond::{ActiveBackup, Bond, BondMode, Monitoring};
-use engpass_model::event::{Event, LinkState};
+use engpass_model::event::{Event, EventChange};
 use engpass_model::link::Link;
 use engpass_model::unit::Duration;
 use engpass_testbed::Testbed;
@@ -146,9 +146,9 @@ impl BondDraw {
                 continue;
             }
             let every = draw.every.map(part);
-            let down = Event { change: Some(LinkState::Down), every, ..none.clone() };
+            let down = Event { change: Some(EventChange::Down), every, ..none.clone() };
             let up =
-                Event { at: Some(part(draw.at + draw.lasts)), change: Some(LinkState::Up), every, ..none };
+                Event { at: Some(part(draw.at + draw.lasts)), change: Some(EventChange::Up), every, ..none };
             events.insert(name("down"), down);
             events.insert(name("up"), up);
         }

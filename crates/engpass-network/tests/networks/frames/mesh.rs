@@ -1,6 +1,6 @@
 //! Random networks with equal-cost paths, policies that choose among them, and links with outages.
 
-use engpass_model::event::{Event, LinkState};
+use engpass_model::event::{Event, EventChange};
 use engpass_model::forward::Ecmp;
 use engpass_model::unit::Duration;
 use indexmap::IndexMap;
@@ -122,7 +122,7 @@ pub(super) fn events_of(
         let event = match draw.when {
             When::At { at, down, every } => Event {
                 at: Some(part(at)),
-                change: Some(if down { LinkState::Down } else { LinkState::Up }),
+                change: Some(if down { EventChange::Down } else { EventChange::Up }),
                 every: every.map(some),
                 ..none
             },
