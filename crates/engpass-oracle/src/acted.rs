@@ -44,6 +44,16 @@ pub enum Mechanism {
     FragmentsCopied,
     /// One receiver got a multicast datagram that another one lost.
     PartLost,
+    /// A report made nodes begin to forward to a receiver.
+    Grafted,
+    /// Nodes stopped to forward to a receiver that had left.
+    Pruned,
+    /// A receiver had joined again before nodes stopped to forward to it.
+    AnswersQuery,
+    /// A node made no copy for a branch without members.
+    NotCopied,
+    /// A datagram came to a host that had not been a member when it was sent.
+    Unwanted,
     /// A router fragmented an ICMP message.
     MessageCut,
     /// A router dropped a packet that was too long without an ICMP message.
@@ -119,6 +129,11 @@ impl Mechanism {
             Self::CopiesAtSwitch => "a switch made copies",
             Self::FragmentsCopied => "fragments were copied",
             Self::PartLost => "a receiver got what another one lost",
+            Self::Grafted => "a report took effect",
+            Self::Pruned => "a branch was pruned",
+            Self::AnswersQuery => "a host answered a query",
+            Self::NotCopied => "a branch got no copy",
+            Self::Unwanted => "a host discarded a datagram",
             Self::MessageCut => "a message was cut",
             Self::BlackHole => "black hole",
             Self::ShrankTwice => "segments shrank twice",

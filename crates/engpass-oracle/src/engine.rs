@@ -18,6 +18,7 @@ mod generator;
 mod host;
 mod icmp;
 mod idle_reasons;
+mod membership;
 mod nic;
 mod outages;
 mod packet;
@@ -54,6 +55,7 @@ use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::line_usage::LineUsage;
+use crate::membership::MemberState;
 use crate::nic::{Nic, Shaper};
 use crate::outages::Outages;
 use crate::outcome::Observed;
@@ -142,6 +144,10 @@ pub struct Engine<'a> {
     /// Bytes in use in the receive buffer of every flow, then of every multicast receiver.
     pub(crate) receive_buffers: Vec<u64>,
     pub(crate) receivers: Vec<Receiver>,
+    /// Receivers that join or leave, in the order of the receivers.
+    pub(crate) members: Vec<MemberState>,
+    /// For a multicast datagram at a node, the parts that do not go on from there.
+    pub(crate) pruned: BTreeMap<(usize, NodeId), Vec<usize>>,
     /// For a multicast datagram and a subset of its parts that continues separately, the index of the new datagram.
     pub(crate) apart: BTreeMap<(usize, Vec<usize>), usize>,
     /// Every packet of the run.
@@ -201,6 +207,8 @@ impl<'a> Engine<'a> {
             endpoints: Vec::new(),
             receive_buffers: vec![0; flows + receivers.len()],
             receivers,
+            members: Vec::new(),
+            pruned: BTreeMap::new(),
             apart: BTreeMap::new(),
             packets: Vec::new(),
             now: 0,
@@ -232,6 +240,7 @@ impl<'a> Engine<'a> {
         engine.histories = vec![History::default(); engine.senders().len()];
         engine.possible = engine.possible_ways();
         engine.events_begin(testbed, seed);
+        engine.memberships_begin();
         engine
     }
 
@@ -268,6 +277,7 @@ impl<'a> Engine<'a> {
         for (flow, of) in seen.flows.iter_mut().enumerate() {
             of.tcp = if flow < self.topology.flows.len() { self.connections(flow) } else { None };
             of.outage = self.outage_of(flow, at);
+            of.member = self.member_seen(flow, at);
         }
         seen
     }
@@ -320,6 +330,8 @@ impl<'a> Engine<'a> {
             Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
             Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),
             Event::ArpRetry { of } => self.arp_retry(now, of),
+            Event::IgmpIsDue { member, message } => self.igmp_is_due(now, member, message),
+            Event::MembershipEnds { member } => self.membership_ends(now, member),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),
             Event::LastCellBegins { vc } => self.last_cell_begins(now, vc),

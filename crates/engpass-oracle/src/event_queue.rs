@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use engpass_model::wire::igmp::Message;
+
 use crate::arp::Key;
 use crate::cell::{Cell, LineId};
 use crate::tunnel::Carries;
@@ -25,6 +27,8 @@ pub(crate) enum Group {
     TunnelGivesUp,
     /// ARP requests of routers time out, in the order of the routers' interfaces, then of the stations.
     ArpRetry,
+    /// Hosts send IGMP messages, and nodes stop to forward to members that have left, in the order of the members; of one member, first the message.
+    Igmp,
     /// Free ports of switches and routers take their next cell or packet.
     PortTakes,
     /// Feedback reaches adaptive shapers.
@@ -84,6 +88,15 @@ pub(crate) enum Event {
     /// An ARP request times out and is repeated or given up, unless it was answered.
     ArpRetry {
         of: Key,
+    },
+    /// The host of a receiver that joins or leaves sends a message.
+    IgmpIsDue {
+        member: usize,
+        message: Message,
+    },
+    /// Nodes stop to forward to a receiver, unless its host is a member.
+    MembershipEnds {
+        member: usize,
     },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),

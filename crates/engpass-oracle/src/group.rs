@@ -4,6 +4,8 @@ use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
 use engpass_testbed::topology::{Branch, NodeId, PathSegment};
 
+use crate::membership::has_members;
+
 /// A receiver of multicast traffic: the traffic and the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receiver {
@@ -11,12 +13,12 @@ pub(crate) struct Receiver {
     pub(crate) host: NodeId,
 }
 
-/// Returns the receivers of all multicast traffic with several receivers, in the order of the file.
+/// Returns the receivers of all multicast traffic with several receivers, or with receivers that join or leave, in the order of the file.
 pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec<Receiver> {
     let mut all = Vec::new();
-    for (flow, traffic) in testbed.traffic.values().enumerate() {
+    for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
         if let Traffic::Multicast(config) = traffic
-            && config.to.len() > 1
+            && (config.to.len() > 1 || has_members(testbed, name))
         {
             all.extend(config.to.iter().map(|to| Receiver { flow, host: node(to) }));
         }
@@ -24,21 +26,31 @@ pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec
     all
 }
 
-/// Builds the tree of these paths to receivers. A branch consists of the path segments with the same set of receivers behind them.
-pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> NodeId) -> Box<[Branch]> {
+/// Builds the tree of these paths to receivers. A branch consists of the path segments with the same set of receivers behind them; if `prunes`, the first segment
+/// is a branch of its own.
+pub(crate) fn tree(
+    ways: &[Vec<PathSegment>],
+    prunes: bool,
+    end_of: impl Fn(PathSegment) -> NodeId,
+) -> Box<[Branch]> {
     let behind = |way: &[PathSegment]| -> Vec<usize> {
         (0..ways.len()).filter(|receiver| ways[*receiver].starts_with(way)).collect()
     };
     let mut found: Vec<(Vec<usize>, Branch)> = Vec::new();
+    let mut first: Vec<usize> = Vec::new();
     for way in ways {
         let mut of = None;
         for length in 1..=way.len() {
             let receivers = behind(&way[..length]);
             let leg = way[length - 1];
             // Receivers whose paths have diverged never share a branch again.
-            let known = found.iter().position(|(known, _)| *known == receivers);
+            let is_own = |place: &usize| {
+                found[*place].0 == receivers && first.contains(place) == (prunes && length == 1)
+            };
+            let known = (0..found.len()).find(is_own);
             let place = known.unwrap_or_else(|| {
                 found.push((receivers, Branch { of, to: end_of(leg), legs: Vec::new() }));
+                first.extend((prunes && length == 1).then_some(found.len() - 1));
                 found.len() - 1
             });
             let branch = &mut found[place].1;

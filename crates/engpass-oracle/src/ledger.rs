@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::tcp::Segment;
 use engpass_model::wire::arp::BYTES;
 use engpass_model::wire::icmp::HEADER_BYTES;
+use engpass_model::wire::igmp::MESSAGE_BYTES;
 
 use crate::cell::{Cell, LineId, Vc};
 use crate::icmp::Message;
@@ -33,11 +34,13 @@ pub(crate) struct Datagram {
     pub(crate) segment: Option<(Segment, usize)>,
     /// The content of an ICMP message.
     pub(crate) message: Option<Message>,
-    /// True for an ARP packet, which belongs to no traffic.
-    pub(crate) is_arp: bool,
+    /// True for an ARP packet or IGMP message, which belongs to no traffic.
+    pub(crate) is_unlisted: bool,
     /// For a multicast datagram, the indices of its parts, one per receiver, that travel together.
     pub(crate) parts: Vec<usize>,
     pub(crate) receiver: Option<usize>,
+    /// False if it does not count for its receiver, which was no member when the sender began with it.
+    pub(crate) is_counted: bool,
     /// True if one of its packets was marked (ECN).
     pub(crate) ce: bool,
     /// Time at which its sender began it, in picoseconds.
@@ -63,9 +66,10 @@ impl Datagram {
             generated: false,
             segment: None,
             message: None,
-            is_arp: false,
+            is_unlisted: false,
             parts: Vec::new(),
             receiver: None,
+            is_counted: true,
             ce: false,
             begun: 0,
             arrived: (0, 0),
@@ -98,7 +102,12 @@ impl Datagram {
 
     /// Creates an ARP packet, which is posted to the flow number `flow`.
     pub(crate) fn arp(flow: usize) -> Self {
-        Self { back: true, number: None, is_arp: true, ..Self::udp(flow, 0, BYTES) }
+        Self { back: true, number: None, is_unlisted: true, ..Self::udp(flow, 0, BYTES) }
+    }
+
+    /// Creates an IGMP message, which is posted to the flow number `flow`.
+    pub(crate) fn igmp(flow: usize) -> Self {
+        Self { back: true, number: None, is_unlisted: true, ..Self::udp(flow, 0, MESSAGE_BYTES) }
     }
 
     /// Returns the index at which it is counted: that of its receiver in a group, else of its flow.
@@ -113,7 +122,7 @@ impl Datagram {
 
     /// Returns true for a TCP segment without data, an ICMP message, or an ARP packet.
     pub(crate) fn controls(&self) -> bool {
-        self.segment.is_some() && self.payload == 0 || self.message.is_some() || self.is_arp
+        self.segment.is_some() && self.payload == 0 || self.message.is_some() || self.is_unlisted
     }
 }
 
@@ -142,7 +151,7 @@ pub(crate) struct Ledger {
     departures: BTreeMap<Departing, Departed>,
     frames: BTreeMap<(usize, usize), FramesSeen>,
     losses: BTreeMap<Losing, Lost>,
-    /// Dropped ARP packets, which are in no table of drops.
+    /// Dropped ARP packets and IGMP messages, which are in no table of drops.
     unlisted: BTreeMap<Place, u64>,
 }
 
@@ -172,7 +181,7 @@ impl Ledger {
     /// Records a new datagram and returns its index.
     pub(crate) fn begin(&mut self, now: u64, mut datagram: Datagram) -> usize {
         datagram.begun = now;
-        if datagram.segment.is_none() && datagram.message.is_none() && !datagram.is_arp {
+        if datagram.segment.is_none() && datagram.message.is_none() && !datagram.is_unlisted {
             datagram.number = Some(self.numbers[datagram.flow]);
             self.numbers[datagram.flow] += 1;
         }
@@ -180,18 +189,18 @@ impl Ledger {
         self.datagrams.len() - 1
     }
 
-    /// Records a new multicast datagram to the receivers with these numbers and returns its index.
+    /// Records a new multicast datagram to the receivers with these numbers, each with true if it counts for the receiver. Returns its index.
     pub(crate) fn begin_for_group(
         &mut self,
         now: u64,
         datagram: &Datagram,
-        receivers: impl Iterator<Item = usize>,
+        receivers: impl Iterator<Item = (usize, bool)>,
     ) -> usize {
         let begun = Datagram { number: Some(self.numbers[datagram.flow]), begun: now, ..datagram.clone() };
         let mut parts = Vec::new();
-        for receiver in receivers {
+        for (receiver, is_counted) in receivers {
             parts.push(self.datagrams.len());
-            self.datagrams.push(Datagram { receiver: Some(receiver), ..begun.clone() });
+            self.datagrams.push(Datagram { receiver: Some(receiver), is_counted, ..begun.clone() });
         }
         self.begin(now, Datagram { parts, ..datagram.clone() })
     }
@@ -218,7 +227,7 @@ impl Ledger {
         }
         let this = &mut self.datagrams[datagram];
         this.sent = this.parts.is_empty();
-        if this.number.is_some() {
+        if this.number.is_some() && this.is_counted {
             self.flows[this.counted_at()].sent += unit;
             self.flows[this.counted_at()].sent_bytes += unit * this.payload;
         }
@@ -270,8 +279,8 @@ impl Ledger {
     /// Records that a cell or packet is lost, and with it its datagram.
     pub(crate) fn lose_carrier(&mut self, now: u64, place: Place, datagram: usize) {
         let unit = self.unit(now);
-        let Datagram { flow, is_arp, .. } = self.datagrams[datagram];
-        if is_arp {
+        let Datagram { flow, is_unlisted, .. } = self.datagrams[datagram];
+        if is_unlisted {
             *self.unlisted.entry(place).or_default() += unit;
             self.datagrams[datagram].lost = Some((now, place));
             return;
@@ -292,6 +301,10 @@ impl Ledger {
         }
         assert!(!this.received, "a datagram is received or lost only once");
         let flow = this.flow;
+        if !this.is_counted {
+            this.lost = this.lost.min(Some((now, place))).or(Some((now, place)));
+            return;
+        }
         match this.lost {
             None if this.number.is_some() => self.flows[this.counted_at()].lost += unit,
             None => {}
@@ -304,7 +317,7 @@ impl Ledger {
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
     }
 
-    /// Returns the number of ARP packets lost at locations for which `is_such` is true.
+    /// Returns the number of ARP packets and IGMP messages lost at locations for which `is_such` is true.
     pub(crate) fn unlisted(&self, is_such: impl Fn(&Place) -> bool) -> u64 {
         self.unlisted.iter().filter(|(place, _)| is_such(place)).map(|(_, lost)| lost).sum()
     }
@@ -330,7 +343,10 @@ impl Ledger {
 
     /// Like `outage`, for the datagrams to one multicast receiver.
     pub(crate) fn outage_at(&self, receiver: usize, start: u64, until: u64) -> OutageSeen {
-        let own = self.datagrams.iter().filter(|datagram| datagram.receiver == Some(receiver));
+        let own = self
+            .datagrams
+            .iter()
+            .filter(|datagram| datagram.receiver == Some(receiver) && datagram.is_counted);
         let lost = own
             .filter(|datagram| matches!(datagram.lost, Some((at, Place::Down { .. })) if self.unit(at) == 1));
         OutageSeen { lost: lost.count() as u64, ..self.outage(receiver, start, until) }
@@ -339,8 +355,10 @@ impl Ledger {
     /// Returns true if one multicast receiver got a datagram that another one lost.
     pub(crate) fn some_got_what_others_lost(&self) -> bool {
         let whole = self.datagrams.iter().filter(|datagram| !datagram.parts.is_empty());
-        let mut fates =
-            whole.map(|datagram| datagram.parts.iter().map(|part| self.fate(*part)).collect::<Vec<_>>());
+        let counted = |part: &&usize| self.datagrams[**part].is_counted;
+        let mut fates = whole.map(|datagram| {
+            datagram.parts.iter().filter(counted).map(|part| self.fate(*part)).collect::<Vec<_>>()
+        });
         fates.any(|fates| fates.contains(&Fate::Received) && fates.contains(&Fate::Lost))
     }
 
@@ -383,9 +401,10 @@ impl Ledger {
     /// Returns the observations up to `at`, without the line ledger and the TCP counts.
     pub(crate) fn snapshot(&self, at: u64) -> Observed {
         let mut flows = self.flows.clone();
-        for datagram in self.datagrams.iter().filter(|datagram| !datagram.is_arp) {
+        for datagram in self.datagrams.iter().filter(|datagram| !datagram.is_unlisted) {
             let open = datagram.sent && !datagram.received && datagram.lost.is_none();
-            flows[datagram.counted_at()].in_flight += u64::from(open && datagram.number.is_some());
+            flows[datagram.counted_at()].in_flight +=
+                u64::from(open && datagram.number.is_some() && datagram.is_counted);
         }
         let mut losses = self.losses.clone();
         losses.retain(|_, lost| *lost != Lost::default());

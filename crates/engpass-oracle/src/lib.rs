@@ -25,6 +25,7 @@ mod idle_reasons;
 mod ledger;
 mod line;
 mod line_usage;
+mod membership;
 mod nic;
 mod outages;
 pub mod outcome;

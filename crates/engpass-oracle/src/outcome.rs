@@ -80,6 +80,19 @@ pub struct FlowSeen {
     pub tcp: Option<TcpSeen>,
     /// Effects of outages; only in a run with events.
     pub outage: Option<OutageSeen>,
+    /// Membership; only of a multicast receiver that joins or leaves.
+    pub member: Option<MemberSeen>,
+}
+
+/// Membership of a multicast receiver, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberSeen {
+    /// Time as a member in the measurement window.
+    pub within: u64,
+    /// The longest time from joining to the first datagram.
+    pub join: Option<u64>,
+    /// The longest time from leaving to the last datagram.
+    pub leave: Option<u64>,
 }
 
 /// Effects of link outages on a flow.
@@ -147,7 +160,7 @@ pub struct Booking {
     pub link: usize,
     /// Index of the end with the transmitter, 0 or 1.
     pub end: usize,
-    /// Index of the traffic; for ARP packets, the index after all traffic and multicast receivers.
+    /// Index of the traffic; for ARP and IGMP packets, the index after all traffic and multicast receivers.
     pub flow: usize,
     /// True against the direction of its data.
     pub back: bool,
@@ -162,7 +175,7 @@ pub struct Booked {
     pub dead: u64,
     /// Amount that belongs to datagrams that are neither received nor lost, or were received but are not counted here completely.
     pub in_flight: u64,
-    /// Amount that belongs to segments without data, ICMP messages, and ARP packets.
+    /// Amount that belongs to segments without data, ICMP messages, ARP packets and IGMP messages.
     pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
@@ -248,6 +261,11 @@ pub enum Place {
     },
     /// A router whose input queue is full.
     InputFull {
+        /// Index of the node.
+        node: usize,
+    },
+    /// A node that knows no member behind a branch.
+    NoMember {
         /// Index of the node.
         node: usize,
     },

@@ -10,6 +10,7 @@ use engpass_testbed::topology::{Fan, NodeId, PathSegment};
 use crate::arp::ArpPacket;
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::group::{Receiver, ways_of};
+use crate::membership::IgmpPacket;
 use crate::tunnel::Carries;
 
 /// An IP packet: a datagram, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no IP.
@@ -48,6 +49,8 @@ pub(crate) struct Packet {
     pub(crate) framed_at: Option<LineId>,
     /// The content of an ARP packet.
     pub(crate) arp: Option<ArpPacket>,
+    /// The content of an IGMP message.
+    pub(crate) igmp: Option<IgmpPacket>,
 }
 
 impl Packet {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
+use engpass_model::event::Event;
 use engpass_model::link::LineRate;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
@@ -10,14 +11,15 @@ use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{
-    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Line, LinkEnds, NodeId, NodeKind, PathSegment,
-    TunnelPath,
+    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Line, LinkEnds, Member, NodeId, NodeKind,
+    PathSegment, TunnelPath,
 };
 use engpass_testbed::{Testbed, Topology};
 
 use crate::arp::interfaces;
 use crate::bond::bonds;
 use crate::group::tree;
+use crate::membership::has_members;
 use crate::outer_ways::tunnels;
 use crate::rate;
 use crate::routing::Network;
@@ -175,6 +177,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             first_source: 0,
             cells,
             branches: Box::default(),
+            members: Box::default(),
             group: None,
         });
     }
@@ -190,7 +193,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         // Multicast packets take the first of equally short paths.
         flow.fans = None;
         flow.group = Some(config.group.0);
-        if config.to.len() > 1 {
+        let prunes = has_members(testbed, &flow.name);
+        if config.to.len() > 1 || prunes {
             let way = |to: &String| {
                 let ends = [config.from.as_str(), to.as_str()];
                 let of_circuit = |(_, circuit): &(usize, &engpass_model::circuit::Circuit)| {
@@ -205,10 +209,24 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 }
             };
             let ways: Vec<Vec<PathSegment>> = config.to.iter().map(way).collect();
-            flow.branches = tree(&ways, |leg| {
+            flow.branches = tree(&ways, prunes, |leg| {
                 let hops = network.hops(leg);
                 hops[hops.len() - 1].to
             });
+            let member = |(host, legs): (&String, &Vec<PathSegment>)| {
+                let is_own =
+                    |event: &Event| event.traffic.as_ref() == Some(&flow.name) && event.target == *host;
+                let events: Vec<usize> =
+                    (0..testbed.events.len()).filter(|event| is_own(&testbed.events[*event])).collect();
+                let hops: Vec<Hop> = legs.iter().flat_map(|leg| network.hops(*leg)).collect();
+                // The last router behind the sender, or else the last node.
+                let router = |hop: &Hop| hop.from >= hosts + testbed.switches.len();
+                let from = hops[1..].iter().rposition(router).map_or(hops.len() - 1, |place| place + 1);
+                let turned =
+                    hops[from..].iter().rev().map(|hop| Hop { link: hop.link, from: hop.to, to: hop.from });
+                (!events.is_empty()).then(|| Member { host: node(host), events, reports: turned.collect() })
+            };
+            flow.members = config.to.iter().zip(&ways).filter_map(member).collect();
         }
     }
     let mut first_source = 0;
@@ -219,7 +237,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             _ => 1,
         };
     }
-    let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
+    let links_change = testbed.events.iter().filter(|(_, config)| config.traffic.is_none());
+    let events = links_change.map(|(name, config)| event(&links, &nodes, name, &config.target));
     let events = events.collect();
     let topology = Topology {
         hosts,
@@ -303,6 +322,7 @@ fn over_legs(
         first_source: 0,
         cells: None,
         branches: Box::default(),
+        members: Box::default(),
         group: None,
         route,
     }

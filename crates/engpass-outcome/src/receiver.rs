@@ -14,7 +14,7 @@ use crate::real::Gaps;
 pub struct Receiver {
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
-    /// Payload sent, in bit/s.
+    /// Payload sent, in bit/s; of a receiver that joins and leaves, while it was a member.
     pub offered_bit_per_s: f64,
     /// Counts of datagrams, if the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,10 +43,13 @@ pub struct Receiver {
     /// Maximum number of datagrams received within a millisecond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_datagrams_per_ms: Option<u64>,
-    /// Time from joining the group to the first datagram (RFC 3918 section 5), in seconds.
+    /// Share of the measurement window in which it was a member; only if it joins or leaves by an event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_share: Option<f64>,
+    /// Time from joining the group to the first datagram (RFC 3918 section 5), in seconds; the longest of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_delay_s: Option<f64>,
-    /// Time from leaving the group to the last datagram, in seconds.
+    /// Time from leaving the group to the last datagram, in seconds; the longest of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave_delay_s: Option<f64>,
     /// Reason why the join delay is unknown.
@@ -72,6 +75,7 @@ impl Receiver {
             limit: None,
             gap_s: None,
             max_datagrams_per_ms: None,
+            member_share: None,
             join_delay_s: None,
             leave_delay_s: None,
             join_unknown: None,

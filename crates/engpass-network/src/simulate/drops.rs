@@ -83,7 +83,9 @@ impl SharedState {
                     continue;
                 }
                 self.post_finished_datagram(index, true);
-                self.count_loss(index);
+                if !self.is_of_tree(index as u32) || self.counts_for_receiver(index as u32) {
+                    self.count_loss(index);
+                }
             }
         }
         self.ledger.end_runs();

@@ -18,6 +18,8 @@ pub(super) enum Event {
     GiveUp(u32),
     /// An ARP request for this neighbour may be overdue.
     Arp(u32),
+    /// This timer of IGMP is due: a host sends its next message, or a router may stop to forward.
+    Igmp(u32),
     /// The last cell of this PDU may have reached its host.
     Frame(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
@@ -159,6 +161,8 @@ impl EventQueue {
             Event::Icmp(number) => (3, number),
             Event::GiveUp(tunnel) => (4, tunnel),
             Event::Arp(neighbour) => (5, neighbour),
+            // After all of ARP.
+            Event::Igmp(timer) => (5, timer | SECOND_KIND),
             Event::Serve(port) => (6, port),
             Event::Feed(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
@@ -294,6 +298,7 @@ impl EventQueue {
             (2, _) => Event::Forward(payload),
             (3, _) => Event::Icmp(payload),
             (4, _) => Event::GiveUp(payload),
+            (5, SECOND_KIND) => Event::Igmp(payload),
             (5, _) => Event::Arp(payload),
             (6, SECOND_KIND) => Event::Feed(payload),
             (6, _) => Event::Serve(payload),

@@ -105,6 +105,8 @@ pub(super) enum DropLocation {
     HoldFull(usize),
     /// This router: the input queue of its engine is full.
     InputFull(usize),
+    /// This node, which copies multicast packets: it knows no member behind the branch. Or this host, which is no member.
+    NoMember(usize),
     /// AAL5 reassembly at the receiving host, or at this router.
     Reassembly(Option<u32>),
     /// This router at the end of a tunnel: reassembly of an outer packet has timed out.

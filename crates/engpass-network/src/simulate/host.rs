@@ -348,6 +348,12 @@ impl Network {
     /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
     pub(super) fn receive_message(&mut self, datagram: u32) {
+        if self.fabric.trees.is_some() {
+            let host = self.socket(self.fabric.datagrams[datagram].flow as usize).host;
+            if !self.fabric.reaches_receiver(datagram, host, self.now) {
+                return;
+            }
+        }
         let this = &mut self.fabric.datagrams[datagram];
         let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);

@@ -16,6 +16,7 @@ mod frames;
 mod histogram;
 mod host;
 pub mod injection;
+mod members;
 mod nic;
 mod outcome;
 mod packet_store;
@@ -48,7 +49,8 @@ use host::{Cpu, Socket, UdpApplication};
 use injection::InjectedSenders;
 use nic::Nic;
 pub use outcome::{
-    Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
+    Carried, Direction, Drop, Flow, LinkUse, MemberDelays, MemberTimes, Outage, Received, Receptions,
+    SimOutcome, TcpCounts, VcCount,
 };
 use pull::{Ring, Worklist};
 use shared_state::SharedState;
@@ -231,6 +233,7 @@ impl Network {
             Event::Icmp(number) => self.send_icmp(number),
             Event::GiveUp(tunnel) => self.give_up(tunnel),
             Event::Arp(neighbour) => self.arp_overdue(neighbour),
+            Event::Igmp(timer) => self.on_igmp_timer(timer),
             Event::Serve(port) => self.dequeue_port(port),
             Event::Frame(frame) | Event::Land(frame) => self.on_pdu_may_arrive(frame),
             Event::CpuDone(host) => self.cpu_done(host),

@@ -11,6 +11,7 @@ use engpass_testbed::{Testbed, Topology};
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::frames::PortTally;
+pub use super::members::MemberDelays;
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -67,6 +68,10 @@ pub struct Flow {
 pub struct Received {
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
+    /// Payload sent while it was a member, in bit/s.
+    pub offered_bit_per_s: f64,
+    /// Datagrams sent while it was a member.
+    pub sent_datagrams: u64,
     /// Datagrams received completely.
     pub received_datagrams: u64,
     /// Datagrams that it did not get completely.
@@ -79,12 +84,28 @@ pub struct Received {
     pub receptions: Receptions,
     /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
+    /// Its membership, if it joins or leaves.
+    pub membership: Option<MemberTimes>,
+}
+
+/// Membership of a receiver that joins or leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberTimes {
+    /// Time as a member in the measurement window, in picoseconds.
+    pub within: u64,
+    /// Length of the measurement window, in picoseconds.
+    pub window: u64,
+    /// Delays of joining and leaving, in the whole run.
+    pub delays: MemberDelays,
 }
 
 impl Received {
-    fn of(flow: &Flow) -> Self {
+    fn of(flow: &Flow, membership: Option<MemberTimes>) -> Self {
         Self {
             goodput_bit_per_s: flow.goodput_bit_per_s,
+            offered_bit_per_s: flow.offered_bit_per_s,
+            sent_datagrams: flow.sent_datagrams,
+            membership,
             received_datagrams: flow.received_datagrams,
             lost_datagrams: flow.lost_datagrams,
             in_flight_datagrams: flow.in_flight_datagrams,
@@ -278,6 +299,13 @@ impl Network {
                 }
             }));
             let mut flow = self.flow_of(index, index, testbed);
+            let membership = |host: &str| {
+                let of = tallies[1..].iter().find(|(node, _)| topology.nodes[*node] == host);
+                let (membership, delays) = trees?.members.seen(of?.1)?;
+                let within = membership.within(window.from.unwrap_or(0), window.end);
+                let within = within.into_iter().map(|(from, to)| to - from).sum();
+                Some(MemberTimes { within, window: measured, delays })
+            };
             let received = tallies[1..]
                 .iter()
                 .map(|(host, tally)| (topology.nodes[*host].clone(), self.flow_of(index, *tally, testbed)));
@@ -297,7 +325,7 @@ impl Network {
             // In the order of the file.
             let received = |host: &String| {
                 let (_, flow) = receivers.iter().find(|(name, _)| name == host).unwrap_or(&only);
-                (host.clone(), Received::of(flow))
+                (host.clone(), Received::of(flow, membership(host)))
             };
             let receivers = match traffic {
                 Traffic::Multicast(config) => config.to.iter().map(received).collect(),
@@ -505,6 +533,7 @@ impl Network {
             DropLocation::NoReply(node) => inside(node, "no ARP reply"),
             DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
             DropLocation::InputFull(node) => inside(node, "input queue full"),
+            DropLocation::NoMember(node) => inside(node, "no known member"),
             DropLocation::Reassembly(None) => host("reassembly"),
             DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             DropLocation::Timeout(node) => inside(node, "reassembly timeout"),

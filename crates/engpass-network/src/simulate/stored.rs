@@ -50,11 +50,7 @@ fn flow(flow: Flow) -> FlowOutcome {
         delay_s: flow.delays.map(|network| Delays { network }),
         tcp,
         outage: flow.outage.map(outage),
-        receivers: flow
-            .receivers
-            .into_iter()
-            .map(|(host, one)| (host, receiver(one, flow.offered_bit_per_s, flow.sent_datagrams)))
-            .collect(),
+        receivers: flow.receivers.into_iter().map(|(host, one)| (host, receiver(one))).collect(),
         bottleneck: None,
         next_bottleneck: None,
         summary: None,
@@ -67,11 +63,16 @@ fn outage(Outage { longest, lost }: Outage) -> engpass_outcome::Outage {
     engpass_outcome::Outage { longest_s: longest as f64 / 1e12, lost }
 }
 
-/// Returns the results of a receiver of a group, to which `sent` datagrams were sent at this rate.
-fn receiver(received: Received, offered_bit_per_s: f64, sent: u64) -> Receiver {
+/// Returns the results of a receiver of a group.
+fn receiver(received: Received) -> Receiver {
+    let seconds = |ps: u64| ps as f64 / 1e12;
+    let delays = received.membership.map(|times| times.delays).unwrap_or_default();
     Receiver {
+        member_share: received.membership.map(|times| times.within as f64 / times.window as f64),
+        join_delay_s: delays.join.map(seconds),
+        leave_delay_s: delays.leave.map(seconds),
         datagrams: Some(Datagrams {
-            sent,
+            sent: received.sent_datagrams,
             received: received.received_datagrams,
             lost: received.lost_datagrams,
             in_flight: Some(received.in_flight_datagrams),
@@ -80,7 +81,7 @@ fn receiver(received: Received, offered_bit_per_s: f64, sent: u64) -> Receiver {
         }),
         delay_s: received.delays.map(|network| Delays { network }),
         outage: received.outage.map(outage),
-        ..Receiver::of(received.goodput_bit_per_s, offered_bit_per_s)
+        ..Receiver::of(received.goodput_bit_per_s, received.offered_bit_per_s)
     }
 }
 

@@ -11,9 +11,11 @@
 use std::collections::BTreeMap;
 
 use engpass_ledger::DeliveryStatus;
-use engpass_testbed::Topology;
-use engpass_testbed::topology::NodeKind;
+use engpass_testbed::topology::{NodeId, NodeKind};
+use engpass_testbed::{Testbed, Topology};
 
+use super::flow_counters::DropLocation;
+use super::members::Members;
 use super::packet_store::{Datagram, Destination};
 use super::shared_state::SharedState;
 
@@ -30,6 +32,8 @@ pub(super) struct Trees {
     copied: BTreeMap<u32, Copied>,
     /// By copy, its original.
     of: BTreeMap<u32, u32>,
+    /// Receivers that join and leave.
+    pub(super) members: Members,
 }
 
 /// A branch of a tree.
@@ -40,15 +44,23 @@ struct TreeBranch {
     route: u32,
     /// The branches that begin where it ends.
     onward: Vec<u32>,
+    /// The node at which it ends.
+    to: NodeId,
     /// The router at which it ends; `None` if it ends at a host or switch.
     router: Option<usize>,
+    /// Number of receivers behind it to which it forwards. A node makes no copies for a branch with none.
+    forwards: u32,
 }
 
 /// A datagram that was copied.
 #[derive(Debug, Default)]
 struct Copied {
-    /// In the order of the branches.
+    /// In the order of the branches, pruned ones included.
     copies: Vec<u32>,
+    /// Branches that were pruned when the first packet was copied; the node copies no packet of the datagram to them. Empty if there were none.
+    pruned: Vec<u32>,
+    /// The node has decided which branches get copies.
+    is_decided: bool,
     /// Number of its fragments when it was last copied.
     fragments: u16,
     /// Nothing of it is in flight any more.
@@ -59,12 +71,13 @@ struct Copied {
 
 impl Trees {
     /// Builds the trees of a testbed from the routes of all branches. Counters of receivers follow those of all traffic.
-    pub(super) fn new(topology: &Topology, routes: &[u32], first_lane: usize) -> Self {
+    pub(super) fn new(testbed: &Testbed, topology: &Topology, routes: &[u32], first_lane: usize) -> Self {
         let mut trees = Self { first_lane: first_lane as u32, ..Self::default() };
         let mut receivers = topology.flows.len();
         for (flow, path) in topology.flows.iter().enumerate().filter(|(_, path)| !path.branches.is_empty()) {
             let first = trees.branches.len();
             let mut tallies = Vec::new();
+            let mut leaves = BTreeMap::new();
             for (place, branch) in path.branches.iter().enumerate() {
                 let behind = path.branches.iter().enumerate().filter(|(_, other)| other.of == Some(place));
                 let onward: Vec<u32> = behind.map(|(other, _)| (first + other) as u32).collect();
@@ -75,12 +88,24 @@ impl Trees {
                 let tally = if onward.is_empty() { receivers } else { flow };
                 if onward.is_empty() {
                     tallies.push(receivers);
+                    let branches = path.branches_to(place).into_iter().map(|place| (first + place) as u32);
+                    leaves.insert(branch.to, (receivers, branches.collect::<Vec<u32>>()));
                     receivers += 1;
                 }
                 let route = routes[trees.branches.len()];
-                trees.branches.push(TreeBranch { tally: tally as u32, route, onward, router });
+                let (tally, to) = (tally as u32, branch.to);
+                trees.branches.push(TreeBranch { tally, route, onward, to, router, forwards: 0 });
             }
+            let always =
+                leaves.iter().filter(|(host, _)| path.members.iter().all(|member| member.host != **host));
+            for (_, (_, branches)) in always {
+                branches.iter().for_each(|branch| trees.branches[*branch as usize].forwards += 1);
+            }
+            trees.members.add(testbed, flow, path, &leaves);
             trees.roots.insert(flow as u32, (first as u32, tallies));
+        }
+        for member in trees.members.forwarded() {
+            member.branches.iter().for_each(|branch| trees.branches[*branch as usize].forwards += 1);
         }
         trees
     }
@@ -114,6 +139,43 @@ impl SharedState {
         self.trees.as_mut().expect("the network has multicast trees")
     }
 
+    /// Returns the receivers that join and leave.
+    pub(super) fn members_mut(&mut self) -> &mut Members {
+        &mut self.trees_mut().members
+    }
+
+    /// Makes the branches to a member begin or stop to forward packets for it.
+    pub(super) fn forward_to(&mut self, member: u32, begins: bool) {
+        let trees = self.trees_mut();
+        for branch in trees.members.get_mut(member).branches.clone() {
+            let forwards = &mut trees.branches[branch as usize].forwards;
+            *forwards = if begins { *forwards + 1 } else { *forwards - 1 };
+        }
+    }
+
+    /// Decides, with the first packet of a datagram that comes to the node where it is copied, which branches get copies. Returns their number.
+    pub(super) fn decide_copies(&mut self, datagram: u32, now: u64) -> u64 {
+        self.begin_copies(datagram);
+        let branch = self.branch_of(datagram);
+        let trees = self.trees_mut();
+        let TreeBranch { onward, to, .. } = trees.branches[branch].clone();
+        let copied = trees.copied.get_mut(&datagram).expect("the datagram has a copy record");
+        let mut lost = Vec::new();
+        if !std::mem::replace(&mut copied.is_decided, true) {
+            for (copy, next) in copied.copies.iter().zip(&onward) {
+                if trees.branches[*next as usize].forwards == 0 {
+                    copied.pruned.push(*next);
+                    lost.push(*copy);
+                }
+            }
+        }
+        let count = onward.len() - copied.pruned.len();
+        for copy in lost {
+            self.lose_datagram(copy, DropLocation::NoMember(to), now);
+        }
+        count as u64
+    }
+
     /// Returns true if a node copies this datagram.
     #[inline]
     pub(super) fn parts(&self, datagram: u32) -> bool {
@@ -137,14 +199,16 @@ impl SharedState {
         let fragments = self.datagrams[datagram].fragments;
         let branch = self.branch_of(datagram);
         let trees = self.trees_mut();
-        let onward = trees.branches[branch].onward.iter().map(|next| trees.branches[*next as usize].route);
-        let onward: Vec<u32> = onward.collect();
+        let onward =
+            trees.branches[branch].onward.iter().map(|next| (*next, trees.branches[*next as usize].route));
+        let onward: Vec<(u32, u32)> = onward.collect();
         let copied = trees.copied.get_mut(&datagram).expect("the datagram has a copy record");
         let more = fragments - std::mem::replace(&mut copied.fragments, fragments);
-        let copies = copied.copies.clone();
+        let (copies, pruned) = (copied.copies.clone(), copied.pruned.clone());
         // Fragments made by routers before are still to come.
         copies.iter().for_each(|copy| self.datagrams[*copy].fragments += more);
-        copies.into_iter().zip(onward).collect()
+        let all = copies.into_iter().zip(onward);
+        all.filter(|(_, (next, _))| !pruned.contains(next)).map(|(copy, (_, route))| (copy, route)).collect()
     }
 
     fn branch_of(&self, datagram: u32) -> usize {
@@ -183,9 +247,11 @@ impl SharedState {
 
     /// Counts a datagram whose last packet the sender has handed over now, for each receiver.
     pub(super) fn sent_to_group(&mut self, datagram: u32, now: u64) {
-        let Datagram { flow, bytes, .. } = self.datagrams[datagram];
+        let Datagram { flow, bytes, begun, .. } = self.datagrams[datagram];
         for tally in self.trees_mut().receivers(flow as usize).to_vec() {
-            self.flows[tally].count_sent(1, bytes.into(), self.window.holds(now));
+            if self.trees_mut().members.counts(tally, begun) {
+                self.flows[tally].count_sent(1, bytes.into(), self.window.holds(now));
+            }
         }
         self.mark_sent(datagram);
     }
@@ -208,7 +274,7 @@ impl SharedState {
         self.datagrams[datagram].lost |= !was_received;
         self.post_finished_datagram(datagram, false);
         self.ledger.forget_pieces(datagram);
-        if !parts {
+        if !parts && self.counts_for_receiver(datagram) {
             self.count_loss(datagram);
         }
         let of = self.trees_mut().of.remove(&datagram);

@@ -251,6 +251,7 @@ impl Parts {
                 self.node(i),
                 Router {
                     per_packet,
+                    per_copy: Duration(0),
                     input_queue: draw.input,
                     queue: draw.queue.clone(),
                     ecmp,

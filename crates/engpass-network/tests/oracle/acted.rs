@@ -115,9 +115,13 @@ fn bond_equals_oracle() {
 
 #[test]
 fn multicast_equals_oracle() {
-    use Mechanism::{CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost};
-    let mechanisms = [CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost];
-    are_equal("acted::multicast_equals_oracle", groups(), &mechanisms, &[]);
+    use Mechanism::{
+        AnswersQuery, CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, Grafted, NotCopied, PartLost, Pruned,
+        Unwanted,
+    };
+    let mechanisms =
+        [CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost, Grafted, Pruned, NotCopied, Unwanted];
+    are_equal("acted::multicast_equals_oracle", groups(), &mechanisms, &[AnswersQuery]);
 }
 
 #[test]

@@ -10,7 +10,9 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
-use engpass_network::simulate::{Carried, Drop, Flow, LineUsageStats, Outage, SimOutcome, simulate};
+use engpass_network::simulate::{
+    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, SimOutcome, simulate,
+};
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;
 use engpass_testbed::{Testbed, Topology};
@@ -20,8 +22,8 @@ use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
 use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
-    Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed,
-    OutageSeen, Place, Receptions, TcpSeen, Times, compare,
+    Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, MemberSeen,
+    Observed, OutageSeen, Place, Receptions, TcpSeen, Times, compare,
 };
 use crate::queue;
 use crate::resolve::resolve;
@@ -70,11 +72,15 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
             smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
         }),
         outage: flow.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
+        member: None,
     };
-    let flows = outcome.flows.iter().map(|(_, flow)| match flow.receivers.len() {
-        0 | 1 => of_flow(flow),
+    let is_group = |flow: &Flow| {
+        flow.receivers.len() > 1 || flow.receivers.iter().any(|(_, received)| received.membership.is_some())
+    };
+    let flows = outcome.flows.iter().map(|(_, flow)| match is_group(flow) {
+        false => of_flow(flow),
         // Its results are counted at the receivers.
-        _ => FlowSeen {
+        true => FlowSeen {
             sent: flow.sent_datagrams,
             marked: flow.efci_pdus,
             sent_bytes: bytes(flow.offered_bit_per_s),
@@ -82,16 +88,16 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         },
     });
     let receivers = || {
-        let groups = outcome.flows.iter().filter(|(_, flow)| flow.receivers.len() > 1);
-        groups.flat_map(|(_, flow)| flow.receivers.iter().map(move |(_, received)| (flow, received)))
+        let groups = outcome.flows.iter().filter(|(_, flow)| is_group(flow));
+        groups.flat_map(|(_, flow)| flow.receivers.iter().map(|(_, received)| received))
     };
-    let flows = flows.chain(receivers().map(|(flow, received)| FlowSeen {
-        sent: flow.sent_datagrams,
+    let flows = flows.chain(receivers().map(|received| FlowSeen {
+        sent: received.sent_datagrams,
         received: received.received_datagrams,
         lost: received.lost_datagrams,
         marked: 0,
         in_flight: received.in_flight_datagrams,
-        sent_bytes: bytes(flow.offered_bit_per_s),
+        sent_bytes: bytes(received.offered_bit_per_s),
         received_bytes: bytes(received.goodput_bit_per_s),
         receptions: Receptions {
             last: received.receptions.last,
@@ -100,15 +106,19 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         },
         tcp: None,
         outage: received.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
+        member: received.membership.map(|MemberTimes { within, delays, .. }| MemberSeen {
+            within,
+            join: delays.join,
+            leave: delays.leave,
+        }),
     }));
     let times = |all: Quantiles| Times {
         min: ps(all.min),
         quantiles: [all.p50, all.p90, all.p99, all.p99_9].map(ps),
         max: ps(all.max),
     };
-    let delays =
-        outcome.flows.iter().map(|(_, flow)| flow.delays.filter(|_| flow.receivers.len() < 2).map(times));
-    let delays = delays.chain(receivers().map(|(_, received)| received.delays.map(times)));
+    let delays = outcome.flows.iter().map(|(_, flow)| flow.delays.filter(|_| !is_group(flow)).map(times));
+    let delays = delays.chain(receivers().map(|received| received.delays.map(times)));
     let round_trips = outcome.flows.iter().map(|(_, flow)| flow.round_trips.map(times));
     let round_trips = round_trips.chain(receivers().map(|_| None));
     let (delays, round_trips) = (delays.collect(), round_trips.collect());
@@ -161,6 +171,7 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "no ARP reply" => Place::NoReply { node: node() },
             "ARP hold full" => Place::HoldFull { node: node() },
             "input queue full" => Place::InputFull { node: node() },
+            "no known member" => Place::NoMember { node: node() },
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },
             other => panic!("unknown drop cause: {other}"),

@@ -39,11 +39,17 @@ fn in_order(engine: &Engine<'_>, seen: &Observed) -> Result<(), TestCaseError> {
     engine.frames_balance(seen).map_err(TestCaseError::fail)
 }
 
+/// Returns true if receivers of a traffic join or leave.
+fn has_members(testbed: &Testbed, traffic: usize) -> bool {
+    let name = testbed.traffic.get_index(traffic).map(|(name, _)| name);
+    testbed.events.values().any(|event| event.traffic.is_some() && event.traffic.as_ref() == name)
+}
+
 /// Returns the counters of each traffic: its own, or those of its receivers after all traffic if there are several.
 fn counted(testbed: &Testbed) -> Vec<Range<usize>> {
     let mut first = testbed.traffic.len();
     let of = |(index, traffic): (usize, &Traffic)| match traffic {
-        Traffic::Multicast(config) if config.to.len() > 1 => {
+        Traffic::Multicast(config) if config.to.len() > 1 || has_members(testbed, index) => {
             first += config.to.len();
             first - config.to.len()..first
         }

@@ -81,7 +81,8 @@ impl Engine<'_> {
     fn event_acts(&mut self, event: usize) {
         let seen_by_both = self.topology.events[event].seen_by == [true; 2];
         self.acted.note(if seen_by_both { Mechanism::LinkEvent } else { Mechanism::InterfaceEvent });
-        if self.testbed.events[event].mean_time_between_failures.is_some() {
+        let name = &self.topology.events[event].name;
+        if self.testbed.events[name].mean_time_between_failures.is_some() {
             self.acted.note(Mechanism::RandomFailure);
         }
     }

@@ -137,6 +137,7 @@ impl Engine<'_> {
             came_by: None,
             framed_at: None,
             arp: Some(arp),
+            igmp: None,
         });
         self.packets.len() - 1
     }

@@ -25,27 +25,26 @@ impl Engine<'_> {
     }
 
     /// Copies a packet at a node if it goes to receivers on several path segments. Returns the packets that continue.
-    pub(crate) fn parted(&mut self, node: NodeId, packet: usize) -> Vec<usize> {
+    pub(crate) fn parted(&mut self, now: u64, node: NodeId, packet: usize) -> Vec<usize> {
         let whole = self.packets[packet].clone();
         let parts = self.ledger.datagram(whole.datagram).parts.clone();
         if whole.carries.is_some() || parts.is_empty() {
             return vec![packet];
         }
-        let mut legs: Vec<(Out, Vec<usize>)> = Vec::new();
-        for part in parts {
-            let out = self.group_at(self.way_of_part(part), node)[0];
-            match legs.iter_mut().find(|(known, _)| *known == out) {
-                Some((_, parts)) => parts.push(part),
-                None => legs.push((out, vec![part])),
-            }
-        }
-        if legs.len() == 1 {
+        let pruned = self.pruned_at(now, node, packet);
+        let mut legs = self.legs_of_parts(node, &parts);
+        // A datagram to one receiver is that receiver's from the first node on.
+        let divides = legs.len() > 1 || parts.len() == 1;
+        legs.retain(|(_, parts)| !pruned.contains(&parts[0]));
+        if !divides && !legs.is_empty() {
             return vec![packet];
         }
-        let at_switch = matches!(kind(&self.topology, node), NodeKind::Switch(_));
-        self.acted.note(if at_switch { Mechanism::CopiesAtSwitch } else { Mechanism::CopiesAtRouter });
-        if self.is_fragment(packet) {
-            self.acted.note(Mechanism::FragmentsCopied);
+        if legs.len() > 1 {
+            let at_switch = matches!(kind(&self.topology, node), NodeKind::Switch(_));
+            self.acted.note(if at_switch { Mechanism::CopiesAtSwitch } else { Mechanism::CopiesAtRouter });
+            if self.is_fragment(packet) {
+                self.acted.note(Mechanism::FragmentsCopied);
+            }
         }
         let copy = |(_, parts): (Out, Vec<usize>)| {
             let key = (whole.datagram, parts.clone());
@@ -64,7 +63,7 @@ impl Engine<'_> {
         legs.into_iter().map(copy).collect()
     }
 
-    fn way_of_part(&self, part: usize) -> usize {
+    pub(crate) fn way_of_part(&self, part: usize) -> usize {
         self.way_to(self.ledger.datagram(part).receiver.expect("the datagram copy has a receiver"))
     }
 }

@@ -185,6 +185,9 @@ impl Engine<'_> {
         if self.packets[packet].arp.is_some() {
             return self.arp_arrives(now, line, packet);
         }
+        if let Some(of) = self.packets[packet].igmp {
+            return self.igmp_arrives(now, line, packet, of);
+        }
         let node = self.topology.links[line.link].ends[1 - line.end];
         match kind(&self.topology, node) {
             NodeKind::Host(_) if self.is_unheard(node, line.link) => {
@@ -194,7 +197,7 @@ impl Engine<'_> {
             }
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
-                for packet in self.parted(node, packet) {
+                for packet in self.parted(now, node, packet) {
                     let Out::Line(next) = self.way_out(node, packet) else {
                         unreachable!("a switch forwards only to a line")
                     };

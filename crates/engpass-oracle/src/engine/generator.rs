@@ -77,6 +77,7 @@ impl Engine<'_> {
             came_by: None,
             framed_at: None,
             arp: None,
+            igmp: None,
             ect: false,
             ce: false,
             cells: 1,

@@ -65,7 +65,11 @@ impl Engine<'_> {
         let receivers = self.receivers_of(flow);
         let datagram = match receivers.is_empty() {
             true => self.ledger.begin(now, datagram),
-            false => self.ledger.begin_for_group(now, &datagram, receivers.into_iter()),
+            false => {
+                let counted = |receiver| (receiver, self.counts_now(receiver, now));
+                let receivers: Vec<(usize, bool)> = receivers.into_iter().map(counted).collect();
+                self.ledger.begin_for_group(now, &datagram, receivers.into_iter())
+            }
         };
         let process = self.process(flow);
         process.messages += 1;
@@ -118,6 +122,9 @@ impl Engine<'_> {
 
     /// Handles a datagram of which all packets, `packets` in number, have reached its host.
     pub(crate) fn datagram_complete(&mut self, now: u64, datagram: usize, packets: u64) {
+        if !self.reaches_member(now, datagram) {
+            return;
+        }
         let (flow, bytes) = (self.ledger.datagram(datagram).flow, self.ledger.datagram(datagram).payload);
         let receiver = self.ledger.datagram(datagram).receiver;
         let host = receiver.map_or(self.topology.flows[flow].to, |number| self.receiver(number).host);

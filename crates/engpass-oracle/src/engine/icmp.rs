@@ -97,6 +97,7 @@ impl Engine<'_> {
             came_by: None,
             framed_at: None,
             arp: None,
+            igmp: None,
         });
         let position = came_by.map(LineId::position).expect("the packet came to the router over a line");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };

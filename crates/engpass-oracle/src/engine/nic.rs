@@ -47,6 +47,7 @@ impl Engine<'_> {
             came_by: None,
             framed_at: None,
             arp: None,
+            igmp: None,
         }
     }
 
@@ -177,7 +178,7 @@ impl Engine<'_> {
     pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
         let this = &mut self.packets[packet];
         this.emitted = Some(until);
-        if this.arp.is_some() {
+        if this.arp.is_some() || this.igmp.is_some() {
             return;
         }
         self.histories[this.discipline_flow as usize].emitted(now, until);

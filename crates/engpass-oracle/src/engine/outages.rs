@@ -16,7 +16,8 @@ use crate::outcome::{OutageSeen, Place};
 impl Engine<'_> {
     /// Schedules all link changes of a run.
     pub(crate) fn events_begin(&mut self, testbed: &Testbed, seed: u64) {
-        for (event, (name, config)) in testbed.events.iter().enumerate() {
+        let links_change = testbed.events.iter().filter(|(_, config)| config.traffic.is_none());
+        for (event, (name, config)) in links_change.enumerate() {
             let random = Stream::new(seed, format_args!("event.{name}"));
             for (at, state) in changes(config, random, self.end()) {
                 let change = Event::LinkChanges { event, down: state == EventChange::Down };

@@ -31,8 +31,12 @@ impl Engine<'_> {
             let place = Place::InputFull { node: self.router_node(router) };
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
         }
+        // The packet decides now how many copies of it leave.
+        let copies = self.copies_at(now, self.router_node(router), packet);
+        self.routers[router].copies.insert(packet, copies);
         self.routers[router].waiting.push_back(packet);
-        if self.testbed.routers[router].per_packet.0 == 0 {
+        let config = &self.testbed.routers[router];
+        if config.per_packet.0 == 0 && config.per_copy.0 == 0 {
             self.router_done(now, router);
         } else if self.routers[router].waiting.len() == 1 {
             self.processes_next(now, router);
@@ -40,13 +44,16 @@ impl Engine<'_> {
     }
 
     fn processes_next(&mut self, now: u64, router: usize) {
-        let at = now + self.testbed.routers[router].per_packet.0;
+        let config = &self.testbed.routers[router];
+        let copies = self.routers[router].copies[&self.routers[router].waiting[0]];
+        let at = now + config.per_packet.0 + config.per_copy.0 * copies.saturating_sub(1);
         self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
     }
 
     /// Handles the end of processing of a packet at a router, and forwards it.
     pub(crate) fn router_done(&mut self, now: u64, router: usize) {
         let packet = self.routers[router].waiting.pop_front().expect("a busy router has a packet");
+        self.routers[router].copies.remove(&packet);
         if !self.routers[router].waiting.is_empty() {
             self.processes_next(now, router);
         }
@@ -65,7 +72,7 @@ impl Engine<'_> {
 
     /// Forwards a packet from a router, copied for multicast receivers and fragmented if necessary.
     fn goes_on(&mut self, now: u64, router: usize, packet: usize) {
-        for copy in self.parted(self.router_node(router), packet) {
+        for copy in self.parted(now, self.router_node(router), packet) {
             self.goes_on_alone(now, router, copy);
         }
     }

@@ -1,5 +1,5 @@
 //! Inputs of the ledger: a flow direction for each flow, then two for each connection, for the ICMP messages of each router about a flow, for each line that
-//! may carry ARP packets, and for each branch of a multicast tree.
+//! may carry ARP packets, for the IGMP messages of each receiver that joins or leaves, and for each branch of a multicast tree.
 
 use std::iter::successors;
 
@@ -66,6 +66,7 @@ impl<'a> Builder<'a> {
             [Some(self.lane(frames, sent)), None]
         });
         let resolution = frames.arp.open_lanes(self.topology);
+        let memberships = frames.igmp.open_lanes(self.topology);
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch uses the flow direction of its flow.
             let lane = path.branches[place].of.map(|of| {
@@ -98,7 +99,10 @@ impl<'a> Builder<'a> {
             spared: &frames.spared,
             trails: &frames.trails,
         };
-        Ledger::open(opening, own.chain(connections).chain(messages).chain(resolution).chain(branches))
+        Ledger::open(
+            opening,
+            own.chain(connections).chain(messages).chain(resolution).chain(memberships).chain(branches),
+        )
     }
 
     /// Iterates over all branches of trees: flow, its path, index in the tree, and the routes of that tree.

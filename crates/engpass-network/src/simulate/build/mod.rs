@@ -410,8 +410,8 @@ impl Builder<'_> {
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.rule_holds(LookaheadRule::OneConnection, users[host] == 1)
                 && frames.rule_holds(LookaheadRule::NoMessages, silent);
-            let asked =
-                frames.rule_holds(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
+            let is_asked = frames.arp.hosts().any(|asked| asked == host) || frames.igmp.is_sender(host);
+            let asked = frames.rule_holds(LookaheadRule::NoRequests, !is_asked);
             if endpoint.at_rest && stays && alone && asked {
                 // Its arrivals are the packets of the other endpoint.
                 frames.enable_lookahead_to_host(routes[index ^ 1]);
@@ -469,8 +469,8 @@ impl Builder<'_> {
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
-        frames.arp.tally = flows.len() as u32;
-        if !frames.arp.is_idle() {
+        (frames.arp.tally, frames.igmp.tally) = (flows.len() as u32, flows.len() as u32);
+        if !frames.arp.is_idle() || !frames.igmp.is_idle() {
             flows.push(FlowCounters::default());
         }
         let changes = changes_by_event(self.testbed, self.topology, self.seed);
@@ -499,7 +499,7 @@ impl Builder<'_> {
         }
         let first_lane = endpoints.len() + frames.control_lanes();
         let trees = (!frames.branches.is_empty())
-            .then(|| Box::new(Trees::new(self.topology, &frames.branches, first_lane)));
+            .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_lane)));
         let ledger = self.books(&frames, &processes, &endpoints, &senders);
         frames.watch(&ledger);
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
@@ -552,6 +552,7 @@ impl Builder<'_> {
         };
         if !self.outside {
             network.begin_events(0);
+            network.begin_memberships();
         }
         Ok(network)
     }

@@ -4,7 +4,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::impairments::InFlightFrame;
-use super::{END, LookaheadRule, Packet, Step};
+use super::{END, ForwardingEngine, LookaheadRule, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -93,10 +93,10 @@ impl Network {
         } else if !step.takes_time {
             self.hop(packet, place, self.now, true);
         } else if !step.is_line()
-            && self.frames.routers.get(step.router as usize).is_none_or(|engine| engine.per_packet == 0)
+            && self.frames.routers.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
         {
             self.leave_engine(packet, place);
-        } else if let Some(at) = self.process(step, packet) {
+        } else if let Some(at) = self.process(step, packet, 1) {
             self.forward(packet, place, at, true);
         }
     }
@@ -182,10 +182,10 @@ impl Network {
             == u64::from(ip)
     }
 
-    /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may continue ahead of virtual time; otherwise an event
+    /// Puts a packet of which `copies` will leave into the engine of a router. Returns when the engine finishes it if the packet may continue ahead of virtual time; otherwise an event
     /// follows.
     #[inline(never)]
-    pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+    pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
         let ip = self.fabric.datagrams.packet(packet).ip;
         let engine = &mut self.frames.routers[step.router as usize];
         if !engine.has_room(ip) {
@@ -193,7 +193,8 @@ impl Network {
             self.drop_packet(packet, DropLocation::InputFull(node), self.now);
             return None;
         }
-        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
+        let copying = engine.per_copy.saturating_mul(copies.saturating_sub(1));
+        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet).saturating_add(copying);
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();

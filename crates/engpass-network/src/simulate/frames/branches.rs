@@ -39,13 +39,21 @@ impl Network {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the router's processing time.
     #[cold]
     pub(super) fn on_branch_point(&mut self, packet: u32) {
-        let datagram = self.fabric.datagrams.packet(packet).datagram;
-        match self.fabric.copying_router(datagram) {
-            Some(router) if self.frames.routers[router].per_packet > 0 => {
-                self.process(behind(router), packet);
-            }
-            _ => self.copy_onward(packet),
-        }
+        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
+        let router = self
+            .fabric
+            .copying_router(datagram)
+            .filter(|router| !self.frames.routers[*router].takes_no_time());
+        let Some(router) = router else {
+            self.copy_onward(packet);
+            return;
+        };
+        // A packet that finds no room decides nothing.
+        let copies = match self.frames.routers[router].has_room(ip) {
+            true => self.fabric.decide_copies(datagram, self.now),
+            false => 0,
+        };
+        self.process(behind(router), packet, copies);
     }
 
     /// Copies a packet to the branches that begin at the node where its own branch ends.
@@ -58,6 +66,8 @@ impl Network {
             self.drop_or_fragment(id, behind(router), self.now);
             return;
         }
+        // Of a packet that has left a tunnel here, nothing was known before.
+        self.fabric.decide_copies(whole.datagram, self.now);
         let stamp = self.fabric.ledger.snapshot_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.fabric.copies_of(whole.datagram) {

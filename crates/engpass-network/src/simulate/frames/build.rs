@@ -69,12 +69,13 @@ impl Frames {
         }
         for (index, router) in testbed.routers.values().enumerate() {
             let node = topology.hosts + topology.switches + index;
-            let (per_packet, room) = (router.per_packet.0, router.input_queue);
+            let (per_packet, per_copy, room) = (router.per_packet.0, router.per_copy.0, router.input_queue);
             frames.routers.push(ForwardingEngine {
                 node,
                 per_packet,
+                per_copy,
                 room,
-                asks: room.is_some(),
+                asks: room.is_some() || per_copy > 0,
                 ..ForwardingEngine::default()
             });
         }
@@ -99,6 +100,7 @@ impl Frames {
             frames.icmp.keeps_whole = topology.flows.iter().map(|flow| flow.discovers_mtu).collect();
         }
         frames.add_arp_lines(topology);
+        frames.add_igmp_ways(topology);
         frames.add_ways(testbed, topology)?;
         frames.sort_neighbours();
         frames.steps.shrink_to_fit();
@@ -203,7 +205,7 @@ impl Frames {
             _ => END,
         };
         let mtu = u32::try_from(topology.mtu(*leg)).unwrap_or(u32::MAX);
-        let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
+        let takes_time = self.routers.get(router as usize).is_some_and(|engine| !engine.takes_no_time());
         match leg {
             PathSegment::Link(hop) => {
                 let port = self.places[topology.port_of(hop)];

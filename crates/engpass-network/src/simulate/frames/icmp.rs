@@ -89,9 +89,15 @@ impl Icmp {
 }
 
 impl Frames {
-    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets. They follow those of endpoints.
+    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets, then IGMP messages. They follow those of
+    /// endpoints.
     pub(in crate::simulate) fn control_lanes(&self) -> usize {
-        2 * self.icmp.ways.len() + self.arp.lanes()
+        2 * self.icmp.ways.len() + self.arp.lanes() + self.igmp.lanes()
+    }
+
+    /// Returns the first destination number of IGMP messages, with this number of endpoints.
+    pub(super) fn first_igmp_lane(&self, endpoints: usize) -> usize {
+        endpoints + 2 * self.icmp.ways.len() + self.arp.lanes()
     }
 }
 
@@ -214,11 +220,13 @@ impl Network {
         self.receive_or_forward(packet);
     }
 
-    /// Delivers a packet that a node has made: an ICMP message or an ARP packet.
+    /// Delivers a packet that a node has made: an ICMP message, an ARP packet or an IGMP message.
     pub(super) fn take_control(&mut self, datagram: u32, lane: u32) {
         let is_message = (lane as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
         if is_message {
             self.deliver_icmp_message(datagram);
+        } else if lane as usize >= self.frames.first_igmp_lane(self.endpoints.len()) {
+            self.take_igmp(datagram);
         } else {
             self.take_arp(datagram);
         }

@@ -17,6 +17,7 @@ mod fast_path;
 mod fragmentation;
 mod hop;
 mod icmp;
+mod igmp;
 mod impairments;
 mod lengths;
 mod line_clock;
@@ -49,6 +50,7 @@ use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
 use icmp::Icmp;
+use igmp::Igmp;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::NextChange;
@@ -100,6 +102,8 @@ pub(super) struct Frames {
     /// ICMP messages of routers.
     pub(super) icmp: Icmp,
     pub(super) arp: Resolution,
+    /// IGMP messages of receivers that join and leave.
+    pub(super) igmp: Igmp,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
     /// Routes of all branches of multicast trees, tree by tree.
@@ -268,6 +272,13 @@ impl Frames {
     }
 }
 
+impl ForwardingEngine {
+    /// Returns true if packets never wait for the engine.
+    pub(super) fn takes_no_time(&self) -> bool {
+        self.per_packet == 0 && self.per_copy == 0
+    }
+}
+
 impl SharedState {
     /// Call before anything arrives at a line at `at`: starts the line's measurement if it is due, and takes the samples of a watched run.
     #[inline(always)]
@@ -288,6 +299,8 @@ impl SharedState {
 pub(super) struct ForwardingEngine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
+    /// Time for each copy of a multicast packet beyond the first, in picoseconds.
+    pub(super) per_copy: u64,
     /// Bound of the input queue, if there is one.
     room: Option<QueueLimit>,
     /// Bytes of the packets in the engine.

@@ -129,6 +129,7 @@ impl BondDraw {
             };
             let none = Event {
                 target,
+                traffic: None,
                 at: Some(part(draw.at)),
                 change: None,
                 every: None,

@@ -1,5 +1,7 @@
 //! Networks with multicast traffic, in which nodes make copies.
 
+use engpass_model::event::{Event, EventChange};
+use engpass_model::igmp::Igmp;
 use engpass_model::source::multicast::Group;
 use engpass_model::source::{Live, Multicast, Traffic};
 use engpass_model::time::SECOND;
@@ -30,6 +32,56 @@ struct GroupDraw {
     stop: Option<u64>,
     /// Its position in the traffic list.
     place: usize,
+    /// Timers of IGMP: number and interval of the reports, number and interval of the queries, membership interval; intervals in parts per 1000 of the run.
+    igmp: (u64, u64, u64, u64, u64),
+    /// Receivers that join and leave.
+    members: Vec<MemberDraw>,
+}
+
+/// A receiver that joins and leaves.
+#[derive(Clone, Debug)]
+struct MemberDraw {
+    /// It leaves once, and never joins.
+    only_leaves: bool,
+    /// Times of the changes in parts per 1000 of the run, sorted; it joins first.
+    at: Vec<u64>,
+    /// Interval at which the first two changes repeat, in parts per 1000 of the run beyond their distance.
+    every: Option<u64>,
+}
+
+fn member() -> impl Strategy<Value = MemberDraw> {
+    (prop::bool::weighted(0.25), vec(0u64..=1050, 1..=5), weighted(0.3, 1u64..=400)).prop_map(
+        |(only_leaves, mut at, every)| {
+            at.sort_unstable();
+            MemberDraw { only_leaves, at, every }
+        },
+    )
+}
+
+impl MemberDraw {
+    /// Returns the events of the receiver.
+    fn events(&self, host: &str, traffic: &str, run: u64) -> Vec<Event> {
+        let part = |parts: u64| Duration((run / 1000 * parts).max(1));
+        let event = |at: u64, change, every| Event {
+            target: host.to_owned(),
+            traffic: Some(traffic.to_owned()),
+            at: Some(part(at)),
+            change: Some(change),
+            every,
+            mean_time_between_failures: None,
+            mean_time_to_repair: None,
+        };
+        if self.only_leaves {
+            return vec![event(self.at[0], EventChange::Leave, None)];
+        }
+        let changes = [EventChange::Join, EventChange::Leave];
+        if let (Some(every), [join, leave, ..]) = (self.every, &self.at[..]) {
+            let every = Some(part(leave - join + every));
+            return vec![event(*join, changes[0], every), event(*leave, changes[1], every)];
+        }
+        let each = self.at.iter().zip(changes.iter().cycle());
+        each.map(|(at, change)| event(*at, *change, None)).collect()
+    }
 }
 
 fn group() -> impl Strategy<Value = GroupDraw> {
@@ -37,18 +89,12 @@ fn group() -> impl Strategy<Value = GroupDraw> {
         prop_oneof![2 => 12u64..=100, 4 => 100u64..=1500, 3 => 1500u64..=6_000, 1 => 6_000u64..=30_000];
     let ttl = prop_oneof![9 => Just(64u8), 1 => 1u8..=4];
     let window = (weighted(0.3, 0u64..=500), weighted(0.2, 501u64..=1200));
-    ((0usize..5, 0usize..5, 2usize..=4), message, 1u64..=60, (ttl, 0u8..=7), window, 0usize..5).prop_map(
-        |((from, turned, most), message, times, (ttl, priority), (start, stop), place)| GroupDraw {
-            from,
-            turned,
-            most,
-            message,
-            times,
-            ttl,
-            priority,
-            start,
-            stop,
-            place,
+    let igmp = (1u64..=3, 1u64..=300, 1u64..=3, 1u64..=60, 1u64..=500);
+    let members = prop_oneof![1 => Just(Vec::new()), 2 => vec(member(), 1..=4)];
+    let whole = ((0usize..5, 0usize..5, 1usize..=4), message, 1u64..=60, (ttl, 0u8..=7), window, 0usize..5);
+    (whole, igmp, members).prop_map(
+        |(((from, turned, most), message, times, (ttl, priority), (start, stop), place), igmp, members)| {
+            GroupDraw { from, turned, most, message, times, ttl, priority, start, stop, place, igmp, members }
         },
     )
 }
@@ -64,6 +110,7 @@ impl GroupDraw {
         let bytes = (self.times * self.message).min(AFFORDABLE);
         let rate = u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(run);
         let part = |parts: u64| Duration(run / 1000 * parts);
+        let some = |parts: u64| Duration((run / 1000 * parts).max(1));
         Multicast {
             from,
             to: hosts,
@@ -71,6 +118,13 @@ impl GroupDraw {
             message: Size(self.message),
             rate: Rate(rate.max(1) as u64),
             receive_buffer: None,
+            igmp: Igmp {
+                robustness: self.igmp.0,
+                unsolicited_report_interval: some(self.igmp.1),
+                last_member_query_count: self.igmp.2,
+                last_member_query_interval: some(self.igmp.3),
+                group_membership_interval: some(self.igmp.4),
+            },
             live: Live::default(),
             priority: self.priority,
             ttl: self.ttl,
@@ -93,8 +147,16 @@ fn grouped(mut testbed: Testbed, draws: &[GroupDraw]) -> Testbed {
     for (number, draw) in draws.iter().enumerate() {
         let mut with = testbed.clone();
         let place = draw.place % (with.traffic.len() + 1);
-        let traffic = Traffic::Multicast(draw.traffic(&testbed));
-        with.traffic.shift_insert(place, format!("m{number}"), traffic);
+        let (traffic, name) = (draw.traffic(&testbed), format!("m{number}"));
+        for (place, member) in draw.members.iter().enumerate().filter(|(place, _)| *place < traffic.to.len())
+        {
+            // Each receiver has one draw.
+            let host = &traffic.to[(place + draw.turned) % traffic.to.len()];
+            for (index, event) in member.events(host, &name, testbed.run.duration.0).into_iter().enumerate() {
+                with.events.insert(format!("{name}-{place}-{index}"), event);
+            }
+        }
+        with.traffic.shift_insert(place, name, Traffic::Multicast(traffic));
         if is_carried(&with) {
             testbed = with;
         }
@@ -121,8 +183,14 @@ pub(crate) fn groups() -> impl Strategy<Value = Drawn> {
         1 => tunnelled::at_times(narrow::narrow()).boxed(),
     ];
     let networks = networks.prop_filter("it has several receivers", |Drawn(testbed)| testbed.hosts.len() > 2);
-    let grouped = (networks, vec(group(), 1..=3))
-        .prop_map(|(Drawn(testbed), draws)| Drawn(self::grouped(testbed, &draws)));
+    let copying = weighted(0.3, 1u64..=300_000_000);
+    let grouped =
+        (networks, vec(group(), 1..=3), copying).prop_map(|(Drawn(mut testbed), draws, per_copy)| {
+            for router in testbed.routers.values_mut() {
+                router.per_copy = Duration(per_copy.unwrap_or(0));
+            }
+            Drawn(self::grouped(testbed, &draws))
+        });
     grouped.prop_filter("a group has several receivers", |Drawn(testbed)| {
         let several =
             |traffic: &Traffic| matches!(traffic, Traffic::Multicast(config) if config.to.len() > 1);

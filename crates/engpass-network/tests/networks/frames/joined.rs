@@ -258,6 +258,7 @@ impl Joined {
                 name,
                 Router {
                     per_packet: Duration(node.time),
+                    per_copy: Duration(0),
                     input_queue: node.input,
                     queue: node.queue.clone(),
                     ecmp,

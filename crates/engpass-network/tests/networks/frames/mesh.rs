@@ -113,6 +113,7 @@ pub(super) fn events_of(
         };
         let none = Event {
             target,
+            traffic: None,
             at: None,
             change: None,
             every: None,

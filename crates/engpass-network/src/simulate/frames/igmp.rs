@@ -1,0 +1,186 @@
+//! IGMP messages of hosts that join and leave multicast groups (docs/model.md, "Members that join and leave").
+//!
+//! A message goes from the host to the last router on the path to it, or to the last switch. It has a route, and a flow direction in the ledger behind that of
+//! ARP. Timers of hosts and routers share one kind of event.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack};
+use engpass_model::queue::Ecn;
+use engpass_model::wire::igmp::{MESSAGE_BYTES, Message, PACKET_BYTES, PRIORITY, TTL};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::{Hop, NodeId, PathSegment};
+
+use super::{Frames, Packet};
+use crate::simulate::Network;
+use crate::simulate::event_queue::Event;
+use crate::simulate::packet_store::{Datagram, Destination};
+
+/// Receivers that join or leave, and their IGMP messages in the network.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Igmp {
+    members: Vec<Reporter>,
+    /// Messages in the network, by datagram. A lost one stays until its datagram number is reused.
+    messages: BTreeMap<u32, (u32, Message)>,
+    /// Index of the tally of IGMP packets, after those of all flows.
+    pub(in crate::simulate) tally: u32,
+}
+
+/// The host of a receiver.
+#[derive(Debug)]
+struct Reporter {
+    host: NodeId,
+    links: Vec<Hop>,
+    /// First step of the route of its messages.
+    first: u32,
+    /// Messages still to be sent, with their times.
+    due: VecDeque<(u64, Message)>,
+}
+
+/// The timer in an event: of a host that sends its next message, or of the router that prunes.
+const PRUNE: u32 = 1;
+/// Position of the first member among timers of one instant: behind those of ARP, whose positions are ports.
+const POSITION: usize = 1 << 27;
+
+impl Igmp {
+    /// Returns true if no receiver joins or leaves.
+    pub(in crate::simulate) fn is_idle(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Returns true if a host sends messages.
+    pub(in crate::simulate) fn is_sender(&self, host: NodeId) -> bool {
+        self.members.iter().any(|member| member.host == host)
+    }
+
+    /// Returns the number of flow directions in the ledger: for each receiver one that is used, and one that is not.
+    pub(in crate::simulate) fn lanes(&self) -> usize {
+        2 * self.members.len()
+    }
+
+    /// Returns what the ledger must know of these flow directions.
+    pub(in crate::simulate) fn open_lanes<'a>(
+        &'a self,
+        topology: &'a Topology,
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
+        self.members.iter().flat_map(move |member| {
+            let line = |hop: &Hop| {
+                let number = topology.port_of(hop);
+                let wire = topology.links[hop.link].wire(number % 2, Default::default());
+                FlowDirectionLine { number, wire, changes: Vec::new(), held_back: HeldBack::Upstream }
+            };
+            let lane = FlowDirection {
+                flow: self.tally as usize,
+                against: true,
+                traffic: None,
+                sender: None,
+                rare: true,
+                mtu: topology.links[member.links[0].link].mtu,
+                lines: member.links.iter().map(line).collect(),
+            };
+            [Some(lane), None]
+        })
+    }
+}
+
+impl Frames {
+    /// Adds the routes of the messages of all receivers that join or leave.
+    pub(super) fn add_igmp_ways(&mut self, topology: &Topology) {
+        for member in topology.flows.iter().flat_map(|path| &path.members) {
+            let first = self.steps.len() as u32;
+            let legs: Vec<PathSegment> = member.reports.iter().map(|hop| PathSegment::Link(*hop)).collect();
+            self.add_run(topology, &legs, &[], false);
+            self.igmp.members.push(Reporter {
+                host: member.host,
+                links: member.reports.clone(),
+                first,
+                due: VecDeque::new(),
+            });
+        }
+    }
+}
+
+impl Network {
+    /// Schedules the messages of all receivers that join or leave.
+    pub(in crate::simulate) fn begin_memberships(&mut self) {
+        let Some(trees) = &self.fabric.trees else { return };
+        let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.end)).collect();
+        for (member, messages) in messages.into_iter().enumerate() {
+            self.frames.igmp.members[member].due = messages.into();
+            self.await_message(member as u32);
+        }
+    }
+
+    fn await_message(&mut self, member: u32) {
+        if let Some(&(at, _)) = self.frames.igmp.members[member as usize].due.front() {
+            self.events.push(at, POSITION + member as usize, Event::Igmp(2 * member));
+        }
+    }
+
+    fn await_deadline(&mut self, member: u32, at: Option<u64>) {
+        if let Some(at) = at.filter(|at| *at <= self.end) {
+            self.events.push(at, POSITION + member as usize, Event::Igmp(2 * member + PRUNE));
+        }
+    }
+
+    /// Handles a timer: a host sends its next message, or a router stops to forward.
+    pub(in crate::simulate) fn on_igmp_timer(&mut self, timer: u32) {
+        let (member, now) = (timer / 2, self.now);
+        if timer % 2 == PRUNE {
+            if self.fabric.members_mut().on_deadline(member, now) {
+                self.fabric.forward_to(member, false);
+            }
+            return;
+        }
+        let message = self.frames.igmp.members[member as usize].due.pop_front();
+        let (_, message) = message.expect("a due host has a message");
+        self.await_message(member);
+        if message == Message::Leave {
+            let deadline = self.fabric.members_mut().get_mut(member).on_left(now);
+            self.await_deadline(member, deadline);
+        }
+        self.send_igmp(member, message);
+    }
+
+    /// Sends a message from the NIC of its host.
+    fn send_igmp(&mut self, member: u32, message: Message) {
+        let lane = self.frames.first_igmp_lane(self.endpoints.len()) + 2 * member as usize;
+        let place = self.frames.igmp.members[member as usize].first;
+        let datagram = Datagram {
+            flow: self.frames.igmp.tally,
+            to: Destination::endpoint(lane + 1),
+            // All of it counts as control traffic.
+            header: MESSAGE_BYTES as u32,
+            fragments: 1,
+            holds: 1,
+            begun: self.now,
+            ..Datagram::default()
+        };
+        let datagram = self.fabric.begin_datagram(false, datagram);
+        self.frames.igmp.messages.insert(datagram, (member, message));
+        let packet = self.fabric.datagrams.insert_packet(Packet {
+            datagram,
+            ip: PACKET_BYTES as u32,
+            // Behind all senders, the messages of routers, and ARP.
+            sender: (self.processes.len() + self.endpoints.len() + self.frames.icmp.ways.len() + 1) as u32,
+            place,
+            since: 0,
+            offset: 0,
+            ttl: TTL,
+            priority: PRIORITY,
+            ecn: Ecn::NotCapable,
+        });
+        self.send_from_nic(packet, None);
+    }
+
+    /// Handles a message that has reached its router: branches begin to forward, or the last-member queries begin.
+    pub(super) fn take_igmp(&mut self, datagram: u32) {
+        let message = self.frames.igmp.messages.remove(&datagram);
+        let (member, message) = message.expect("an arriving IGMP message is registered");
+        let (change, deadline) = self.fabric.members_mut().on_message(member, message, self.now);
+        self.await_deadline(member, deadline);
+        if change == Some(true) {
+            self.fabric.forward_to(member, true);
+        }
+    }
+}
