@@ -6,7 +6,8 @@
 use engpass_model::event::Event;
 use engpass_model::source::{Traffic, on_off, poisson};
 use engpass_model::time::{Pace, SECOND};
-use engpass_testbed::{Run, Testbed, Topology};
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Membership, Testbed, Topology};
 
 /// Probability that a random source offers more than its bound.
 const UNLIKELY: f64 = 1e-9;
@@ -24,16 +25,24 @@ pub(super) struct Span {
     pub(super) warm: bool,
     /// Length of the measurement window, in picoseconds.
     counted: u64,
+    /// For a receiver that joins and leaves: number of its memberships in that time, and their sum in picoseconds.
+    memberships: Option<(u64, u64)>,
 }
 
 impl Span {
-    pub(super) fn new(run: &Run, traffic: &Traffic) -> Self {
+    pub(super) fn new(testbed: &Testbed, traffic: &Traffic, path: &FlowPath) -> Self {
+        let run = &testbed.run;
         let (start, stop) = traffic.window();
         let (start, until) = (start.map_or(0, |start| start.0), run.duration.0);
         let warmup = run.warmup.map_or(0, |warmup| warmup.0);
         let stop = stop.map_or(until, |stop| stop.0.min(until));
         let from = warmup.max(start).min(until);
-        Self { from, until, stop, warm: start < warmup, counted: until - warmup }
+        // The path to one receiver has one member at most.
+        let memberships = path.members.first().map(|member| {
+            let within = Membership::new(testbed, member, until).within(from, stop.max(from));
+            (within.len() as u64, within.into_iter().map(|(begin, end)| end - begin).sum())
+        });
+        Self { from, until, stop, warm: start < warmup, counted: until - warmup, memberships }
     }
 
     /// Returns the seconds in which the flow can be served.
@@ -58,7 +67,9 @@ impl Span {
 
     /// Returns the largest number of units at this pace, the first at any instant.
     pub(super) fn even(&self, pace: Pace) -> f64 {
-        (pace.units_within(self.offering()) + 1) as f64
+        // Datagrams for a receiver begin while it is a member.
+        let (times, length) = self.memberships.unwrap_or((1, self.offering()));
+        (pace.units_within(length) + times) as f64
     }
 
     /// Returns the largest number of messages or cells in bursts, with mean on-time and off-time in picoseconds, and a `pace` within a burst.
@@ -104,7 +115,7 @@ impl Span {
 
 /// Returns how often a link can go down in the time in which a flow is served.
 pub(super) fn restarts(testbed: &Testbed, topology: &Topology, link: usize, span: &Span) -> f64 {
-    let events = testbed.events.values().zip(&topology.events);
+    let events = testbed.events.values().filter(|event| !event.is_of_member()).zip(&topology.events);
     events.filter(|(_, path)| path.link == link).map(|(event, _)| falls(event, span)).sum()
 }
 
@@ -173,6 +184,7 @@ mod tests {
             stop: until,
             warm: true,
             counted: 1,
+            memberships: None,
         };
         let event =
             |json: serde_json::Value| -> Event { serde_json::from_value(json).expect("the event is valid") };

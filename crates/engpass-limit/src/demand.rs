@@ -40,6 +40,7 @@ pub(super) fn demands<'a>(
             if let Some(apart) = apart {
                 demand.group = Some(apart.of[flow]).filter(|_| is_group);
                 (demand.table, demand.copies) = (apart.table(flow), &apart.copies[flow]);
+                demand.more_copies = Some(&apart.more_copies[apart.of[flow]]);
             }
             builder.fill(&mut demand);
             demands.push(demand);
@@ -82,6 +83,7 @@ impl<'a> Builder<'a> {
             flow,
             group: None,
             copies: &[],
+            more_copies: None,
             lane,
             name,
             table: name,
@@ -92,7 +94,7 @@ impl<'a> Builder<'a> {
             weight: 1.0,
             payload_bits: 0.0,
             connection: None,
-            span: Span::new(&self.testbed.run, traffic),
+            span: Span::new(self.testbed, traffic, path),
             idle_delay: None,
             uses: Vec::new(),
             limiters: Vec::new(),

@@ -174,7 +174,7 @@ fn flow_limit(
         bound_summary: summary::bound(named, flow, &answers[tightest], *bound, together.as_ref()),
         window: window(topology, flow),
         idle_delay_s: idle.map(|ps| ps as f64 / 1e12),
-        ignored_events: topology.events.iter().map(|event| event.name.clone()).collect(),
+        ignored_events: testbed.events.keys().cloned().collect(),
         bottleneck: answers[bottleneck].limiter.bottleneck.clone(),
         next: next.map(|next| next.limiter.bottleneck.clone()),
         summary: summary::sentence(named, flow, &answers[bottleneck], next),

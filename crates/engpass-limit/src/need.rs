@@ -132,6 +132,8 @@ pub(super) struct Demand<'a> {
     pub(super) group: Option<usize>,
     /// Number of the copy of its group's packets on each link of its path, by the number of links before.
     pub(super) copies: &'a [usize],
+    /// For a receiver of a group: by router, the copies beyond the first that it certainly makes of each packet.
+    pub(super) more_copies: Option<&'a BTreeMap<NodeId, u64>>,
     pub(super) lane: Lane,
     pub(super) name: &'a str,
     /// Name of the traffic in the file; for a receiver that of its group.

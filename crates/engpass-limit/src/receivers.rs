@@ -1,10 +1,10 @@
 //! Multicast: computes the limit of each receiver as if the sender sent to it alone. Shared resources carry each datagram only once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::source::{Multicast, Traffic, multicast};
 use engpass_outcome::Share;
-use engpass_testbed::topology::FlowPath;
+use engpass_testbed::topology::{FlowPath, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
@@ -18,6 +18,8 @@ pub(crate) struct SeparateReceivers {
     pub(crate) of: Vec<usize>,
     /// By traffic of this testbed, for receivers: number of the copy on each link of the path, by the number of links before.
     pub(crate) copies: Vec<Vec<usize>>,
+    /// By traffic in the file and router: the copies beyond the first that it certainly makes of each packet.
+    pub(crate) more_copies: Vec<BTreeMap<NodeId, u64>>,
     /// Names of the traffic in the file.
     names: Vec<String>,
 }
@@ -59,7 +61,9 @@ impl SeparateReceivers {
         }
         let testbed = Testbed { traffic: traffics, ..testbed.clone() };
         let names = topology.flows.iter().map(|path| path.name.clone()).collect();
-        Some(Self { testbed, topology: Topology { flows, ..topology.clone() }, of, copies, names })
+        let more_copies = topology.flows.iter().map(more_copies).collect();
+        let topology = Topology { flows, ..topology.clone() };
+        Some(Self { testbed, topology, of, copies, more_copies, names })
     }
 
     /// Returns the name of a traffic in the file.
@@ -121,6 +125,27 @@ impl SeparateReceivers {
     }
 }
 
+/// Returns, by node, the copies beyond the first that it certainly makes of each packet of a group: those for receivers that never leave. Packets that come to
+/// the node in a tunnel do not count, since its engine takes the time of one packet for them.
+fn more_copies(path: &FlowPath) -> BTreeMap<NodeId, u64> {
+    let always: BTreeSet<usize> = path
+        .leaf_by_receiver()
+        .into_iter()
+        .filter(|(host, _)| path.members.iter().all(|member| member.host != *host))
+        .flat_map(|(_, leaf)| path.branches_to(leaf))
+        .collect();
+    let mut more = BTreeMap::new();
+    for (place, branch) in path.branches.iter().enumerate() {
+        let copies = path.branches.iter().enumerate();
+        let copies =
+            copies.filter(|(next, branch)| branch.of == Some(place) && always.contains(next)).count();
+        if copies > 1 && !matches!(branch.legs.last(), Some(PathSegment::Tunnel { .. })) {
+            more.insert(branch.to, copies as u64 - 1);
+        }
+    }
+    more
+}
+
 /// Returns the path of a group's packets to the receiver at the end of a branch, and the number of the copy on each link: 1 plus the index of its branch.
 fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<usize>) {
     let branches = path.branches_to(leaf);
@@ -136,6 +161,12 @@ fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<u
         path_mtu: legs.iter().map(|leg| topology.mtu(*leg)).min().expect("a path has a segment"),
         legs,
         branches: Box::default(),
+        members: path
+            .members
+            .iter()
+            .filter(|member| member.host == path.branches[leaf].to)
+            .cloned()
+            .collect(),
         ..path.clone()
     };
     (way, copies)

@@ -8,7 +8,7 @@ use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
 use engpass_model::wire::layers::Layer;
 use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
-use engpass_testbed::Topology;
+use engpass_testbed::{Testbed, Topology};
 
 use super::flow::Flow;
 use super::need::{Demand, Limiter};
@@ -54,7 +54,7 @@ pub(super) fn sentence(
         let is = if plural(next.limiter.kind()) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.bottleneck.title, rate(next.goodput))
     });
-    let left_out = left_out(named.topology, flow);
+    let left_out = left_out(named.testbed, named.topology, flow);
     let title = &limiter.bottleneck.title;
     format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
 }
@@ -111,7 +111,7 @@ fn plural(kind: BottleneckKind) -> bool {
 }
 
 /// Names what the closed forms ignore: random loss on the paths, events, and packets that are too long for some of the paths.
-fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
+fn left_out(testbed: &Testbed, topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
         .filter_map(|limiter| limiter.line)
         .map(|layers| layers.hop.link)
@@ -123,7 +123,7 @@ fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let links = crossed.iter().map(|link| &topology.links[*link]);
     let losing = links.filter(|link| link.loss.0 > 0);
     let losing: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
-    let events: Vec<_> = topology.events.iter().map(|event| format!("`{}`", event.name)).collect();
+    let events: Vec<_> = testbed.events.keys().map(|event| format!("`{event}`")).collect();
     let mut refused: Vec<usize> = flow.lanes.iter().flat_map(|lane| lane.refused.iter().copied()).collect();
     refused.sort_unstable();
     refused.dedup();

@@ -294,7 +294,9 @@ impl<'a> Builder<'a> {
         for (piece, back) in there.chain(back.iter().map(|piece| (piece, true))) {
             let Some(node) = piece.end(self.topology) else { continue };
             let NodeKind::Router(router) = self.topology.kind(node) else { continue };
-            let time = self.testbed.routers[router].per_packet.0 as f64;
+            let config = &self.testbed.routers[router];
+            let copies = demand.more_copies.and_then(|copies| copies.get(&node)).copied().unwrap_or(0);
+            let time = config.per_packet.0 as f64 + config.per_copy.0 as f64 * copies as f64;
             let need = match &tcp {
                 Some(tcp) if back => {
                     let ack = demand.need_of_ack(tcp, time);

@@ -118,6 +118,19 @@ pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
             limits.bound_summary,
             limits.candidates
         );
+        for ((host, receiver), (_, limits)) in flow.receivers.iter().zip(&limits.receivers) {
+            let (got, most) = (bytes(receiver.goodput_bit_per_s), bytes(limits.bound_bit_per_s));
+            prop_assert!(
+                got <= most * (1.0 + 1e-9) + backlog + 1e-3,
+                "`{}` gets {} bytes at {}, bound {}, backlog {}: {}",
+                name,
+                got,
+                host,
+                most,
+                backlog,
+                limits.bound_summary
+            );
+        }
     }
     for (name, capacity, used) in uses(testbed, topology) {
         prop_assert!(
