@@ -8,7 +8,8 @@ use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRA
 use engpass_model::wire::arp::{Operation, write_arp};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
-use engpass_network::simulate::{CaptureRecord, Cell, Packet, Pdu, Unit};
+use engpass_model::wire::igmp;
+use engpass_network::simulate::{CaptureRecord, Cell, Igmp, Packet, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 
@@ -103,6 +104,21 @@ impl LinkBytes {
                 write_arp(seen.operation, ends, tag, out);
                 Written::Packet(LinkType::Ethernet)
             }
+            (Unit::Igmp(seen), Form::Frames) => {
+                let link = &self.topology.links[passing.port / 2];
+                let tag = link.vlan.then_some(Tag { priority: igmp::PRIORITY, vlan: VLAN });
+                self.write_igmp(seen);
+                let source = self.topology.hardware_address(seen.host.1);
+                let to = seen.message.destination(packet_bytes::group_of_flow(&self.topology, seen.flow));
+                let macs = Macs { source, destination: packet_bytes::group_mac(to.into()) };
+                write_ethernet(macs, tag, &self.ip, out);
+                Written::Packet(LinkType::Ethernet)
+            }
+            (Unit::Igmp(seen), _) => {
+                self.write_igmp(seen);
+                out.extend_from_slice(&self.ip);
+                Written::Packet(LinkType::Raw)
+            }
             // ARP is no IP packet.
             (Unit::Arp(_), _) => Written::Nothing,
             (Unit::Packet(packet), _) => {
@@ -122,6 +138,12 @@ impl LinkBytes {
         for outer in &packet.outer {
             self.ip = packet_bytes::encapsulate(&self.topology, outer, &self.ip);
         }
+    }
+
+    /// Writes the packet of an IGMP message to `ip`.
+    fn write_igmp(&mut self, seen: &Igmp) {
+        let source = packet_bytes::address_of(&self.topology, seen.host.0);
+        self.ip = seen.message.packet(source, packet_bytes::group_of_flow(&self.topology, seen.flow));
     }
 
     fn write_cell(&mut self, passing: &CaptureRecord, cell: &Cell, out: &mut Vec<u8>) -> Written {

@@ -60,6 +60,14 @@ fn group_address(group: IpAddr) -> Ipv4Addr {
     }
 }
 
+/// Returns the IPv4 address of the group of a traffic.
+///
+/// # Panics
+/// If the traffic has no group.
+pub(super) fn group_of_flow(topology: &Topology, flow: usize) -> Ipv4Addr {
+    group_address(topology.flows[flow].group.expect("multicast traffic has a group"))
+}
+
 /// Returns the hardware address for packets to a group (RFC 1112 section 6.4).
 pub(super) fn group_mac(group: IpAddr) -> [u8; 6] {
     let [_, a, b, c] = group_address(group).octets();

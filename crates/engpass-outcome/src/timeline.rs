@@ -10,7 +10,8 @@ use serde::Serialize;
 pub struct Timeline {
     /// Length of the run in seconds, the warm-up included.
     pub duration_s: f64,
-    /// Flows by the name of their traffic table, in the order of the file.
+    /// Flows by the name of their traffic table, in the order of the file. A multicast traffic with several receivers has the payload of the receiver that
+    /// has least, and each of its receivers a line of its own, `FLOW to HOST`.
     pub flows: IndexMap<String, FlowLine>,
     /// Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`.
     pub queues: IndexMap<String, QueueLine>,
@@ -18,6 +19,10 @@ pub struct Timeline {
     /// listed.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outages: IndexMap<String, Vec<[f64; 2]>>,
+    /// Times of membership of each multicast receiver that joins or leaves, by `FLOW to HOST`, as pairs of begin and end in seconds. At most 10 000
+    /// are listed.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub memberships: IndexMap<String, Vec<[f64; 2]>>,
 }
 
 /// A flow over time.

@@ -55,7 +55,9 @@ pub use outcome::{
 use pull::{Ring, Worklist};
 use shared_state::SharedState;
 use source::Source;
-pub use tap::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit, captured};
+pub use tap::{
+    Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
+};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;

@@ -1,10 +1,11 @@
 //! Timelines: TCP windows, queues, losses and retransmissions, sampled during a run.
 
 use engpass_model::queue::Queue as Discipline;
+use engpass_model::source::multicast::receiver_name;
 use engpass_model::source::{SourceOutput, Traffic};
 use engpass_model::switch::Switch;
 use engpass_outcome::{FlowLine, QueueLine, TcpLine, Timeline};
-use engpass_testbed::topology::NodeKind;
+use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
@@ -174,6 +175,7 @@ impl Network {
         self.finish();
         self.write_events(&mut timeline);
         timeline.2.outages = self.outages(topology);
+        timeline.2.memberships = self.memberships(topology);
         let outcome = self.outcome(testbed, topology)?;
         Ok((timeline.2, outcome))
     }
@@ -191,6 +193,14 @@ impl Network {
         };
         let flows = testbed.traffic.iter().enumerate();
         let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
+        let flows = flows.flat_map(|(flow, line)| {
+            let name = |host: NodeId| receiver_name(&line.0, &topology.nodes[host]);
+            let receivers: Vec<_> = self
+                .receivers(topology, flow)
+                .map(|(host, tally)| (tally, (name(host), FlowLine::default())))
+                .collect();
+            std::iter::once((flow, line)).chain(receivers)
+        });
         let (numbers, flows): (_, IndexMap<_, _>) = flows.unzip();
         let watched = |port: &usize| {
             let node = topology.links[port / 2].ends[port % 2];
@@ -218,7 +228,17 @@ impl Network {
             (name, line)
         });
         let queues = queues.collect();
-        (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues, outages: IndexMap::new() })
+        (
+            ports,
+            numbers,
+            Timeline {
+                duration_s: seconds(self.end),
+                flows,
+                queues,
+                outages: IndexMap::new(),
+                memberships: IndexMap::new(),
+            },
+        )
     }
 
     /// Takes the samples at `at`, up to which everything has happened.
@@ -250,7 +270,10 @@ impl Network {
                 tcp.receive_window_bytes.push(receive);
                 tcp.flight_bytes.push(flight);
             } else {
-                delivered = self.fabric.flows[flow].ever_bytes();
+                let trees = self.fabric.trees.as_ref();
+                let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow)).iter();
+                let least = receivers.map(|tally| self.fabric.flows[*tally].ever_bytes()).min();
+                delivered = least.unwrap_or_else(|| self.fabric.flows[flow].ever_bytes());
             }
             line.delivered_bytes.push(delivered);
         }
@@ -272,6 +295,32 @@ impl Network {
 }
 
 impl Network {
+    /// Returns the hosts and counter indices of the receivers of a group; none for other traffic.
+    fn receivers<'t>(
+        &'t self,
+        topology: &'t Topology,
+        flow: usize,
+    ) -> impl Iterator<Item = (NodeId, usize)> + 't {
+        let path = &topology.flows[flow];
+        let tallies = self.fabric.trees.as_ref().map_or(&[][..], |trees| trees.receivers(flow));
+        path.leaves().map(|leaf| path.branches[leaf].to).zip(tallies.iter().copied())
+    }
+
+    /// Returns the times of membership of receivers that join or leave.
+    fn memberships(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
+        let mut all = IndexMap::new();
+        let Some(trees) = &self.fabric.trees else { return all };
+        for (flow, path) in topology.flows.iter().enumerate() {
+            for (host, tally) in self.receivers(topology, flow) {
+                let Some((membership, _)) = trees.members.seen(tally) else { continue };
+                let within = membership.within(0, self.end).into_iter().take(MOST_EVENTS);
+                let within = within.map(|(from, to)| [seconds(from), seconds(to)]).collect();
+                all.insert(receiver_name(&path.name, &topology.nodes[host]), within);
+            }
+        }
+        all
+    }
+
     /// Returns the outages of links, in the order in which they first went down.
     fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();

@@ -66,7 +66,7 @@ fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
             prop_assert_eq!(window, direction.carried.sent(), "link {} end {}", link, end);
             let cell = |passing: &CaptureRecord| match &passing.unit {
                 Unit::Cell(cell) => Some((passing.at, cell.clone())),
-                Unit::Packet(_) | Unit::Arp(_) => None,
+                Unit::Packet(_) | Unit::Arp(_) | Unit::Igmp(_) => None,
             };
             let cells: Vec<(u64, Cell)> = here.iter().filter_map(|passing| cell(passing)).collect();
             if let Carried::Cells { .. } = direction.carried {

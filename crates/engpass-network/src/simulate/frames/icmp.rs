@@ -96,7 +96,7 @@ impl Frames {
     }
 
     /// Returns the first destination number of IGMP messages, with this number of endpoints.
-    pub(super) fn first_igmp_lane(&self, endpoints: usize) -> usize {
+    pub(in crate::simulate) fn first_igmp_lane(&self, endpoints: usize) -> usize {
         endpoints + 2 * self.icmp.ways.len() + self.arp.lanes()
     }
 }

@@ -15,6 +15,7 @@ use super::{Frames, Packet};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::packet_store::{Datagram, Destination};
+use crate::simulate::tap::Igmp as Seen;
 
 /// Receivers that join or leave, and their IGMP messages in the network.
 #[derive(Debug, Default)]
@@ -29,7 +30,11 @@ pub(in crate::simulate) struct Igmp {
 /// The host of a receiver.
 #[derive(Debug)]
 struct Reporter {
+    /// Index of the traffic.
+    flow: usize,
     host: NodeId,
+    /// The transmitter of the host.
+    port: usize,
     links: Vec<Hop>,
     /// First step of the route of its messages.
     first: u32,
@@ -86,11 +91,16 @@ impl Igmp {
 impl Frames {
     /// Adds the routes of the messages of all receivers that join or leave.
     pub(super) fn add_igmp_ways(&mut self, topology: &Topology) {
-        for member in topology.flows.iter().flat_map(|path| &path.members) {
+        let flows = topology.flows.iter().enumerate();
+        for (flow, member) in
+            flows.flat_map(|(flow, path)| path.members.iter().map(move |member| (flow, member)))
+        {
             let first = self.steps.len() as u32;
             let legs: Vec<PathSegment> = member.reports.iter().map(|hop| PathSegment::Link(*hop)).collect();
             self.add_run(topology, &legs, &[], false);
             self.igmp.members.push(Reporter {
+                flow,
+                port: topology.port_of(&member.reports[0]),
                 host: member.host,
                 links: member.reports.clone(),
                 first,
@@ -158,6 +168,10 @@ impl Network {
         };
         let datagram = self.fabric.begin_datagram(false, datagram);
         self.frames.igmp.messages.insert(datagram, (member, message));
+        if let Some(trace) = &mut self.fabric.trace {
+            let Reporter { flow, host, port, .. } = self.frames.igmp.members[member as usize];
+            trace.says(datagram, Seen { flow, message, host: (host, port) });
+        }
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram,
             ip: PACKET_BYTES as u32,

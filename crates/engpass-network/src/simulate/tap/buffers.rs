@@ -10,7 +10,7 @@ use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
 use engpass_model::wire::icmp;
 
-use super::{Arp, Content, Head, Hidden, Packet};
+use super::{Arp, Content, Head, Hidden, Igmp, Packet};
 use crate::simulate::injection::DeliveryReports;
 use crate::simulate::packet_store::{Datagram, PacketStore};
 use crate::simulate::ready_packet::ReadyPacket;
@@ -40,11 +40,13 @@ pub(in crate::simulate) struct TapBuffers {
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// By traffic table, followed by multicast receivers.
     pub(super) flows: Vec<FlowInfo>,
-    /// First destination numbers of ARP packets (after endpoints and messages of routers) and of multicast copies (after those).
+    /// First destination numbers of ARP packets (after endpoints and messages of routers), of IGMP messages and of multicast copies (after those).
     pub(super) first_arp: u32,
+    pub(super) first_igmp: u32,
     pub(super) first_copy: u32,
-    /// Content of ARP packets, by datagram.
+    /// Content of ARP packets, and of IGMP messages, by datagram.
     pub(super) arp: BTreeMap<u32, Arp>,
+    pub(super) igmp: BTreeMap<u32, Igmp>,
     /// By TCP endpoint: the window scale in its SYN, and the tick of its timestamp clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
@@ -70,11 +72,12 @@ pub(super) struct Marks {
     pub(super) own: Option<(u8, u8)>,
 }
 
-/// A packet, ARP packet or cell train that has left a transmitter; with the instant for packets.
+/// A packet, ARP packet, IGMP message or cell train that has left a transmitter; with the instant for packets.
 #[derive(Debug)]
 pub(super) enum Record {
     Packet(u64, Packet),
     Arp(u64, Arp),
+    Igmp(u64, Igmp),
     /// Cells of one PDU, or of a generator.
     Cells(CellTrain, Option<Packet>),
 }
@@ -108,8 +111,14 @@ impl TapBuffers {
 
     /// Returns the content of a datagram, if it is an ARP packet.
     pub(super) fn arp_in(&self, id: u32, datagram: &Datagram) -> Option<Arp> {
-        let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_copy).contains(&to));
+        let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_igmp).contains(&to));
         is_arp.then(|| self.arp[&id])
+    }
+
+    /// Returns the content of a datagram, if it is an IGMP message.
+    pub(super) fn igmp_in(&self, id: u32, datagram: &Datagram) -> Option<Igmp> {
+        let is_igmp = datagram.to.get().is_some_and(|to| (self.first_igmp..self.first_copy).contains(&to));
+        is_igmp.then(|| self.igmp[&id])
     }
 
     /// Returns the window scale of an endpoint; 0 unless both ends of its connection have offered one.
@@ -260,6 +269,13 @@ impl Trace {
     pub(in crate::simulate) fn asks(&mut self, datagram: u32, arp: Arp) {
         if let Some(taps) = &mut self.taps {
             taps.arp.insert(datagram, arp);
+        }
+    }
+
+    /// Records the content of a new IGMP message.
+    pub(in crate::simulate) fn says(&mut self, datagram: u32, igmp: Igmp) {
+        if let Some(taps) = &mut self.taps {
+            taps.igmp.insert(datagram, igmp);
         }
     }
 

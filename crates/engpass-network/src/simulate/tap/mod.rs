@@ -18,7 +18,7 @@ use super::timeline::Trace;
 use super::{Network, RunControl, SWEEP, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
 use buffers::{FlowInfo, Marks, Record};
-pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit};
+pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
 /// Simulates one run, and captures what leaves these transmitters (`2 * link + end`).
@@ -102,6 +102,7 @@ impl Network {
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
             first_arp: (self.endpoints.len() + 2 * self.frames.icmp.ways.len()) as u32,
+            first_igmp: self.frames.first_igmp_lane(self.endpoints.len()) as u32,
             first_copy: (self.endpoints.len() + self.frames.control_lanes()) as u32,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
@@ -151,8 +152,11 @@ impl Network {
             let mut later = Vec::new();
             for record in records.drain(..) {
                 match record {
-                    Record::Packet(at, _) | Record::Arp(at, _) if at > until => later.push(record),
+                    Record::Packet(at, _) | Record::Arp(at, _) | Record::Igmp(at, _) if at > until => {
+                        later.push(record);
+                    }
                     Record::Arp(at, arp) => all.push(CaptureRecord { at, port, unit: Unit::Arp(arp) }),
+                    Record::Igmp(at, igmp) => all.push(CaptureRecord { at, port, unit: Unit::Igmp(igmp) }),
                     Record::Packet(at, packet) => {
                         all.push(CaptureRecord { at, port, unit: Unit::Packet(packet) })
                     }

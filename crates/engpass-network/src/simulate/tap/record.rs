@@ -7,6 +7,7 @@ use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
 use engpass_model::wire::arp::Operation;
 use engpass_model::wire::icmp::MessageContent;
+use engpass_model::wire::igmp::Message;
 use engpass_testbed::topology::NodeId;
 
 /// A capture record: a packet or cell whose last bit has left its transmitter.
@@ -29,6 +30,19 @@ pub enum Unit {
     Cell(Cell),
     /// An ARP packet in its frame.
     Arp(Arp),
+    /// An IGMP message in its frame.
+    Igmp(Igmp),
+}
+
+/// An IGMP message of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Igmp {
+    /// Index of the traffic table to whose group it belongs, in the order of the file.
+    pub flow: usize,
+    /// Report or leave message.
+    pub message: Message,
+    /// The host, and its transmitter.
+    pub host: (NodeId, usize),
 }
 
 /// An ARP packet.

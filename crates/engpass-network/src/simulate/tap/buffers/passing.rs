@@ -26,6 +26,10 @@ impl SharedState {
             taps.ports[port].as_mut().expect("the port is captured").push(Record::Arp(left, arp));
             return;
         }
+        if let Some(igmp) = taps.igmp_in(datagram, &self.datagrams[datagram]) {
+            taps.ports[port].as_mut().expect("the port is captured").push(Record::Igmp(left, igmp));
+            return;
+        }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
         let this = (&self.datagrams, self.fates.as_deref());
         let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
