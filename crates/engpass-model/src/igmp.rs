@@ -10,19 +10,19 @@ use crate::unit::Duration;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Igmp {
-    /// Number of reports that a host sends when it joins, in case one is lost (section 8.1, robustness variable).
+    /// Number of reports that a host sends when it joins, in case one is lost (RFC 2236 section 8.1, robustness variable).
     #[serde(default = "robustness")]
     pub robustness: u64,
-    /// Interval between these reports (section 8.10).
+    /// Interval between these reports (RFC 2236 section 8.10).
     #[serde(default = "unsolicited_report_interval")]
     pub unsolicited_report_interval: Duration,
-    /// Number of queries that the router sends after a leave message (section 8.9). If none is answered, the branch is pruned.
+    /// Number of queries that the router sends after a leave message (RFC 2236 section 8.9). If none is answered, the branch is pruned.
     #[serde(default = "last_member_query_count")]
     pub last_member_query_count: u64,
-    /// Time that the router waits for an answer to each of these queries (section 8.8).
+    /// Time that the router waits for an answer to each of these queries (RFC 2236 section 8.8).
     #[serde(default = "last_member_query_interval")]
     pub last_member_query_interval: Duration,
-    /// Time after which a branch is pruned if the leave message was lost (section 8.4), from the instant at which the host left.
+    /// Time after which a branch is pruned if the leave message was lost (RFC 2236 section 8.4), from the instant at which the host left.
     #[serde(default = "group_membership_interval")]
     pub group_membership_interval: Duration,
 }

@@ -19,6 +19,7 @@ mod events;
 mod findings;
 mod fit;
 mod links;
+mod members;
 mod membership;
 mod no_route;
 mod overrides;

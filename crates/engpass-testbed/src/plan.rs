@@ -50,7 +50,7 @@ pub struct PointPlan {
     /// Bonds that are up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bonds: Vec<BondPlan>,
-    /// Names of the events.
+    /// Names of the events that change links.
     #[serde(default)]
     pub events: Vec<String>,
 }
@@ -410,7 +410,7 @@ pub fn plan(point: &Point) -> PointPlan {
         flows: flows.collect(),
         tunnels: up.map(|tunnel| tunnel.name.clone()).collect(),
         bonds: topology.bonds.iter().map(|path| bond(topology, path)).collect(),
-        events: testbed.events.keys().cloned().collect(),
+        events: topology.events.iter().map(|event| event.name.clone()).collect(),
     }
 }
 

@@ -216,7 +216,7 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     goodput_bit_per_s: float
     """Payload received, in bit/s."""
     offered_bit_per_s: float
-    """Payload sent, in bit/s."""
+    """Payload sent, in bit/s; of a receiver that joins and leaves, while it was a member."""
     datagrams: Datagrams | None = None
     """Counts of datagrams, if the engine counts them."""
     delay_s: Delays | None = None
@@ -235,10 +235,13 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Gaps between datagrams."""
     max_datagrams_per_ms: int | None = None
     """Maximum number of datagrams received within a millisecond."""
+    member_share: float | None = None
+    """Share of the measurement window in which it was a member; only if it joins or leaves by an event."""
     join_delay_s: float | None = None
-    """Time from joining the group to the first datagram (RFC 3918 section 5), in seconds."""
+    """Time from joining the group to the first datagram (RFC 3918 section 5), in seconds; the longest of
+    several."""
     leave_delay_s: float | None = None
-    """Time from leaving the group to the last datagram, in seconds."""
+    """Time from leaving the group to the last datagram, in seconds; the longest of several."""
     join_unknown: str | None = None
     """Reason why the join delay is unknown."""
     leave_unknown: str | None = None
@@ -563,12 +566,17 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     duration_s: float
     """Length of the run in seconds, the warm-up included."""
     flows: dict[str, FlowLine]
-    """Flows by the name of their traffic table, in the order of the file."""
+    """Flows by the name of their traffic table, in the order of the file. A multicast traffic with
+    several receivers has the payload of the receiver that has least, and each of its receivers a line of
+    its own, `FLOW to HOST`."""
     queues: dict[str, QueueLine]
     """Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`."""
     outages: dict[str, list[list[float]]] = {}
     """Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run
     ends there. At most 10 000 are listed."""
+    memberships: dict[str, list[list[float]]] = {}
+    """Times of membership of each multicast receiver that joins or leaves, by `FLOW to HOST`, as pairs of
+    begin and end in seconds. At most 10 000 are listed."""
 
 
 class FlowLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

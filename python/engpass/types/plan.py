@@ -400,4 +400,4 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     bonds: list[BondPlan] = []
     """Bonds that are up."""
     events: list[str] = []
-    """Names of the events."""
+    """Names of the events that change links."""

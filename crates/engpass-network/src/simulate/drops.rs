@@ -83,7 +83,7 @@ impl SharedState {
                     continue;
                 }
                 self.post_finished_datagram(index, true);
-                if !self.is_of_tree(index as u32) || self.counts_for_receiver(index as u32) {
+                if !self.is_of_tree(index) || self.counts_for_receiver(index) {
                     self.count_loss(index);
                 }
             }

@@ -10,9 +10,6 @@ use engpass_model::wire::igmp::Message;
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Membership, Testbed};
 
-use super::flow_counters::DropLocation;
-use super::shared_state::SharedState;
-
 /// A receiver that joins or leaves.
 #[derive(Debug)]
 pub(super) struct MemberState {
@@ -211,28 +208,5 @@ impl Members {
         }
         this.forwards = false;
         true
-    }
-}
-
-impl SharedState {
-    /// Returns true if a datagram counts for the receiver that it is for. Those of members that join and leave count if its sender began with them while the
-    /// host was a member.
-    pub(super) fn counts_for_receiver(&self, datagram: u32) -> bool {
-        let Some(trees) = &self.trees else { return true };
-        let this = &self.datagrams[datagram];
-        trees.members.counts(this.flow as usize, this.begun)
-    }
-
-    /// Notes that a datagram of a group is complete at its host. Returns false if it is not for that host, which then discards it.
-    pub(super) fn reaches_receiver(&mut self, datagram: u32, host: NodeId, now: u64) -> bool {
-        let tally = self.datagrams[datagram].flow;
-        if let Some(trees) = &mut self.trees {
-            trees.members.note_arrival(tally, now);
-        }
-        let counts = self.counts_for_receiver(datagram);
-        if !counts {
-            self.lose_datagram(datagram, DropLocation::NoMember(host), now);
-        }
-        counts
     }
 }

@@ -364,4 +364,25 @@ impl SharedState {
             _ => DeliveryStatus::InFlight,
         }
     }
+
+    /// Returns true if a datagram counts for the receiver that it is for. Those of members that join and leave count if its sender began with them while the
+    /// host was a member.
+    pub(super) fn counts_for_receiver(&self, datagram: u32) -> bool {
+        let Some(trees) = &self.trees else { return true };
+        let this = &self.datagrams[datagram];
+        trees.members.counts(this.flow as usize, this.begun)
+    }
+
+    /// Notes that a datagram of a group is complete at its host. Returns false if it is not for that host, which then discards it.
+    pub(super) fn reaches_receiver(&mut self, datagram: u32, host: NodeId, now: u64) -> bool {
+        let tally = self.datagrams[datagram].flow;
+        if let Some(trees) = &mut self.trees {
+            trees.members.note_arrival(tally, now);
+        }
+        let counts = self.counts_for_receiver(datagram);
+        if !counts {
+            self.lose_datagram(datagram, DropLocation::NoMember(host), now);
+        }
+        counts
+    }
 }

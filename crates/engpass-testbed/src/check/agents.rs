@@ -40,6 +40,20 @@ pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     }
     starts(checker, testbed);
     flows_per_host(checker, testbed);
+    memberships(checker, testbed);
+}
+
+/// Reports events of receivers: an agent joins its group before a run and leaves it afterwards.
+fn memberships(checker: &mut Checker<'_>, testbed: &Testbed) {
+    for (name, event) in testbed.events.iter().filter(|(_, event)| event.is_of_member()) {
+        let message = format!(
+            "event `{name}` lets `{}` join or leave during a run, but agents are members for the whole run",
+            event.target
+        );
+        let help = "remove the event, or run it with `--engine simulate` or `--engine limit`";
+        let found = Diagnostic::error("not-live", message).help(help);
+        checker.report(&["event", name, "traffic"], found);
+    }
 }
 
 /// Returns true if the file mentions real hosts: it says how to reach one, or sets options that only real hosts use.
