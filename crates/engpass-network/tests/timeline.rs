@@ -132,3 +132,60 @@ fn timeline_lists_interface_failures_as_link_outages() {
     assert_eq!(outages, [("fast", &[[1.0, 5.0]][..]), ("thin", &[[2.0, 2.5], [4.0, 5.0]])]);
     assert!(watch(&point(WAN, "base", &[]), 11).0.outages.is_empty());
 }
+
+/// The receivers of a group have lines of their own, and the group has that of the receiver that got least.
+#[test]
+fn timeline_shows_receivers_that_join_and_leave() {
+    let text = r#"
+        name = "a late receiver"
+        [host]
+        a = {}
+        b = {}
+        c = {}
+        [router.r]
+        [link.a]
+        ends = ["a", "r"]
+        medium = "ethernet-100"
+        [link.b]
+        ends = ["r", "b"]
+        medium = "ethernet-100"
+        [link.c]
+        ends = ["r", "c"]
+        medium = "ethernet-100"
+        [traffic.video]
+        kind = "multicast"
+        from = "a"
+        to = ["b", "c"]
+        message = "1 kB"
+        rate = "8 Mbit/s"
+        igmp = { last_member_query_interval = "100 ms" }
+        [event.on]
+        target = "b"
+        traffic = "video"
+        change = "join"
+        at = "1 s"
+        every = "4 s"
+        [event.off]
+        target = "b"
+        traffic = "video"
+        change = "leave"
+        at = "3 s"
+        every = "4 s"
+        [run]
+        duration = "10 s"
+    "#;
+    let (timeline, outcome) = watch(&point(text, "base", &[]), 11);
+    assert_eq!(timeline.memberships["video to b"], [[1.0, 3.0], [5.0, 7.0], [9.0, 10.0]]);
+    assert_eq!(timeline.memberships.len(), 1);
+    let late = &timeline.flows["video to b"].delivered_bytes;
+    let gains: Vec<u64> = late.windows(2).map(|pair| (pair[1] - pair[0]) / 900_000).collect();
+    assert_eq!(gains, [0, 1, 1, 0, 0, 1, 1, 0, 0, 1]);
+    assert_eq!(timeline.flows["video"].delivered_bytes, *late);
+    assert!(timeline.flows["video to c"].delivered_bytes[10] >= 9_990_000);
+    let (_, received) = &outcome.flows[0].1.receivers[0];
+    let membership = received.membership.expect("the receiver joins and leaves");
+    assert_eq!((2 * membership.within, received.lost_datagrams), (membership.window, 0));
+    // The report and the datagram cross a line each. Datagrams come for 200 ms after the leave message.
+    let [join, leave] = [membership.delays.join, membership.delays.leave].map(|delay| delay.unwrap_or(0));
+    assert!((1..1_100_000_000).contains(&join) && (199_000_000_000..201_000_000_000).contains(&leave));
+}

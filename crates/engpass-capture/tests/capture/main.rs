@@ -15,7 +15,7 @@ use engpass_network::simulate::{SimOutcome, captured, simulate};
 
 use common::point;
 use reader::{Block, read};
-use testbeds::{ETHERNET, KYOTO, PARTED, WAN};
+use testbeds::{ETHERNET, KYOTO, MEMBERS, PARTED, WAN};
 
 /// Captures at a point, in `form` or the link's default. Returns the outcome, the result of the capture, and the file.
 fn capture(
@@ -84,6 +84,31 @@ fn capture_of_one_direction_has_one_interface() {
     assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Interface { .. })).count(), 1);
     let (_, used) = outcome.links.iter().find(|(name, _)| name == "left").expect("the testbed has this link");
     assert_eq!(told.packets, used.directions[1].carried.sent());
+}
+
+/// The report goes to the group, the leave message to all routers (RFC 2236 section 3), each with the address of its host.
+#[test]
+fn capture_has_igmp_messages_of_hosts() {
+    let (outcome, told, bytes) = capture(MEMBERS, &[], ("link.trunk.s", None), Limit::default());
+    let (_, used) =
+        outcome.links.iter().find(|(name, _)| name == "trunk").expect("the testbed has this link");
+    assert_eq!((told.packets, used.directions[1].carried.sent()), (2, 2));
+    let blocks = read(&bytes);
+    let frames: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+    let expected = [
+        (0x16, [239, 255, 0, 1], [0x01, 0, 0x5e, 0x7f, 0, 1], 10_000_000),
+        (0x17, [224, 0, 0, 2], [0x01, 0, 0x5e, 0, 0, 2], 20_000_000),
+    ];
+    for ((_, at, frame), (kind, group, destination, begun)) in frames.into_iter().zip(expected) {
+        assert_eq!(macs(frame), ([2, 0, 0, 0, 0, 6], destination));
+        // Two addresses, a tag, and the IP header with its option.
+        assert_eq!((&frame[12..14], &frame[16..18]), (&[0x81, 0][..], &[8, 0][..]));
+        let ip = &frame[18..];
+        assert_eq!((ip[0], ip[8], ip[9], ip[24]), (0x46, 1, 2, kind));
+        assert_eq!((&ip[12..16], &ip[16..20]), (&[10, 0, 0, 2][..], &group[..]));
+        // It has crossed the link of the host, and has left the switch.
+        assert!((begun + 10_000..begun + 20_000).contains(&at), "{at}");
+    }
 }
 
 /// Source and destination of a frame.

@@ -297,3 +297,45 @@ pub(crate) const BONDS: &str = r#"
     [run]
     duration = "50 ms"
 "#;
+
+/// A receiver that joins a group through a switch with a tagged trunk, and leaves it.
+pub(crate) const MEMBERS: &str = r#"
+    name = "a late receiver"
+    [host.a]
+    [host.b]
+    [host.c]
+    [switch.s]
+    kind = "ethernet"
+    [router.r]
+    [link.in]
+    ends = ["a", "r"]
+    medium = "ethernet-100"
+    [link.trunk]
+    ends = ["r", "s"]
+    medium = "ethernet-100"
+    vlan = true
+    [link.b]
+    ends = ["s", "b"]
+    medium = "ethernet-100"
+    [link.c]
+    ends = ["r", "c"]
+    medium = "ethernet-100"
+    [traffic.video]
+    kind = "multicast"
+    from = "a"
+    to = ["b", "c"]
+    message = "1 kB"
+    rate = "8 Mbit/s"
+    [event.on]
+    target = "b"
+    traffic = "video"
+    change = "join"
+    at = "10 ms"
+    [event.off]
+    target = "b"
+    traffic = "video"
+    change = "leave"
+    at = "20 ms"
+    [run]
+    duration = "40 ms"
+"#;
