@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::packet::Packet;
 
-/// Why the driver does not carry a packet from a device.
+/// Why the driver does not carry a packet from a device, or to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discard {
     /// The driver cannot parse it.
@@ -19,9 +19,11 @@ pub(super) enum Discard {
     NotJoined,
     /// It is longer than the MTU of the path.
     TooLong,
+    /// It has arrived at a host whose device is down, as it is while `engpass up` sets up the hosts one by one.
+    Down,
 }
 
-const NAMES: [&str; 5] = ["malformed", "group", "unknown", "not-joined", "too-long"];
+const NAMES: [&str; 6] = ["malformed", "group", "unknown", "not-joined", "too-long", "down"];
 
 /// Counters of one host. Each segment of a GSO packet counts as a packet.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +34,7 @@ pub(super) struct HostCounts {
     received_packets: u64,
     received_bytes: u64,
     writes: u64,
-    discarded: [u64; 5],
+    discarded: [u64; 6],
     failures: u64,
     last_failure: Option<String>,
 }
@@ -94,6 +96,16 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn new(hosts: usize, ways: usize) -> Self {
         Self { hosts: vec![HostCounts::default(); hosts], lost: vec![0; ways] }
+    }
+
+    /// Counts a failed write of packets to a device. Linux refuses a packet to a device that is down with `EIO`, which is no failure.
+    #[cold]
+    pub(super) fn failed_write(&mut self, host: usize, packets: u32, error: &io::Error) {
+        if error.raw_os_error() == Some(libc::EIO) {
+            self.hosts[host].discard(Discard::Down, packets);
+        } else {
+            self.failed(host, error);
+        }
     }
 
     /// Counts a failed read or write of a device.

@@ -323,7 +323,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
                     let header = Offload::default().write();
                     let written = self.world.write(place, &[IoSlice::new(&header), IoSlice::new(&frame)]);
                     if let Err(error) = written {
-                        self.counts.failed(place, &error);
+                        self.counts.failed_write(place, 1, &error);
                     }
                     return;
                 }
@@ -439,7 +439,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         let head = [&Offload::default().write()[..], front].concat();
         match self.world.write(place, &[IoSlice::new(&head), IoSlice::new(&message)]) {
             Ok(()) => self.counts.hosts[place].wrote_message(message.len()),
-            Err(error) => self.counts.failed(place, &error),
+            Err(error) => self.counts.failed_write(place, 1, &error),
         }
     }
 
@@ -491,7 +491,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
         match written {
             Ok(()) => self.counts.hosts[place].wrote(count, &whole, begin),
-            Err(error) => self.counts.failed(place, &error),
+            Err(error) => self.counts.failed_write(place, count, &error),
         }
         for index in 0..count {
             store.release(run.part(index).0, 1);

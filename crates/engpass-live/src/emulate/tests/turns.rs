@@ -167,7 +167,8 @@ fn discarded_packets_are_counted_by_reason() {
     let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
     run_out(&mut driver);
     let counts = driver.counts.hosts[0].to_json();
-    let expected = json!({ "malformed": 2, "group": 1, "unknown": 1, "not-joined": 1, "too-long": 4 });
+    let expected =
+        json!({ "malformed": 2, "group": 1, "unknown": 1, "not-joined": 1, "too-long": 4, "down": 0 });
     assert_eq!(counts["discarded"], expected);
     assert_eq!((driver.world.written.len(), &counts["reads"]), (1, &json!(6)));
 }
@@ -183,6 +184,18 @@ fn device_that_refuses_gso_packets_gets_single_packets() {
         driver.world.written.iter().flat_map(|one| numbers(&one.offload, &one.bytes)).collect();
     assert_eq!(seen, [7, 8, 9, 10, 11, 12]);
     assert_eq!(driver.counts.hosts[1].to_json()["failures"], 0);
+}
+
+#[test]
+fn packets_to_a_device_that_is_down_are_discarded_and_no_failures() {
+    let mut world = Fake::new(2, 7);
+    world.down = Some(1);
+    world.scripts[0].push_back((1_000_000, datagrams(0, 1, 7, 3, 1000)));
+    let mut driver = driver(Line::new(2, 0, 0, 100, 1000), world, 1, None);
+    run_out(&mut driver);
+    let counts = driver.counts.hosts[1].to_json();
+    assert_eq!((&counts["discarded"]["down"], &counts["failures"]), (&json!(3), &json!(0)));
+    assert_eq!(counts["received_packets"], 0);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) struct Fake {
     pub(super) longest: usize,
     /// A host whose device is gone: it is always readable, and reading fails.
     pub(super) gone: Option<usize>,
+    /// A host whose device is down: writing to it fails.
+    pub(super) down: Option<usize>,
     /// Waits for a due instant end this much earlier, in ns.
     pub(super) early: Option<u64>,
     random: u64,
@@ -44,6 +46,7 @@ impl Fake {
             written: Vec::new(),
             longest: usize::MAX,
             gone: None,
+            down: None,
             early: None,
             random: seed,
         }
@@ -122,6 +125,9 @@ impl HostIo for Fake {
         let (offload, bytes) = all.split_first_chunk().expect("the packet begins with a virtio header");
         let offload = Offload::read(offload).expect("the offload kind is known");
         let bytes = bytes.to_vec();
+        if self.down == Some(host) {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         if bytes.len() >= self.longest && offload.size > 0 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
