@@ -86,9 +86,7 @@ impl Resolver<'_> {
     fn thresholds_without_room(&mut self, flows: &[FlowPath]) {
         let mut ports: BTreeMap<Hop, PortLoad> = BTreeMap::new();
         for (traffic, flow) in self.draft.traffic.values().zip(flows) {
-            let Some(packet) = traffic.as_ref().and_then(|traffic| self.longest_packet(traffic, flow)) else {
-                continue;
-            };
+            let packet = traffic.as_ref().and_then(|traffic| self.longest_packet(traffic, flow));
             let legs: Vec<PathSegment> = match &flow.fans {
                 Some(fans) => fans[0].legs().collect(),
                 None => flow.legs.clone(),
@@ -98,7 +96,9 @@ impl Resolver<'_> {
                 let (Some(route), Some(circuit)) = (self.route(&[leg]), &self.circuits[circuit]) else {
                     continue;
                 };
-                let cells = aal5::cells(circuit.encapsulation.sdu(packet.min(circuit.mtu)));
+                // A generator of cells sends no PDUs, but fills queues.
+                let cells = packet
+                    .map_or(0, |packet| aal5::cells(circuit.encapsulation.sdu(packet.min(circuit.mtu))));
                 for pair in route.windows(2) {
                     let load = ports.entry(pair[1]).or_default();
                     load.inputs.insert(pair[0]);
