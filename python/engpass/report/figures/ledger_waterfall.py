@@ -136,7 +136,9 @@ def says(table: Table, flow: str) -> str:
     line, places = table.lines[flow], _places(table, flow)
     why = "the point furthest below its limit" if _missing(table, flow) else "the first point"
     by = f", by the ledgers of {' and '.join(place[1] for place in places)}" if len(places) > 1 else ""
-    others = " Payload that is delivered to others counts as `other flows`." if line.own else ""
+    others = ""
+    if any(place in line.own for place in places):
+        others = " Payload that is delivered to others counts as `other flows`."
     return f"Use of the line, {line.name}, at {_where(table, places[0])}: {why}{by}.{others}"
 
 
