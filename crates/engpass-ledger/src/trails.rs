@@ -48,6 +48,12 @@ impl Trail {
         Self(LISTED + place)
     }
 
+    /// Returns the index of the trail in the list, if it is in the list.
+    #[inline(always)]
+    pub const fn index(self) -> Option<u32> {
+        self.0.checked_sub(LISTED)
+    }
+
     /// Returns the index of a listed trail.
     fn place(self) -> usize {
         (self.0 - LISTED) as usize

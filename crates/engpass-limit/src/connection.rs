@@ -1,6 +1,7 @@
 //! Parameters of a TCP connection, and the rate that its window allows.
 
 use engpass_model::host::Side;
+use engpass_model::idle::LonePacket;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
@@ -8,7 +9,7 @@ use engpass_outcome::SetBy;
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Lane, Spread, Testbed, Topology};
 
-use super::idle::{Packet, Pick, Travel};
+use super::idle::{Pick, Travel};
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
@@ -89,7 +90,7 @@ pub(super) fn connection(
     let writes = sends.occupation(Side::Send, config.send_path);
     let reads = reads.occupation(Side::Receive, config.receive_path);
     let crossing = |spread: &Spread, pick: Pick, payload: u64| {
-        Travel::new(testbed, topology, spread, pick).of(vec![Packet::new(payload, 0)]).last
+        Travel::new(testbed, topology, spread, pick).of(vec![LonePacket::new(payload, 0)]).last
     };
     let back = crossing(&lane.back, Pick::Shortest, header);
     let round_trip = |payload: u64, pick: Pick| {

@@ -1,16 +1,16 @@
 //! Needs of a unit at the hosts: CPUs, memories and I/O buses at both ends.
 
 use engpass_model::host::{CpuCost, Host, Side};
+use engpass_model::idle::{self, LonePacket};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
-use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use engpass_outcome::BottleneckKind;
 use engpass_testbed::Spread;
 use engpass_testbed::topology::FlowPath;
 
 use super::ROUNDING;
 use super::demand::Builder;
-use super::idle::{Arrived, Packet, Pick, Travel};
+use super::idle::{Arrived, Pick, Travel};
 use super::need::{Demand, Need, Resource, named};
 
 /// Kinds of bottlenecks at one end of a flow.
@@ -42,26 +42,20 @@ impl<'a> Builder<'a> {
     /// Returns the picoseconds that a UDP message takes to its receiver without other traffic.
     pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
-        let cut = Fragments::of(message + UDP_HEADER_BYTES, demand.path.mtu);
-        let mut at = send.datagram_start();
-        let packets = (0..cut.count).map(|index| {
-            let payload = cut.payload(index);
-            at += send.fragment(if index == 0 { payload - UDP_HEADER_BYTES } else { payload });
-            Packet::new(payload, at)
-        });
-        let arrived = self.shortest(&demand.lane.there, packets.collect());
+        let arrived =
+            self.shortest(&demand.lane.there, idle::message(&send, message, demand.path.mtu).collect());
         arrived.last + receive.datagram(message, arrived.packets)
     }
 
     /// Returns the picoseconds that a TCP segment takes to its receiver without other traffic.
     pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
-        let formed = vec![Packet::new(header + payload, send.segment())];
+        let formed = vec![LonePacket::new(header + payload, send.segment())];
         let arrived = self.shortest(&demand.lane.there, formed);
         arrived.last + receive.segment() + receive.bytes(payload)
     }
 
-    fn shortest(&self, ways: &Spread, packets: Vec<Packet>) -> Arrived {
+    fn shortest(&self, ways: &Spread, packets: Vec<LonePacket>) -> Arrived {
         Travel::new(self.testbed, self.topology, ways, Pick::Shortest).of(packets)
     }
 

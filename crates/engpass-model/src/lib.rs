@@ -7,7 +7,7 @@
 //! The modules follow a message through the network:
 //!
 //! - [`source`] creates messages, and [`host`] computes the CPU time of sending and receiving them.
-//! - [`wire`] gives their length at every layer.
+//! - [`wire`] gives their length at every layer, [`idle`] their time in a network without other traffic.
 //! - [`shape`] paces cells. [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
 //! - [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
 //! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
@@ -21,6 +21,7 @@ pub mod discard;
 pub mod event;
 pub mod forward;
 pub mod host;
+pub mod idle;
 pub mod igmp;
 pub mod line;
 pub mod link;

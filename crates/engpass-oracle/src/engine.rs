@@ -17,6 +17,7 @@ mod frame_line;
 mod generator;
 mod host;
 mod icmp;
+mod idle;
 mod idle_reasons;
 mod membership;
 mod nic;

@@ -9,6 +9,7 @@ use engpass_model::wire::igmp::MESSAGE_BYTES;
 
 use crate::cell::{Cell, LineId, Vc};
 use crate::icmp::Message;
+use crate::idle::Crossing;
 use crate::outcome::{
     Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, OutageSeen, Place, Times,
 };
@@ -47,6 +48,8 @@ pub(crate) struct Datagram {
     begun: u64,
     /// Arrived bytes of IP payload, and number of packets in which they came.
     arrived: (u64, u64),
+    /// The path of these packets; `None` if they took different ones.
+    pub(crate) path: Option<Vec<Crossing>>,
     sent: bool,
     received: bool,
     /// Time and location of its first loss.
@@ -73,6 +76,7 @@ impl Datagram {
             ce: false,
             begun: 0,
             arrived: (0, 0),
+            path: None,
             sent: false,
             received: false,
             lost: None,
@@ -140,8 +144,11 @@ pub(crate) struct Ledger {
     /// End of the warm-up in picoseconds; nothing up to it is counted. `None`: no warm-up.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
-    /// By flow: delays of its datagrams, and round trips of its writing ends, in picoseconds.
+    /// By flow: delays of its datagrams and messages, and round trips of its writing ends, in picoseconds.
     delays: Vec<Vec<u64>>,
+    /// By flow: delays less idle delays, and idle delays; `None` once a datagram has no idle delay.
+    queueing: Vec<Option<Vec<(u64, u64)>>>,
+    message_delays: Vec<Vec<u64>>,
     round_trips: Vec<Vec<u64>>,
     /// By flow: times at which datagrams were received, during the warm-up as well.
     receptions: Vec<Vec<u64>>,
@@ -162,6 +169,8 @@ impl Ledger {
             warmup: (warmup > 0).then_some(warmup),
             flows: vec![FlowSeen::default(); flows],
             delays: vec![Vec::new(); flows],
+            queueing: vec![Some(Vec::new()); flows],
+            message_delays: vec![Vec::new(); flows],
             round_trips: vec![Vec::new(); flows],
             receptions: vec![Vec::new(); flows],
             numbers: vec![0; flows],
@@ -234,8 +243,19 @@ impl Ledger {
     }
 
     /// Records that a packet reached its host. Returns the number of packets of the datagram if it is complete now.
-    pub(crate) fn arrives(&mut self, datagram: usize, bytes: u64, ce: bool) -> Option<u64> {
+    pub(crate) fn arrives(
+        &mut self,
+        datagram: usize,
+        bytes: u64,
+        ce: bool,
+        path: Option<Vec<Crossing>>,
+    ) -> Option<u64> {
         let this = &mut self.datagrams[datagram];
+        if this.arrived.1 == 0 {
+            this.path = path;
+        } else if this.path != path {
+            this.path = None;
+        }
         this.arrived.0 += bytes;
         this.arrived.1 += 1;
         this.ce |= ce;
@@ -250,8 +270,8 @@ impl Ledger {
     }
 
     /// Records that a datagram is received. `refused` bytes of its payload the receiver already had or did not want. Generators' cells do not enter
-    /// the sums of times.
-    pub(crate) fn received(&mut self, now: u64, datagram: usize, refused: u64) {
+    /// the sums of times. `idle` is its idle delay in picoseconds if its packets took one path, and how often instants are rounded up on that path.
+    pub(crate) fn received(&mut self, now: u64, datagram: usize, refused: u64, idle: Option<(u64, u64)>) {
         let unit = self.unit(now);
         let this = &mut self.datagrams[datagram];
         assert!(!this.received && this.lost.is_none(), "a datagram is received or lost only once");
@@ -265,7 +285,29 @@ impl Ledger {
             self.receptions[this.counted_at()].push(now);
             if unit == 1 && !this.generated {
                 self.delays[this.counted_at()].push(now - this.begun);
+                match (&mut self.queueing[this.counted_at()], idle) {
+                    (Some(all), Some((idle, roundings))) => {
+                        let delay = now - this.begun;
+                        // A busy line rounds up once for a busy period, and a line in an idle network for each packet.
+                        assert!(
+                            delay + roundings >= idle,
+                            "a datagram is not faster than in an idle network"
+                        );
+                        all.push((delay.saturating_sub(idle), idle));
+                    }
+                    (all, _) => *all = None,
+                }
+                if this.segment.is_none() {
+                    self.message_delays[this.counted_at()].push(now - this.begun);
+                }
             }
+        }
+    }
+
+    /// Records that the application has all data of a segment that was sent first at `first`, and all data before it.
+    pub(crate) fn delivered(&mut self, now: u64, flow: usize, first: u64) {
+        if self.unit(now) == 1 {
+            self.message_delays[flow].push(now - first);
         }
     }
 
@@ -412,6 +454,8 @@ impl Ledger {
             at,
             flows,
             delays: self.delays.iter().map(|all| Times::of(all)).collect(),
+            queueing: self.queueing.iter().map(|all| Times::of_queueing(all.as_ref()?)).collect(),
+            message_delays: self.message_delays.iter().map(|all| Times::of(all)).collect(),
             round_trips: self.round_trips.iter().map(|all| Times::of(all)).collect(),
             departures: self.departures.clone(),
             frames: self

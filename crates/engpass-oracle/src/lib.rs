@@ -21,6 +21,7 @@ mod generator;
 mod group;
 mod host;
 mod icmp;
+mod idle;
 mod idle_reasons;
 mod ledger;
 mod line;

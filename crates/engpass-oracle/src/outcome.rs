@@ -19,6 +19,10 @@ pub struct Observed {
     pub flows: Vec<FlowSeen>,
     /// By flow: delays of its datagrams received in the measurement window; `None` without any, and for generators.
     pub delays: Vec<Option<Times>>,
+    /// By flow: the part of these delays that an idle network would not cause; `None` also if packets of a datagram took different paths.
+    pub queueing: Vec<Option<Times>>,
+    /// By flow: delays of its messages in the measurement window, from the first transmission of a segment until all its data is in order.
+    pub message_delays: Vec<Option<Times>>,
     /// By flow: round trips that writing ends measured in the measurement window.
     pub round_trips: Vec<Option<Times>>,
     /// Cells that left the transmitters of ATM links. There is an entry only if a cell has left since the beginning.
@@ -325,9 +329,12 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     for (flow, (fast, oracle)) in fast.flows.iter().zip(&oracle.flows).enumerate() {
         differ(format!("flow {flow}"), fast, oracle);
     }
-    for (what, fast, oracle) in
-        [("delays", &fast.delays, &oracle.delays), ("round trips", &fast.round_trips, &oracle.round_trips)]
-    {
+    for (what, fast, oracle) in [
+        ("delays", &fast.delays, &oracle.delays),
+        ("queueing delays", &fast.queueing, &oracle.queueing),
+        ("message delays", &fast.message_delays, &oracle.message_delays),
+        ("round trips", &fast.round_trips, &oracle.round_trips),
+    ] {
         for (flow, (fast, exact)) in fast.iter().zip(oracle).enumerate() {
             let right = match (fast, exact) {
                 (Some(fast), Some(exact)) => exact.admits(fast),

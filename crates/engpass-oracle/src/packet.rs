@@ -10,6 +10,7 @@ use engpass_testbed::topology::{Fan, NodeId, PathSegment};
 use crate::arp::ArpPacket;
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::group::{Receiver, ways_of};
+use crate::idle::Crossing;
 use crate::membership::IgmpPacket;
 use crate::tunnel::Carries;
 
@@ -51,9 +52,16 @@ pub(crate) struct Packet {
     pub(crate) arp: Option<ArpPacket>,
     /// The content of an IGMP message.
     pub(crate) igmp: Option<IgmpPacket>,
+    /// The steps of its path so far; `None` if fragments of it in a tunnel took different ones.
+    pub(crate) path: Option<Vec<Crossing>>,
 }
 
 impl Packet {
+    /// Records a step of its path.
+    pub(crate) fn crosses(&mut self, crossing: Crossing) {
+        self.path.iter_mut().for_each(|path| path.push(crossing));
+    }
+
     /// Returns the bytes of the IP or ARP packet.
     pub(crate) fn ip(&self) -> u64 {
         if self.arp.is_some() { BYTES } else { IP_HEADER_BYTES + self.bytes }

@@ -1,5 +1,7 @@
 //! Endpoints of TCP connections (docs/model.md, "Hosts that speak TCP"): when the state machine runs, and its CPU cost.
 
+use std::collections::VecDeque;
+
 use engpass_model::random::Stream;
 use engpass_model::tcp::{Connection, LimitedBy, Stats};
 use engpass_model::time::{Pace, Time};
@@ -20,6 +22,10 @@ pub(crate) struct Endpoint {
     pub(crate) segment: Option<usize>,
     /// Time of the scheduled event for its timer.
     pub(crate) timer: Option<u64>,
+    /// Segments that the other end's application does not have completely: one past the last sequence number, and time of the first transmission.
+    pub(crate) undelivered: VecDeque<(u64, u64)>,
+    /// One past the last sequence number of data sent.
+    pub(crate) sent_to: u64,
     /// The application; only at the writing end.
     pub(crate) application: Option<Application>,
     /// Its counts at the end of the warm-up.

@@ -91,7 +91,7 @@ pub struct Datagrams {
     pub reordered: Option<u64>,
 }
 
-/// Delays, by measurement point.
+/// One-way delays from application to application, by what they include.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Delays {
@@ -99,6 +99,13 @@ pub struct Delays {
     /// segment counts separately.
     #[schemars(extend("signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
+    /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<Quantiles>,
+    /// Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for
+    /// retransmissions and, with TCP, for earlier data. Every segment counts once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Quantiles>,
 }
 
 /// Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles are within 1.6 %.

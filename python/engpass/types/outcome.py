@@ -152,11 +152,17 @@ class Datagrams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Delays(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Delays, by measurement point."""
+    """One-way delays from application to application, by what they include."""
 
     network: Quantiles
     """One-way delay from the sending to the receiving application, of datagrams or TCP segments that
     arrive. Every transmission of a segment counts separately."""
+    queueing: Quantiles | None = None
+    """Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines."""
+    message: Quantiles | None = None
+    """Time from the first transmission of a datagram or TCP segment until its receiving application can
+    read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every
+    segment counts once."""
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -191,6 +191,23 @@ impl CompactConnection {
         }
     }
 
+    /// See [`Connection::next_sequence`].
+    #[inline]
+    pub fn next_sequence(&self) -> u64 {
+        match &self.0 {
+            Kind::Whole(connection) => connection.next_sequence(),
+            Kind::Reader(_) => SEQ,
+        }
+    }
+
+    /// Returns the next sequence number expected from the peer (RCV.NXT): the application has all data before it.
+    pub fn received_to(&self) -> u64 {
+        match &self.0 {
+            Kind::Whole(connection) => connection.rx.next(),
+            Kind::Reader(reader) => reader.rx.next(),
+        }
+    }
+
     /// See [`Connection::timestamp_tick`].
     pub fn timestamp_tick(&self) -> Time {
         match &self.0 {

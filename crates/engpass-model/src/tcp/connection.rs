@@ -1,5 +1,7 @@
 //! One endpoint of a connection: its parts and its interface.
 
+use std::ops::Range;
+
 use super::congestion::{CurrentControl, Window};
 use super::first_needed;
 use super::limited_by::LimitedBy;
@@ -367,6 +369,18 @@ impl Connection {
     #[inline]
     pub fn segments_sent(&self) -> u64 {
         self.counts.segments_sent
+    }
+
+    /// Returns the sequence number of the next new data (SND.NXT): a segment that begins before it repeats data.
+    #[inline]
+    pub fn next_sequence(&self) -> u64 {
+        self.tx.next
+    }
+
+    /// Returns when each segment was sent first that ends in these sequence numbers (above the start, up to the end), in order. The peer must
+    /// not have acknowledged any of them. A segment that was sent again in shorter ones counts once.
+    pub fn first_sent(&self, ends: Range<u64>) -> impl Iterator<Item = Time> {
+        self.board.first_sent(ends)
     }
 
     /// Returns the state of the control loops.

@@ -7,7 +7,8 @@
 mod cut;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use super::ack_sample::{AckSample, AckedRun, RateSnapshot};
 use super::first_needed;
@@ -24,7 +25,7 @@ struct Sent {
     at: Time,
 }
 
-const MARKS: u32 = 5;
+const MARKS: u32 = 6;
 /// Its last sequence number is the FIN.
 const FIN: u64 = 1;
 /// The peer has SACKed it.
@@ -35,6 +36,8 @@ const LOST: u64 = 4;
 const RESENT: u64 = 8;
 /// Sent more than once: Karn's rule takes no sample from it.
 const AMBIGUOUS: u64 = 16;
+/// A piece of a segment that was split, but not its last one.
+const PART: u64 = 32;
 
 impl Sent {
     #[inline]
@@ -119,6 +122,8 @@ struct ScoreboardCold {
     known: SackBlocks,
     /// For each record, if the delivery rate is measured.
     rates: VecDeque<RateSnapshot>,
+    /// By the end of a record that was sent more than once: time of its first transmission.
+    first_sent: BTreeMap<u64, Time>,
 }
 
 impl ScoreboardCold {
@@ -369,6 +374,9 @@ impl Scoreboard {
             more.retransmitted -= retransmitted;
             more.top = more.top.saturating_sub(whole);
             more.rates.drain(..whole.min(more.rates.len()));
+            while more.first_sent.first_key_value().is_some_and(|(end, _)| *end <= una) {
+                more.first_sent.pop_first();
+            }
         }
         if waiting > 0 {
             self.settle();
@@ -437,6 +445,16 @@ impl Scoreboard {
     fn rate(&self, index: usize) -> RateSnapshot {
         let rates = self.more.as_ref().map(|more| &more.rates);
         rates.and_then(|rates| rates.get(index)).copied().unwrap_or_default()
+    }
+
+    /// Returns when each segment was sent first whose end is in `ends`, in sequence order. A segment that was split since counts once.
+    pub(super) fn first_sent(&self, ends: Range<u64>) -> impl Iterator<Item = Time> {
+        let records = (self.index_of(ends.start)..self.len()).map(|index| &self.sent[index]);
+        let within = records.take_while(move |record| record.end() <= ends.end);
+        within.filter(|record| !record.is(PART)).map(|record| {
+            let first = self.more.as_ref().and_then(|more| more.first_sent.get(&record.end()));
+            first.copied().unwrap_or(record.at)
+        })
     }
 
     /// Returns the index of the first record that ends after `seq`.
@@ -549,9 +567,14 @@ impl Scoreboard {
         let len = self.length(index);
         let record = &mut self.sent[index];
         let (waited, first) = (record.waits(), !record.is(AMBIGUOUS | SACKED));
+        let before = *record;
         record.tagged |= RESENT | AMBIGUOUS;
         record.at = now;
-        self.more().retransmitted += usize::from(first);
+        let more = self.more();
+        more.retransmitted += usize::from(first);
+        if !before.is(AMBIGUOUS | PART) {
+            more.first_sent.insert(before.end(), before.at);
+        }
         if waited {
             self.waiting -= len;
             self.settle();

@@ -1,6 +1,7 @@
 //! Cell ports. They process arrivals as late as possible, or as soon as nothing can change the result.
 
 use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
+use engpass_model::time::Pace;
 
 use super::Network;
 use super::event_queue::Event;
@@ -27,6 +28,8 @@ pub(super) struct Port {
     pub(super) overtaking: Option<usize>,
     /// All arrivals at or before this have been taken.
     pub(super) horizon: Option<u64>,
+    /// Transmission time of a cell.
+    pub(super) slot: Pace,
     /// Transmission time of a cell, rounded down to ps.
     pub(super) slot_at_least: u64,
     /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in ps.

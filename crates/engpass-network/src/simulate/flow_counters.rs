@@ -4,6 +4,7 @@ use engpass_cells::{CellDropCause, VcId};
 use engpass_model::queue::Cause;
 
 use super::histogram::Histogram;
+use super::queueing::{IdleKey, Queueing};
 
 /// Counters of a flow, or of one receiver of it.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +20,9 @@ pub(super) struct FlowCounters {
     times: u64,
     weighted: u64,
     /// Delays: from the start of sending a datagram to its reception.
-    pub(super) delays: Histogram,
+    delays: Histogram,
+    /// The part of each delay that an idle network would not cause.
+    queueing: Queueing,
     /// Round-trip times that TCP measured at the writing ends.
     pub(super) round_trips: Histogram,
     rare: Option<Box<ColdCounters>>,
@@ -41,6 +44,10 @@ pub(super) struct ColdCounters {
     pub(super) places: Vec<Losses>,
     /// Gaps between receptions; kept only if events may take lines down.
     gaps: Option<Gaps>,
+    /// Message delays, once they differ from the delays of datagrams: since the first segment that its application did not have on arrival.
+    messages: Option<Histogram>,
+    /// A datagram has no idle delay, because its packets took different paths.
+    no_queueing: bool,
 }
 
 /// Times between the receptions of a flow, in picoseconds.
@@ -196,6 +203,61 @@ impl FlowCounters {
         self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }
 
+    /// Counts the delay of a datagram that its application has on arrival, and never had before.
+    #[inline(always)]
+    pub(super) fn add_delay(&mut self, delay: u64) {
+        self.delays.add(delay);
+        if let Some(ColdCounters { messages: Some(messages), .. }) = self.rare.as_deref_mut() {
+            messages.add(delay);
+        }
+    }
+
+    /// Counts the queueing delay of a datagram with this delay. Returns false, without effect, if its idle delay is not the one used last.
+    #[inline(always)]
+    pub(super) fn add_queueing(&mut self, key: IdleKey, delay: u64) -> bool {
+        self.queueing.add(key, delay)
+    }
+
+    /// Returns the queueing delays, to change their idle delay.
+    pub(super) fn queueing_mut(&mut self) -> &mut Queueing {
+        &mut self.queueing
+    }
+
+    /// Notes that a datagram has no idle delay.
+    pub(super) fn lose_queueing(&mut self) {
+        self.rare().no_queueing = true;
+    }
+
+    /// Returns the queueing delays; `None` if a datagram has none.
+    pub(super) fn queueing(&self) -> Option<&Queueing> {
+        let lost = self.rare.as_ref().is_some_and(|rare| rare.no_queueing);
+        (!lost).then_some(&self.queueing)
+    }
+
+    /// Counts the delay of any other segment. The message delays of the segments that the application has with it follow.
+    #[inline(never)]
+    pub(super) fn add_segment_delay(&mut self, delay: u64) {
+        let before = &self.delays;
+        self.rare.get_or_insert_default().messages.get_or_insert_with(|| before.clone());
+        self.delays.add(delay);
+    }
+
+    /// Counts a message delay. [`Self::add_segment_delay`] counted the segment that ended it.
+    pub(super) fn add_message_delay(&mut self, delay: u64) {
+        let messages = self.rare().messages.as_mut();
+        messages.expect("the segment was counted before").add(delay);
+    }
+
+    /// Returns the delays of datagrams.
+    pub(super) fn delays(&self) -> &Histogram {
+        &self.delays
+    }
+
+    /// Returns the message delays.
+    pub(super) fn message_delays(&self) -> &Histogram {
+        self.rare.as_ref().and_then(|rare| rare.messages.as_ref()).unwrap_or(&self.delays)
+    }
+
     /// Notes the time of the last reception.
     #[inline]
     pub(super) fn note_last_reception(&mut self, at: u64) {
@@ -210,9 +272,9 @@ impl FlowCounters {
     /// Restarts counting, except for values that include the warm-up.
     pub(super) fn reset_counters(&mut self) {
         let before = std::mem::take(self);
-        let Self { in_flight, last, times, weighted, .. } = before;
-        *self = Self { in_flight, last, times, weighted, ..Self::default() };
-        if let Some(ColdCounters { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
+        let Self { in_flight, last, times, weighted, queueing, rare, .. } = before;
+        *self = Self { in_flight, last, times, weighted, queueing: queueing.reset(), ..Self::default() };
+        if let Some(ColdCounters { varied, lost_ever, received_ever, .. }) = rare.as_deref() {
             let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
             *self.rare() = ColdCounters { varied, lost_ever, received_ever, ..ColdCounters::default() };
         }

@@ -25,7 +25,7 @@ pub(super) enum Histogram {
     Many { first: u32, words: Box<[u32]> },
 }
 
-// Every flow has two.
+// Every flow has three.
 const _: () = assert!(size_of::<Histogram>() == 24);
 
 impl Default for Histogram {
@@ -162,16 +162,30 @@ impl Histogram {
 
     /// Returns the quantiles in seconds; `None` if nothing was counted.
     pub(super) fn in_seconds(&self) -> Option<engpass_outcome::Quantiles> {
-        self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| {
-            engpass_outcome::Quantiles {
-                min: seconds(least),
-                p50: seconds(half),
-                p90: seconds(p90),
-                p99: seconds(p99),
-                p99_9: seconds(p999),
-                max: seconds(greatest),
-            }
-        })
+        self.quantiles().map(Quantiles::in_seconds)
+    }
+}
+
+impl Quantiles {
+    /// Returns these quantiles, each less by `by`.
+    pub(super) fn less(self, by: u64) -> Self {
+        let Self { least, half, p90, p99, p999, greatest } = self;
+        let [least, half, p90, p99, p999, greatest] =
+            [least, half, p90, p99, p999, greatest].map(|quantile| quantile - by);
+        Self { least, half, p90, p99, p999, greatest }
+    }
+
+    /// Returns the quantiles in seconds.
+    pub(super) fn in_seconds(self) -> engpass_outcome::Quantiles {
+        let Self { least, half, p90, p99, p999, greatest } = self;
+        engpass_outcome::Quantiles {
+            min: seconds(least),
+            p50: seconds(half),
+            p90: seconds(p90),
+            p99: seconds(p99),
+            p99_9: seconds(p999),
+            max: seconds(greatest),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use super::Network;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::packet_store::{Datagram, Destination};
+use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
 
 /// A process that sends datagrams.
@@ -132,7 +133,7 @@ pub(super) struct Socket {
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
 
 impl Network {
-    fn socket(&self, flow: usize) -> &Socket {
+    pub(super) fn socket(&self, flow: usize) -> &Socket {
         self.sockets[flow].as_ref().expect(HAS_SOCKET)
     }
 
@@ -170,6 +171,8 @@ impl Network {
             bytes: this.message as u32,
             fragments: this.fragments.count as u16,
             train: false,
+            resent: false,
+            apart: false,
             arrived: 0,
             sent: false,
             to: Destination::SOCKET,
@@ -283,7 +286,7 @@ impl Network {
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
                 self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                self.received(datagram);
+                self.received(datagram, Some(self.path_of(datagram)));
                 self.fabric.release_datagram(datagram);
             }
             CpuTask::Write(endpoint) => self.copied(endpoint),
@@ -358,7 +361,7 @@ impl Network {
         let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            self.received(datagram);
+            self.received(datagram, Some(self.path_of(datagram)));
             return;
         }
         if socket.used + bytes > socket.capacity {
@@ -371,9 +374,9 @@ impl Network {
         self.ask_cpu(host, CpuTask::Receive(datagram));
     }
 
-    /// Counts a datagram that the receiver has taken.
+    /// Counts a datagram that the receiver has taken. `path` is its path if it has an idle delay.
     #[inline]
-    pub(super) fn received(&mut self, datagram: u32) {
+    pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>) {
         let this = &self.fabric.datagrams[datagram];
         let tally = &mut self.fabric.flows[this.flow as usize];
         // A datagram is complete only after its last fragment was handed over, so it was sent.
@@ -382,7 +385,13 @@ impl Network {
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);
-            tally.delays.add(self.now - this.begun);
+            tally.add_delay(self.now - this.begun);
+            if let Some(path) = path {
+                let key = IdleKey::of(path, this.header, this.bytes);
+                if this.apart || !tally.add_queueing(key, self.now - this.begun) {
+                    self.count_queueing(datagram, key);
+                }
+            }
         } else {
             tally.rare().bytes_before += u64::from(this.bytes);
         }

@@ -9,6 +9,7 @@ mod booking;
 mod build;
 mod bypassed_line;
 mod cell_ports;
+mod delays;
 mod drops;
 mod event_queue;
 mod flow_counters;
@@ -21,6 +22,7 @@ mod nic;
 mod outcome;
 mod packet_store;
 mod pull;
+mod queueing;
 mod ready_packet;
 mod shared_state;
 mod slab;
@@ -34,6 +36,9 @@ mod tcp_application;
 mod timeline;
 mod trees;
 
+use std::collections::BTreeMap;
+
+use engpass_model::idle::LonePacket;
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
@@ -53,6 +58,7 @@ pub use outcome::{
     SimOutcome, TcpCounts, VcCount,
 };
 use pull::{Ring, Worklist};
+use queueing::IdleCache;
 use shared_state::SharedState;
 use source::Source;
 pub use tap::{
@@ -137,6 +143,11 @@ pub struct Network {
     next_question: u64,
     /// Instant at which endpoints next release memory that they do not need.
     next_rest: u64,
+    /// Idle delays of datagrams, and a buffer to compute them.
+    idle_delays: IdleCache,
+    lone_packets: Vec<LonePacket>,
+    /// By number of a datagram with fragments on a route with decision steps: the step at which the first one has arrived.
+    first_ends: BTreeMap<u32, u32>,
     /// Process events up to this time.
     until: u64,
 }

@@ -12,6 +12,7 @@ pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::frames::PortTally;
 pub use super::members::MemberDelays;
+use super::queueing::Queueing;
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -52,6 +53,10 @@ pub struct Flow {
     pub efci_pdus: u64,
     /// Delays of datagrams; `None` for generators.
     pub delays: Option<Quantiles>,
+    /// The part of each delay that an idle network would not cause; `None` for generators, and if packets of a datagram took different paths.
+    pub queueing: Option<Quantiles>,
+    /// Message delays; `None` for generators.
+    pub message_delays: Option<Quantiles>,
     /// Round-trip times that TCP measured.
     pub round_trips: Option<Quantiles>,
     /// Times of reception.
@@ -80,6 +85,10 @@ pub struct Received {
     pub in_flight_datagrams: u64,
     /// Delays of datagrams.
     pub delays: Option<Quantiles>,
+    /// The part of each delay that an idle network would not cause; `None` if packets of a datagram took different paths.
+    pub queueing: Option<Quantiles>,
+    /// Message delays.
+    pub message_delays: Option<Quantiles>,
     /// Times of reception.
     pub receptions: Receptions,
     /// Effect of outages; `None` in a run without events.
@@ -110,6 +119,8 @@ impl Received {
             lost_datagrams: flow.lost_datagrams,
             in_flight_datagrams: flow.in_flight_datagrams,
             delays: flow.delays,
+            queueing: flow.queueing,
+            message_delays: flow.message_delays,
             receptions: flow.receptions,
             outage: flow.outage,
         }
@@ -361,7 +372,9 @@ impl Network {
             in_flight_datagrams: if generated { ever - received_ever - lost_ever } else { tally.in_flight },
             tcp: self.tcp_counts(index),
             efci_pdus: marked,
-            delays: tally.delays.in_seconds(),
+            delays: tally.delays().in_seconds(),
+            queueing: tally.queueing().and_then(Queueing::in_seconds),
+            message_delays: tally.message_delays().in_seconds(),
             round_trips: tally.round_trips.in_seconds(),
             receptions: tally.receptions(),
             outage: tally.longest_gap(until).map(|longest| {

@@ -37,6 +37,10 @@ pub(super) struct Datagram {
     pub(super) sent: bool,
     /// A packet train: the `fragments` are identical datagrams of `bytes` each, and `index` is that of the next one to arrive.
     pub(super) train: bool,
+    /// A segment whose data was sent before.
+    pub(super) resent: bool,
+    /// Its packets, or outer packets in a tunnel, have taken different paths.
+    pub(super) apart: bool,
     pub(super) index: u64,
     /// When its sender began to work on it.
     pub(super) begun: u64,

@@ -6,6 +6,7 @@ use engpass_cells::{
     VcId, generator_of, one_by_one,
 };
 use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
+use engpass_model::time::Pace;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
 use super::injection::DeliveryReports;
@@ -84,6 +85,8 @@ pub(super) struct Vc {
     /// Sum of propagation delays from the line of `hop` to the host, in ps.
     pub(super) delays: Vec<u64>,
     pub(super) shaper: Shaper,
+    /// Pace of the shaper; the fastest one, if it adapts.
+    pub(super) pace: Pace,
     /// Index of its adaptive shaper, if it has one.
     pub(super) adapting: Option<usize>,
     /// The router where it ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].

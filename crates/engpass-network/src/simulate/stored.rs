@@ -47,7 +47,11 @@ fn flow(flow: Flow) -> FlowOutcome {
             reordered: None,
         }),
         efci_pdus: Some(flow.efci_pdus),
-        delay_s: flow.delays.map(|network| Delays { network }),
+        delay_s: flow.delays.map(|network| Delays {
+            network,
+            queueing: flow.queueing,
+            message: flow.message_delays,
+        }),
         tcp,
         outage: flow.outage.map(outage),
         receivers: flow.receivers.into_iter().map(|(host, one)| (host, receiver(one))).collect(),
@@ -79,7 +83,11 @@ fn receiver(received: Received) -> Receiver {
             duplicate: None,
             reordered: None,
         }),
-        delay_s: received.delays.map(|network| Delays { network }),
+        delay_s: received.delays.map(|network| Delays {
+            network,
+            queueing: received.queueing,
+            message: received.message_delays,
+        }),
         outage: received.outage.map(outage),
         ..Receiver::of(received.goodput_bit_per_s, received.offered_bit_per_s)
     }

@@ -12,6 +12,7 @@ use super::Network;
 use super::event_queue::{Event, EventQueue};
 use super::host::CpuTask;
 use super::packet_store::{Datagram, Destination, PacketStore};
+use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::SharedState;
 use super::tcp_application::{NEVER, TcpApplication};
@@ -82,6 +83,16 @@ impl From<Stats> for Counted {
         let Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
         Self { retransmissions, timeouts, fast_recoveries }
     }
+}
+
+/// The effects of a segment at the endpoint that takes it.
+struct SegmentEffects {
+    /// What the segment carries, if no byte of it was refused.
+    load: Option<Load>,
+    /// Bytes that the application has now, if their message delays are not counted yet.
+    delivered: u64,
+    /// Its idle delay, if its queueing delay is not counted yet.
+    unknown: Option<IdleKey>,
 }
 
 /// In place of an index: no datagram, or no cost.
@@ -201,22 +212,23 @@ impl Endpoint {
         }
     }
 
-    /// Passes a segment to its connection and counts it. Returns what the segment carries if no byte of it is refused.
+    /// Passes a segment to its connection and counts it.
     #[inline(always)]
     fn on_segment(
         &mut self,
         now: u64,
         endpoint: usize,
-        datagram: u32,
+        (datagram, path): (u32, PathId),
         fabric: &mut SharedState,
-    ) -> Option<Load> {
+    ) -> SegmentEffects {
         let (this, segment) = fabric.datagrams.with_segment(datagram);
         let counts = fabric.window.holds(now);
-        let mut refused = 0;
+        let (mut refused, mut in_order, mut delivered) = (0, u64::from(this.bytes), 0);
+        let mut unknown = None;
         if !self.connection.take_next(Time(now), segment) {
             let mut out = Effects::default();
             self.connection.on_segment(Time(now), segment, &mut out);
-            refused = out.refused;
+            (refused, in_order) = (out.refused, out.delivered);
             this.refused = refused as u32;
             // Receive-only endpoints keep no measurements and no sender states.
             if let Some(application) = &mut self.application {
@@ -235,17 +247,26 @@ impl Endpoint {
             tally.receive(this.index, now);
             if counts {
                 tally.received += 1;
-                tally.delays.add(now - this.begun);
+                if !this.resent && refused == 0 && in_order == u64::from(this.bytes) {
+                    tally.add_delay(now - this.begun);
+                } else {
+                    tally.add_segment_delay(now - this.begun);
+                    delivered = in_order;
+                }
+                let key = IdleKey::of(path, this.header, this.bytes);
+                if this.apart || !tally.add_queueing(key, now - this.begun) {
+                    unknown = Some(key);
+                }
                 // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
                 tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
             }
         }
-        (refused == 0).then(|| this.load())
+        SegmentEffects { load: (refused == 0).then(|| this.load()), delivered, unknown }
     }
 
     /// Returns the CPU time of a segment with `len` bytes of payload.
     #[inline]
-    fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
+    pub(super) fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
         let Some(cost) = self.cost(costs) else { return 0 };
         let reads = self.application.is_none();
         match len {
@@ -474,8 +495,9 @@ impl Network {
         let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
         let next = self.fabric.datagrams.next();
         let segment = self.fabric.datagrams.segment_mut(next);
+        let new = this.connection.next_sequence();
         this.connection.next_segment(Time(self.now), segment)?;
-        let (header, len) = (segment.header_len(), segment.len);
+        let (header, len, resent) = (segment.header_len(), segment.len, segment.seq < new);
         if let Some(trace) = &mut self.fabric.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
@@ -494,6 +516,8 @@ impl Network {
                 bytes: len,
                 fragments: 1,
                 train: false,
+                resent,
+                apart: false,
                 arrived: 0,
                 sent: false,
                 to: Destination::endpoint(endpoint ^ 1),
@@ -564,8 +588,16 @@ impl Network {
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        let load = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        let path = PathId::to(self.fabric.datagrams.packet(datagram).place);
+        let SegmentEffects { load, delivered, unknown } =
+            this.on_segment(self.now, endpoint, (datagram, path), &mut self.fabric);
         let lane = (this.flow, Some(endpoint as u32));
+        if delivered > 0 {
+            self.count_delivered(endpoint, delivered);
+        }
+        if let Some(key) = unknown {
+            self.count_queueing(datagram, key);
+        }
         self.finish_datagram_fast_path(datagram, lane, load);
         self.send_and_schedule_wake(endpoint);
     }
@@ -588,7 +620,17 @@ impl Network {
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        let counted = self.fabric.datagrams[datagram].counted;
+        let path = if counted { self.path_of(datagram) } else { PathId::ONLY };
+        let this = &mut self.endpoints[endpoint];
+        let SegmentEffects { delivered, unknown, .. } =
+            this.on_segment(self.now, endpoint, (datagram, path), &mut self.fabric);
+        if delivered > 0 {
+            self.count_delivered(endpoint, delivered);
+        }
+        if let Some(key) = unknown {
+            self.count_queueing(datagram, key);
+        }
         self.send_and_schedule_wake(endpoint);
     }
 }

@@ -120,6 +120,18 @@ impl Trees {
         self.roots.get(&(flow as u32)).map_or(&[], |(_, receivers)| receivers)
     }
 
+    /// Returns the traffic of a datagram of a tree, and the routes of the branches to the end of its own, in order.
+    pub(super) fn path_of(&self, datagram: &Datagram) -> Option<(u32, Vec<u32>)> {
+        let mut branch = self.branch_of(datagram)?;
+        let mut routes = vec![self.branches[branch as usize].route];
+        while let Some(before) = self.branches.iter().position(|other| other.onward.contains(&branch)) {
+            routes.insert(0, self.branches[before].route);
+            branch = before as u32;
+        }
+        let root = self.roots.iter().find(|(_, (first, _))| *first == branch);
+        Some((*root.expect("a tree has a root").0, routes))
+    }
+
     /// Returns the branch of a datagram.
     fn branch_of(&self, datagram: &Datagram) -> Option<u32> {
         match datagram.to.get() {

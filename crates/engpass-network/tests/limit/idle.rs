@@ -7,17 +7,21 @@ use engpass_testbed::{Source, load};
 use crate::frames::{chain, stream};
 use crate::{INTERFERENCE, kyoto, limits};
 
-/// Returns the idle delay of the flow `t` by `limit`, and the minimum and maximum delay by `simulate`, in picoseconds. The warm-up excludes the first segment
-/// of a connection, which waits for the end of the handshake.
+/// Returns the idle delay of the flow `t` by `limit`, and the minimum and maximum delay by `simulate`, in picoseconds. Its datagrams must not wait for each other.
+/// The warm-up excludes the first segment of a connection, which waits for the end of the handshake.
 fn delays(text: &str) -> [u64; 3] {
     let text = text.to_owned() + "[run]\nduration = \"20 s\"\nwarmup = \"1 s\"\n";
-    let source = Source { name: "test.toml".to_owned(), text };
+    let source = Source { name: "test.toml".to_owned(), text: text.clone() };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
     let idle =
         limit(&point.testbed, &point.topology).flows["t"].idle_delay_s.expect("the flow sends datagrams");
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    let simulated = outcome.flows[0].1.delays.expect("datagrams arrive");
+    let flow = &outcome.flows[0].1;
+    let simulated = flow.delays.expect("datagrams arrive");
+    let queueing = flow.queueing.expect("all datagrams take one path");
+    assert_eq!([queueing.min, queueing.max], [0.0; 2], "{text}");
+    assert_eq!(flow.message_delays, flow.delays, "{text}");
     [idle, simulated.min, simulated.max].map(|seconds| (seconds * 1e12).round() as u64)
 }
 

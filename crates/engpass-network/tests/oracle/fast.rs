@@ -11,7 +11,7 @@ use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
 use engpass_network::simulate::{
-    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, SimOutcome, simulate,
+    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, Received, SimOutcome, simulate,
 };
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;
@@ -116,12 +116,20 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         min: ps(all.min),
         quantiles: [all.p50, all.p90, all.p99, all.p99_9].map(ps),
         max: ps(all.max),
+        floor: 0,
     };
-    let delays = outcome.flows.iter().map(|(_, flow)| flow.delays.filter(|_| !is_group(flow)).map(times));
-    let delays = delays.chain(receivers().map(|received| received.delays.map(times)));
+    let one_way = |of_flow: fn(&Flow) -> Option<Quantiles>,
+                   of_receiver: fn(&Received) -> Option<Quantiles>| {
+        let alone = |flow: &Flow| of_flow(flow).filter(|_| !is_group(flow)).map(times);
+        let flows = outcome.flows.iter().map(|(_, flow)| alone(flow));
+        flows.chain(receivers().map(|received| of_receiver(received).map(times))).collect()
+    };
+    let delays = one_way(|flow| flow.delays, |received| received.delays);
+    let queueing = one_way(|flow| flow.queueing, |received| received.queueing);
+    let message_delays = one_way(|flow| flow.message_delays, |received| received.message_delays);
     let round_trips = outcome.flows.iter().map(|(_, flow)| flow.round_trips.map(times));
     let round_trips = round_trips.chain(receivers().map(|_| None));
-    let (delays, round_trips) = (delays.collect(), round_trips.collect());
+    let round_trips = round_trips.collect();
     let (mut departures, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for (link, (_, used)) in outcome.links.iter().enumerate() {
         for (end, direction) in used.directions.iter().enumerate() {
@@ -149,7 +157,20 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let (idle, books, accounts) = books(outcome);
     let at = testbed.run.duration.0;
     let flows = flows.collect();
-    Observed { at, flows, delays, round_trips, departures, frames, losses, idle, books, accounts }
+    Observed {
+        at,
+        flows,
+        delays,
+        queueing,
+        message_delays,
+        round_trips,
+        departures,
+        frames,
+        losses,
+        idle,
+        books,
+        accounts,
+    }
 }
 
 /// Returns the place of a loss.

@@ -546,7 +546,7 @@ fn compare_names_every_difference() {
     assert_eq!(differences.lines().count(), 2, "{differences}");
     assert!(differences.starts_with("flow 0: fast FlowSeen"), "{differences}");
     assert!(differences.contains(": fast None, oracle Some(Departed"), "{differences}");
-    let exact = Times { min: 1_000_000, quantiles: [2_000_000; 4], max: 2_000_000 };
+    let exact = Times { min: 1_000_000, quantiles: [2_000_000; 4], max: 2_000_000, floor: 0 };
     let mut oracle = oracle;
     oracle.delays[0] = Some(exact);
     for (delays, right) in [

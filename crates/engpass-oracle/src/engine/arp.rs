@@ -138,6 +138,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: Some(arp),
             igmp: None,
+            path: None,
         });
         self.packets.len() - 1
     }
@@ -161,7 +162,7 @@ impl Engine<'_> {
     /// Handles the arrival of an ARP packet at the far end of a line.
     pub(crate) fn arp_arrives(&mut self, now: u64, line: LineId, packet: usize) {
         let arp = self.packets[packet].arp.expect("the packet is an ARP packet");
-        self.ledger.received(now, self.packets[packet].datagram, 0);
+        self.ledger.received(now, self.packets[packet].datagram, 0, None);
         let node = far_end(&self.topology, line);
         match kind(&self.topology, node) {
             NodeKind::Switch(_) => self.arp_at_switch(now, node, arp),

@@ -91,7 +91,7 @@ impl Engine<'_> {
             Item::Receive { datagram } => {
                 let this = self.ledger.datagram(datagram);
                 self.receive_buffers[this.receiver.unwrap_or(this.flow)] -= this.payload;
-                self.ledger.received(now, datagram, 0);
+                self.receives(now, datagram, 0);
             }
             Item::Write { endpoint } => self.piece_copied(now, endpoint),
             Item::Output { endpoint } => self.segment_formed(now, endpoint),

@@ -10,6 +10,7 @@ use crate::acted::Mechanism;
 use crate::cell::{LineId, after};
 use crate::event_queue::{Event, Flying, Group};
 use crate::frame_line::{FrameLine, Sending};
+use crate::idle::Crossing;
 use crate::outcome::Place;
 use crate::packet::Out;
 use crate::queue::{self, Discipline, Dropped, Length};
@@ -44,6 +45,7 @@ impl Engine<'_> {
         if self.outages.is_down(line) && self.frame_line(line).discipline.is_some() {
             return self.lose_to_outage(now, line, packet);
         }
+        self.packets[packet].crosses(Crossing::Line(line));
         let mut view = self.view(now, line, packet);
         *self.entered.entry(line).or_default() += 1;
         if !matches!(kind(&self.topology, self.topology.links[line.link].ends[line.end]), NodeKind::Switch(_))

@@ -135,7 +135,7 @@ impl Engine<'_> {
             Costs::of(receiver, Side::Receive, traffic.data_path(Side::Receive)).datagram(bytes, packets);
         let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer).bytes();
         if cost == 0 {
-            self.ledger.received(now, datagram, 0);
+            self.receives(now, datagram, 0);
         } else if self.receive_buffers[place] + bytes > buffer {
             self.ledger.lose(now, Place::ReceiveBuffer, datagram);
         } else {

@@ -98,6 +98,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: None,
+            path: None,
         });
         let position = came_by.map(LineId::position).expect("the packet came to the router over a line");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };
@@ -108,7 +109,7 @@ impl Engine<'_> {
     pub(crate) fn message_arrives(&mut self, now: u64, datagram: usize) {
         let Message { endpoint, seq, mtu } =
             self.ledger.datagram(datagram).message.expect("the datagram is an ICMP message");
-        self.ledger.received(now, datagram, 0);
+        self.ledger.received(now, datagram, 0, None);
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(now), seq, mtu);
         if connection.stats().path_mtu_signals > 1 {

@@ -92,6 +92,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: Some(IgmpPacket { member, message }),
+            path: None,
         });
         let first = self.members[member].lines[0];
         self.nics[first.link][first.end].occupied += PACKET_BYTES;
@@ -105,7 +106,7 @@ impl Engine<'_> {
         if let Some(next) = lines.get(place + 1) {
             return self.joins_queue(now, *next, packet);
         }
-        self.ledger.received(now, self.packets[packet].datagram, 0);
+        self.ledger.received(now, self.packets[packet].datagram, 0, None);
         match of.message {
             Message::Report => {
                 let this = &mut self.members[of.member];

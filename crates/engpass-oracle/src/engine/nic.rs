@@ -8,6 +8,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use super::{Engine, Source};
 use crate::cell::{Cell, LineId, after};
 use crate::event_queue::{Event, Group, Sender};
+use crate::idle::Crossing;
 use crate::nic::{Nic, parts};
 use crate::packet::{Out, Packet};
 use crate::wire::cells;
@@ -48,6 +49,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: None,
+            path: Some(Vec::new()),
         }
     }
 
@@ -125,6 +127,7 @@ impl Engine<'_> {
     pub(crate) fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize) {
         let cells = cells(self.sdu(vc, self.packets[packet].ip()));
         self.packets[packet].cells = cells;
+        self.packets[packet].crosses(Crossing::Circuit(vc));
         let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
         let shaper = &mut self.shapers[vc];
         if shaper.waiting.is_empty() {

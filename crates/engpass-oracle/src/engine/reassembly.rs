@@ -70,9 +70,10 @@ impl Engine<'_> {
     pub(crate) fn packet_complete(&mut self, now: u64, packet: usize) {
         let Packet { flow, datagram, bytes, ce, .. } = self.packets[packet];
         if self.generates(flow) {
-            return self.ledger.received(now, datagram, 0);
+            return self.ledger.received(now, datagram, 0, None);
         }
-        let Some(packets) = self.ledger.arrives(datagram, bytes, ce) else { return };
+        let path = self.packets[packet].path.clone();
+        let Some(packets) = self.ledger.arrives(datagram, bytes, ce, path) else { return };
         match self.ledger.datagram(datagram) {
             Datagram { message: Some(_), .. } => self.message_arrives(now, datagram),
             Datagram { segment: Some(_), .. } => self.segment_arrives(now, datagram),

@@ -108,7 +108,7 @@ impl Engine<'_> {
             None => {}
         }
         for (offset, bytes) in cut {
-            self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });
+            self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole.clone() });
             self.goes_out(now, router, out, self.packets.len() - 1);
         }
     }

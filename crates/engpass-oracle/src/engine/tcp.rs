@@ -2,6 +2,8 @@
 //!
 //! The state is in `../tcp.rs`.
 
+use std::collections::VecDeque;
+
 use engpass_model::host::Side;
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
@@ -59,6 +61,8 @@ impl Engine<'_> {
                     sending: false,
                     segment: None,
                     timer: None,
+                    undelivered: VecDeque::new(),
+                    sent_to: 0,
                     application,
                     before: Stats::default(),
                 });
@@ -218,6 +222,10 @@ impl Engine<'_> {
     pub(crate) fn form_segment(&mut self, now: u64, endpoint: usize) -> u64 {
         let this = &mut self.endpoints[endpoint];
         let Some(segment) = this.connection.transmit(Time(now)) else { return 0 };
+        if segment.len > 0 && segment.end() > this.sent_to {
+            this.sent_to = segment.end();
+            this.undelivered.push_back((segment.end(), now));
+        }
         let (flow, back, number) = (this.flow, !this.writes(), this.connection.stats().segments_sent);
         let datagram = Datagram::segment(flow, back, segment, number, Self::other_end(endpoint));
         let datagram = self.ledger.begin(now, datagram);
@@ -286,7 +294,8 @@ impl Engine<'_> {
         let this = &mut self.endpoints[endpoint];
         let refused = this.connection.stats().bytes_refused - refused;
         let (flow, writes) = (this.flow, this.writes());
-        self.ledger.received(now, datagram, refused);
+        self.receives(now, datagram, refused);
+        self.count_delivered(now, endpoint);
         if let Some(time) = out.round_trip.filter(|_| writes) {
             self.ledger.round_trip(now, flow, time.ps());
         }
@@ -294,6 +303,16 @@ impl Engine<'_> {
             self.application(endpoint).connected = true;
         }
         self.look_after(now, endpoint);
+    }
+
+    /// Records the segments of which the application of an endpoint now has all data.
+    fn count_delivered(&mut self, now: u64, endpoint: usize) {
+        // The first byte has the sequence number 1.
+        let received_to = self.endpoints[endpoint].connection.stats().bytes_received + 1;
+        let sender = &mut self.endpoints[Self::other_end(endpoint)];
+        while let Some((_, first)) = sender.undelivered.pop_front_if(|(end, _)| *end <= received_to) {
+            self.ledger.delivered(now, sender.flow, first);
+        }
     }
 
     /// Handles the end of the warm-up at `now`.

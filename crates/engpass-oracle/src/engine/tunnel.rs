@@ -8,6 +8,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::event_queue::{Event, Group};
+use crate::idle::Crossing;
 use crate::ledger::Fate;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};
@@ -57,7 +58,9 @@ impl Engine<'_> {
         let Tunnel { way, ttl, .. } = self.tunnels[tunnel];
         let bytes = self.outer_bytes(carries);
         self.packets.push(Packet { offset: 0, bytes, way, ttl, carries: Some(carries), ..inner });
-        self.packets.len() - 1
+        let outer = self.packets.len() - 1;
+        self.packets[outer].crosses(Crossing::Enters(tunnel));
+        outer
     }
 
     /// Unwraps a packet at a router for all tunnels that end there. Returns the inner packet; `None` if the packet waits for reassembly or is lost.
@@ -66,20 +69,29 @@ impl Engine<'_> {
         while let Some(of) = self.packets[packet].carries
             && self.tunnels[of.tunnel].to == self.router_node(router)
         {
-            let Packet { mut ce, came_by, .. } = self.packets[packet];
+            let Packet { mut ce, came_by, ref path, .. } = self.packets[packet];
+            let mut path = path.clone();
             if self.is_fragment(packet) {
-                ce = self.puts_together(now, router, packet)?;
+                (ce, path) = self.puts_together(now, router, packet)?;
             }
             let inner = &mut self.packets[of.packet];
             inner.ce = ce;
             inner.came_by = came_by;
+            inner.path = path;
+            inner.crosses(Crossing::Leaves);
             packet = of.packet;
         }
         Some(packet)
     }
 
-    /// Handles a fragment of an outer packet at the end of its tunnel. If the outer packet is complete now, returns whether it was marked.
-    fn puts_together(&mut self, now: u64, router: usize, fragment: usize) -> Option<bool> {
+    /// Handles a fragment of an outer packet at the end of its tunnel. If the outer packet is complete now, returns whether it was marked, and its path
+    /// if all fragments took the same.
+    fn puts_together(
+        &mut self,
+        now: u64,
+        router: usize,
+        fragment: usize,
+    ) -> Option<(bool, Option<Vec<Crossing>>)> {
         let node = self.router_node(router);
         let Packet { datagram, carries, .. } = self.packets[fragment];
         let of = carries.expect("the fragment is in a tunnel");
@@ -112,7 +124,10 @@ impl Engine<'_> {
         let fragments = end.waiting.remove(&of.packet).expect("the outer packet has waiting fragments");
         end.counts.joined += fragments.len() as u64;
         assert!(end.whole.insert(of.packet), "an outer packet is reassembled once");
-        Some(fragments.into_iter().any(|fragment| self.packets[fragment].ce))
+        let path = self.packets[fragment].path.clone();
+        let together = fragments.iter().all(|fragment| self.packets[*fragment].path == path);
+        let marked = fragments.into_iter().any(|fragment| self.packets[fragment].ce);
+        Some((marked, path.filter(|_| together)))
     }
 
     /// Returns the bytes of the fragments that wait at the end of a tunnel.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use super::{AMBIGUOUS, FIN, MARKS, Ring, SACKED, Scoreboard, Sent};
+use super::{AMBIGUOUS, FIN, MARKS, PART, Ring, SACKED, Scoreboard, Sent};
 use crate::tcp::segment::SackBlocks;
 
 impl Scoreboard {
@@ -49,7 +49,7 @@ impl Scoreboard {
             while !record.is(SACKED) && last.saturating_sub(start) > most {
                 start += most;
                 sent.push(Sent {
-                    tagged: start << MARKS | record.tagged & ((1 << MARKS) - 1) & !FIN,
+                    tagged: start << MARKS | record.tagged & ((1 << MARKS) - 1) & !FIN | PART,
                     ..record
                 });
             }
@@ -178,7 +178,7 @@ mod tests {
             fin in any::<bool>(),
         ) {
             let mut board = Scoreboard::new(1);
-            let (mut next, mut now) = (1, 0);
+            let (mut next, mut now, mut sent) = (1, 0, Vec::new());
             for step in steps {
                 now += 1;
                 let at = Time(now);
@@ -189,6 +189,7 @@ mod tests {
                         let ends = fin && now % 50 == 0;
                         next += u64::from(ends);
                         board.push(next, at, ends, rate);
+                        sent.push((next, at));
                         if ends {
                             break;
                         }
@@ -251,6 +252,10 @@ mod tests {
                     }
                 }
                 check(&board);
+                // Splits and retransmissions change no first transmission.
+                let first: Vec<Time> = board.first_sent(board.una()..next).collect();
+                let open = sent.iter().filter(|(end, _)| *end > board.una()).map(|(_, at)| *at);
+                prop_assert_eq!(first, open.collect::<Vec<_>>());
             }
             // Everything is retransmitted and acknowledged.
             board.mark_all_lost();

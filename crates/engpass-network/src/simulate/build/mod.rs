@@ -4,7 +4,7 @@ mod books;
 mod hosts;
 mod inputs;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use engpass_cells::{
     CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment, Window,
@@ -35,6 +35,7 @@ use crate::simulate::injection::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::nic::Nic;
 use crate::simulate::packet_store::PacketStore;
 use crate::simulate::pull::{Ring, Worklist};
+use crate::simulate::queueing::IdleCache;
 use crate::simulate::ready_packet::{EgressPath, ONWARD};
 use crate::simulate::shared_state::{NextHop, SharedState, Vc};
 use crate::simulate::slab::Slab;
@@ -205,6 +206,7 @@ impl Builder<'_> {
                 sole: None,
                 overtaking: None,
                 horizon: None,
+                slot,
                 slot_at_least: slot.at_least(),
                 lookahead: slot.at_least() + self.delay_of(port),
             });
@@ -293,6 +295,7 @@ impl Builder<'_> {
                     transit,
                     delays,
                     shaper: Shaper::new(vc, pace).with_clp(circuit.clp),
+                    pace,
                     entry: 0,
                     reassembly: Reassembly::default(),
                     hops,
@@ -548,6 +551,9 @@ impl Builder<'_> {
             handled: 0,
             next_question: EVENTS_PER_CALLBACK,
             next_rest: 0,
+            idle_delays: IdleCache::default(),
+            lone_packets: Vec::new(),
+            first_ends: BTreeMap::new(),
             until: 0,
         };
         if !self.outside {

@@ -137,6 +137,9 @@ impl Network {
             self.on_branch_point(packet);
             return;
         }
+        if self.frames.is_branched(place) {
+            self.note_end(datagram, place);
+        }
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
         this.arrived += 1;

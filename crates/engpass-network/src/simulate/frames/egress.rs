@@ -40,6 +40,8 @@ pub(super) struct UnfragmentedDatagram {
     pub(super) bytes: u32,
     /// It carries data of the sender, so it counts in the results of its flow.
     pub(super) counted: bool,
+    /// A segment whose data was sent before.
+    pub(super) resent: bool,
     pub(super) ecn: Ecn,
 }
 
@@ -55,13 +57,15 @@ impl UnfragmentedDatagram {
     /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
     #[inline(always)]
     pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
-        let Self { flow, index, to, header, bytes, counted, .. } = self;
+        let Self { flow, index, to, header, bytes, counted, resent, .. } = self;
         Datagram {
             flow,
             index,
             bytes,
             fragments: 1,
             train: false,
+            resent,
+            apart: false,
             arrived: 0,
             sent,
             to,
@@ -171,6 +175,7 @@ impl Network {
             header: UDP_HEADER_BYTES as u32,
             bytes: this.message as u32,
             counted: true,
+            resent: false,
             ecn: Ecn::NotCapable,
         };
         let id = fabric.datagrams.next();

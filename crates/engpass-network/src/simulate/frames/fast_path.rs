@@ -4,6 +4,7 @@ use engpass_ledger::{Carried, DeliveryStatus, Load};
 use engpass_model::queue::Ecn;
 
 use crate::simulate::Network;
+use crate::simulate::queueing::PathId;
 use crate::simulate::tcp::Endpoint;
 
 impl Network {
@@ -80,7 +81,8 @@ impl Network {
         if !socket.is_some_and(|socket| socket.is_free) {
             return false;
         }
-        self.received(datagram);
+        let end = self.fabric.datagrams.packet(datagram).place;
+        self.received(datagram, Some(PathId::to(end)));
         let this = &self.fabric.datagrams[datagram];
         let load = self.fabric.load_of(this);
         self.finish_datagram_fast_path(datagram, (this.flow, None), Some(load));

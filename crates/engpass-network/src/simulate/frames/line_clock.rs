@@ -36,6 +36,11 @@ impl LineClock {
         (parts / self.parts, parts % self.parts)
     }
 
+    /// Returns how many parts make a picosecond.
+    pub(super) fn parts(&self) -> u64 {
+        self.parts
+    }
+
     /// Returns by how many parts the end of the last transmission is rounded up.
     #[inline(always)]
     pub(super) fn rounding(&self) -> u64 {

@@ -17,6 +17,7 @@ mod fast_path;
 mod fragmentation;
 mod hop;
 mod icmp;
+mod idle;
 mod igmp;
 mod impairments;
 mod lengths;
@@ -233,6 +234,12 @@ impl Frames {
             None => Trail::along(self.steps[place as usize].slot),
             Some(branched) => Trail::listed(branched),
         }
+    }
+
+    /// Returns the step at the end of a trail of a route with decision steps; `None` for other trails.
+    #[inline]
+    pub(super) fn end_of_trail(&self, trail: Trail) -> Option<u32> {
+        trail.index().map(|index| self.branched + index)
     }
 
     /// Returns the number of lines before step `place`.

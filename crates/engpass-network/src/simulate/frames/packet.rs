@@ -13,7 +13,7 @@ pub(in crate::simulate) struct Packet {
     /// The process or endpoint that sent it. Queue disciplines use it as the flow.
     pub(super) sender: u32,
     /// Index of its next step in the step table; the steps before it on its route are done.
-    pub(super) place: u32,
+    pub(in crate::simulate) place: u32,
     /// Number of lines that carried the original before this fragment or copy was created; zero for an original.
     pub(super) since: u16,
     /// Offset of its payload in the datagram, in units of 8 bytes (RFC 791 section 3.1).

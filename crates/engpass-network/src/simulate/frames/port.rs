@@ -2,6 +2,7 @@
 
 use engpass_cells::{LineStatus, Window};
 use engpass_ledger::FrameLine;
+use engpass_model::idle::LoneLine;
 use engpass_model::line::{LineTotals, Transmission};
 use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
@@ -183,6 +184,19 @@ impl FramePort {
         };
         port.open();
         port
+    }
+
+    /// Returns the line as a lone packet sees it.
+    pub(in crate::simulate) fn lone_line(&self) -> LoneLine {
+        let byte = Pace::new(self.per_byte.into(), self.clock.parts().into());
+        // Only Ethernet has bytes around a frame that count in no queue.
+        let gap = if self.clock.physical > 0 { ethernet::GAP_BYTES } else { 0 };
+        LoneLine { byte, gap, delay: self.delay }
+    }
+
+    /// Returns the bytes on the line of a packet of `ip` bytes, preamble and gap included.
+    pub(in crate::simulate) fn line_bytes(&self, ip: u64) -> u64 {
+        u64::from(self.queue_bytes(ip as u32) + self.clock.physical)
     }
 
     /// Measurement of this line is to start before anything arrives later than `at`.

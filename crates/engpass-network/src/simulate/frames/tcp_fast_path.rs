@@ -58,6 +58,7 @@ impl SendContext {
             header: segment.header_len() as u32,
             bytes: segment.len,
             counted: segment.len > 0 && is_writer,
+            resent: false,
             ecn,
         }
     }
@@ -69,8 +70,8 @@ enum LoopBreak {
     Told(u32, u32, u64),
     /// The formed segment must take the slow path into the NIC, or wait for it.
     Formed,
-    /// A segment outside a burst is formed, and may be sent.
-    Other,
+    /// A segment outside a burst is formed, and may be sent; true if its data was sent before.
+    Other(bool),
     /// The application's next write begins.
     Write,
     /// The endpoint can neither send nor write any more.
@@ -119,7 +120,7 @@ impl Network {
                     continue;
                 }
                 LoopBreak::Ends => break,
-                LoopBreak::Other => self.try_send_formed_segment(this),
+                LoopBreak::Other(resent) => self.try_send_formed_segment(this, resent),
                 other => Some(other),
             };
             if let Some(pause) = pause
@@ -175,14 +176,14 @@ impl Network {
 
     /// Sends the segment that an endpoint has formed at the next free datagram index.
     #[inline(never)]
-    fn try_send_formed_segment(&mut self, acting: SendContext) -> Option<LoopBreak> {
+    fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
         let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
         let id = fabric.datagrams.next();
         let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
-        let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
+        let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
         exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
@@ -247,9 +248,10 @@ impl Network {
                 };
                 act.limited = match ended {
                     None => {
-                        let next = fabric.datagrams.next();
-                        match connection.next_segment(Time(now), fabric.datagrams.segment_mut(next)) {
-                            Ok(()) => return LoopBreak::Other,
+                        let (next, new) = (fabric.datagrams.next(), connection.next_sequence());
+                        let segment = fabric.datagrams.segment_mut(next);
+                        match connection.next_segment(Time(now), segment) {
+                            Ok(()) => return LoopBreak::Other(segment.seq < new),
                             Err(reason) => Some(reason),
                         }
                     }

@@ -15,7 +15,7 @@ use engpass_testbed::topology::{NodeId, TunnelPath};
 use engpass_testbed::{Topology, tunnel_heads};
 
 use super::marks::WRAP;
-use super::{Frames, Packet, Step};
+use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -84,6 +84,8 @@ struct FragmentedOuter {
     packets: Vec<u32>,
     /// Bytes of its IP payload at the end of the tunnel so far, and the number of fragments that brought them.
     come: (u32, u32),
+    /// The step at which the last of them left the tunnel.
+    place: u32,
     ecn: Ecn,
     /// Instant of its reassembly timeout, and its order among those that wait.
     until: (u64, u32),
@@ -360,7 +362,9 @@ impl Network {
             direction.waiting.insert(cut.until, number);
         }
         let payload = ip - IP_HEADER_BYTES as u32;
-        cut.come = (cut.come.0 + payload, cut.come.1 + 1);
+        let apart = cut.come.1 > 0 && cut.place != place;
+        (cut.come, cut.place) = ((cut.come.0 + payload, cut.come.1 + 1), place);
+        self.fabric.datagrams[datagram].apart |= apart;
         cut.ecn = if ecn == Ecn::Marked { ecn } else { cut.ecn };
         let is_whole = cut.come.0 + IP_HEADER_BYTES as u32 == cut.whole.ip;
         let head =
@@ -447,6 +451,7 @@ impl Tunnels {
             depth,
             packets: Vec::new(),
             come: (0, 0),
+            place: END,
             ecn: whole.ecn,
             until: (0, 0),
         };

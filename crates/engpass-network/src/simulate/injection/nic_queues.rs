@@ -232,6 +232,8 @@ impl Network {
             bytes: (payload - header) as u32,
             fragments,
             train,
+            resent: false,
+            apart: false,
             arrived: 0,
             sent: false,
             to: Destination::SOCKET,

@@ -281,7 +281,8 @@ impl Network {
     /// Counts and reports an injected packet that has arrived completely at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
         if self.fabric.datagrams[datagram].counted {
-            self.received(datagram);
+            // The hosts of injected packets cost nothing, and their messages are unknown: there is no idle delay.
+            self.received(datagram, None);
         }
         if let Some(fates) = &mut self.fabric.fates {
             fates.deliver(datagram, self.now);

@@ -36,7 +36,10 @@ fn single_datagram_delay_matches_hand_calculation() {
     assert_eq!(then.flows[0].receptions.last, Some(9_493_590));
     assert_eq!(then.flows[0].receptions.times, 9_493_590);
     assert_eq!(before.delays, [None]);
-    assert_eq!(then.delays, [Some(Times { min: 9_493_590, quantiles: [9_493_590; 4], max: 9_493_590 })]);
+    assert_eq!(
+        then.delays,
+        [Some(Times { min: 9_493_590, quantiles: [9_493_590; 4], max: 9_493_590, floor: 0 })]
+    );
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn shaper_at_16_percent_matches_hand_calculation() {
     assert_eq!(second.flows[0].receptions.last, Some(92_306_091));
     // The process began with both at 0.
     let (min, max) = (39_221_155, 92_306_091);
-    assert_eq!(second.delays, [Some(Times { min, quantiles: [min, max, max, max], max })]);
+    assert_eq!(second.delays, [Some(Times { min, quantiles: [min, max, max, max], max, floor: 0 })]);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use crate::engine::Engine;
 use crate::fast::difference;
-use crate::outcome::{Booking, Losing, Observed, Place};
+use crate::outcome::{Booking, Losing, Observed, Place, Times};
 use crate::queue::Cause;
 use crate::replay::testbed;
 
@@ -106,6 +106,23 @@ fn icmp_too_big_has_576_bytes_and_returns_at_once() {
     let booked = seen.books[&Booking { link: IN, end: 1, flow: 0, back: true }];
     assert!(booked.control >= 64 + 594, "{booked:?}");
     assert_eq!(booked.dead, 0);
+}
+
+/// `h0` forms the segment with the answer to its SYN, after 117.04 us, and the two shorter ones with the message, after 259.2 us. The first of these finds an idle
+/// path: 50.08 us, 600 us and again 50.08 us on the lines and 3 us of delays. The second one has 40.48 us, 480 us and 40.48 us, but its last bit is at `r0`
+/// after 351.72 us, and `r1` has the first one after 911.28 us. It then takes 480, 1, 40.48 and 1 us, so it arrives after 1432.76 us. The segment counts as one
+/// message, from its first transmission on.
+#[test]
+fn message_delay_of_a_split_segment_begins_with_its_first_transmission() {
+    let seen = run(&narrow("", ""), 3_000_000_000);
+    let times = |[first, second]: [u64; 2], floor| {
+        Some(Times { min: first, quantiles: [first, second, second, second], max: second, floor })
+    };
+    let (first, second) = (703_160_000, 1_173_560_000);
+    assert_eq!(seen.delays, [times([first, second], 0)]);
+    assert_eq!(seen.queueing, [times([0, second - 563_960_000], first / 16)]);
+    let message = 1_432_760_000 - 117_040_000;
+    assert_eq!(seen.message_delays, [times([message; 2], 0)]);
 }
 
 /// A message quotes a shorter packet completely: here one of 400 B, so the message has 428 B.

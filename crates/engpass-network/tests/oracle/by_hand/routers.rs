@@ -6,7 +6,7 @@
 use super::{fates, losses};
 use crate::engine::Engine;
 use crate::fast::difference;
-use crate::outcome::{Observed, Place};
+use crate::outcome::{Observed, Place, Times};
 use crate::replay::testbed;
 
 /// Node of the router.
@@ -57,4 +57,19 @@ fn arrival_precedes_processing_end_at_the_same_instant() {
     // The 11th arrives at the very instant at which the first one is finished, but before that: it finds no room, the 12th does.
     let seen = run_until("input_queue = \"2 packets\"", 1150);
     assert_eq!(fates(&seen.flows[0]), [12, 3, 9, 0]);
+}
+
+/// Datagram `k` arrives `k` times 100 us after the first, and the engine begins with it `k` times 1 ms after it began with the first. The first one finds the
+/// network idle: it takes 85.32 us on each line and 1 ms in the engine. UDP messages have the delay of their datagrams.
+#[test]
+fn queueing_delay_is_the_wait_for_the_engine() {
+    let seen = run("");
+    let (idle, wait) = (2 * 85_320_000 + 1_000_000_000, |number: u64| number * 900_000_000);
+    let quantiles = [4, 8, 9, 9];
+    let times = |floor, of: &dyn Fn(u64) -> u64| {
+        Some(Times { min: of(0), quantiles: quantiles.map(of), max: of(9), floor })
+    };
+    assert_eq!(seen.queueing, [times(idle / 16, &wait)]);
+    let delays = [times(0, &|number| idle + wait(number))];
+    assert_eq!((&seen.delays[..], &seen.message_delays[..]), (&delays[..], &delays[..]));
 }

@@ -1,0 +1,148 @@
+//! Delays of received datagrams beyond the plain ones: queueing, which is the delay less that of an idle network, and the delays of TCP messages.
+
+use engpass_model::idle::{self, LonePacket};
+use engpass_model::wire::{Encapsulation, aal5};
+
+use super::Network;
+use super::packet_store::Datagram;
+use super::queueing::{IdleKey, PathId};
+use super::ready_packet::{EgressPath, ONWARD};
+use super::shared_state::Vc;
+
+impl Network {
+    /// Counts the queueing delay of a datagram whose idle delay is not the last one.
+    #[inline(never)]
+    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
+        let this = &self.fabric.datagrams[datagram];
+        let (flow, begun, apart) = (this.flow as usize, this.begun, this.apart);
+        if apart {
+            // There is no single path of which the idle delay could be taken.
+            self.fabric.flows[flow].lose_queueing();
+            return;
+        }
+        let first = self.fabric.flows[flow].queueing_mut().is_new();
+        let known = if first { None } else { Some(*self.idle_delays.place(flow as u32, key)) };
+        let idle = match known {
+            Some((of, same, idle)) if (of as usize, same) == (flow, key) => idle,
+            _ => self.idle_delay(datagram, key.path()),
+        };
+        if !first {
+            *self.idle_delays.place(flow as u32, key) = (flow as u32, key, idle);
+        }
+        let queueing = self.fabric.flows[flow].queueing_mut();
+        queueing.learn(key, idle);
+        queueing.add(key, self.now - begun);
+    }
+
+    /// Notes that a packet of a datagram has arrived at this step, the end of a route with decision steps.
+    pub(super) fn note_end(&mut self, datagram: u32, end: u32) {
+        let this = &mut self.fabric.datagrams[datagram];
+        if this.fragments == 1 {
+            return;
+        }
+        if this.arrived == 0 {
+            self.first_ends.insert(datagram, end);
+        } else {
+            this.apart |= self.first_ends[&datagram] != end;
+        }
+    }
+
+    /// Counts the message delays of the segments that end in the `delivered` bytes which the application of a reading endpoint has now. The sender
+    /// knows when it sent them first, because no acknowledgment of them is on its way.
+    #[inline(never)]
+    pub(super) fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
+        let this = &self.endpoints[endpoint];
+        let to = this.connection.received_to();
+        let tally = &mut self.fabric.flows[this.flow as usize];
+        for first in self.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
+            tally.add_message_delay(self.now - first.ps());
+        }
+    }
+
+    /// Returns the path of the packets of a datagram, all of which have arrived.
+    pub(super) fn path_of(&self, datagram: u32) -> PathId {
+        let this = &self.fabric.datagrams[datagram];
+        if let Some(end) = self.frames.end_of_trail(this.trail) {
+            return PathId(end);
+        }
+        let sender = this.to.get().and_then(|to| self.endpoints.get(to as usize ^ 1));
+        match sender.map(|sender| (sender.way(), sender.route())) {
+            None => PathId::ONLY,
+            Some((EgressPath::Circuit { vc, .. }, _)) if vc < ONWARD => PathId(PathId::CIRCUIT | vc),
+            Some((_, route)) => PathId(self.frames.end_of(route)),
+        }
+    }
+
+    /// Returns the idle delay of a datagram that took this path, in picoseconds.
+    fn idle_delay(&mut self, datagram: u32, path: PathId) -> u64 {
+        let mut packets = std::mem::take(&mut self.lone_packets);
+        packets.clear();
+        let this = &self.fabric.datagrams[datagram];
+        let idle = match this.to.get().filter(|to| (*to as usize) < self.endpoints.len()) {
+            Some(to) => self.idle_delay_of_segment(this, to as usize, path, &mut packets),
+            None => self.idle_delay_of_message(this, path, &mut packets),
+        };
+        self.lone_packets = packets;
+        idle
+    }
+
+    fn idle_delay_of_segment(
+        &self,
+        this: &Datagram,
+        to: usize,
+        path: PathId,
+        packets: &mut Vec<LonePacket>,
+    ) -> u64 {
+        let (sender, receiver, len) = (&self.endpoints[to ^ 1], &self.endpoints[to], u64::from(this.bytes));
+        let formed = sender.segment_cost(&self.costs, len, false);
+        packets.push(LonePacket::new(u64::from(this.header) + len, formed));
+        self.cross_alone(path, sender.way(), &[], packets);
+        last_arrival(packets).saturating_add(receiver.segment_cost(&self.costs, len, true))
+    }
+
+    fn idle_delay_of_message(&self, this: &Datagram, path: PathId, packets: &mut Vec<LonePacket>) -> u64 {
+        let trees = self.fabric.trees.as_ref().and_then(|trees| trees.path_of(this));
+        let (flow, routes) = trees.unwrap_or((this.flow, Vec::new()));
+        let process = self.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
+        let process = &self.processes[process.expect("a process sends the flow's messages")];
+        packets.extend(idle::message(&process.cost, this.bytes.into(), process.mtu));
+        self.cross_alone(path, process.way, &routes, packets);
+        let cost = &self.socket(this.flow as usize).cost;
+        last_arrival(packets).saturating_add(cost.datagram(this.bytes.into(), packets.len() as u64))
+    }
+
+    /// Takes lone packets over a circuit.
+    fn cross_circuit_alone(&self, vc: u32, encapsulation: Encapsulation, packets: &mut [LonePacket]) {
+        let Vc { hops, delays, pace, .. } = &self.fabric.vcs[vc as usize];
+        let delay = |hop: usize| delays[hop] - delays.get(hop + 1).copied().unwrap_or(0);
+        let lines = hops.iter().enumerate().map(|(hop, port)| (self.ports[*port].slot, delay(hop)));
+        let lines: Vec<_> = lines.collect();
+        idle::cross_circuit(packets, *pace, &lines, |ip| aal5::cells(encapsulation.sdu(ip)));
+    }
+
+    /// Takes lone packets over a path. Packets of a multicast traffic take `routes`, one after the other.
+    fn cross_alone(&self, path: PathId, way: EgressPath, routes: &[u32], packets: &mut Vec<LonePacket>) {
+        let circuits = |vc, encapsulation, packets: &mut [LonePacket]| {
+            self.cross_circuit_alone(vc, encapsulation, packets)
+        };
+        let route = match way {
+            EgressPath::Circuit { vc, encapsulation } if vc < ONWARD => {
+                return self.cross_circuit_alone(vc, encapsulation, packets);
+            }
+            EgressPath::Circuit { vc: route, .. } => route - ONWARD,
+            EgressPath::Frames { route } | EgressPath::Bond { route } => route,
+        };
+        if path == PathId::ONLY && !routes.is_empty() {
+            self.frames.cross_alone(routes, &circuits, packets);
+        } else if path == PathId::ONLY {
+            self.frames.cross_alone(&[route], &circuits, packets);
+        } else {
+            self.frames.cross_alone_to(path.0, &circuits, packets);
+        }
+    }
+}
+
+/// Returns the arrival of the last packet.
+fn last_arrival(packets: &[LonePacket]) -> u64 {
+    packets.iter().map(|packet| packet.at).max().expect("a datagram has a packet")
+}

@@ -1,0 +1,90 @@
+//! The time of lone packets on a route, step by step.
+
+use engpass_model::idle::{self, LonePacket};
+use engpass_model::wire::Encapsulation;
+
+use super::marks::WRAP;
+use super::{END, Frames, Step};
+
+/// Takes lone packets over a circuit direction, in which they have this encapsulation.
+pub(in crate::simulate) type CrossCircuit<'a> = &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]);
+
+impl Frames {
+    /// Returns the step at the end of a route without decision steps.
+    pub(in crate::simulate) fn end_of(&self, route: u32) -> u32 {
+        let first = self.routes[route as usize].first;
+        let steps = (first..).zip(&self.steps[first as usize..]);
+        steps.into_iter().find(|(_, step)| step.port == END).expect("a route has an end").0
+    }
+
+    /// Takes lone packets over these routes without decision steps, one after the other.
+    pub(in crate::simulate) fn cross_alone(
+        &self,
+        routes: &[u32],
+        circuits: CrossCircuit<'_>,
+        packets: &mut Vec<LonePacket>,
+    ) {
+        let mut arrived = false;
+        for route in routes {
+            let steps = &self.steps[self.routes[*route as usize].first as usize..];
+            for step in steps.iter().take_while(|step| step.port != END) {
+                self.take_step(*step, circuits, &mut arrived, packets);
+            }
+        }
+    }
+
+    /// Takes lone packets over the route that ends at this step.
+    pub(in crate::simulate) fn cross_alone_to(
+        &self,
+        end: u32,
+        circuits: CrossCircuit<'_>,
+        packets: &mut Vec<LonePacket>,
+    ) {
+        let mut arrived = false;
+        if !self.is_branched(end) {
+            let before = self.steps[..end as usize].iter().rposition(|step| step.port == END);
+            for step in &self.steps[before.map_or(0, |before| before + 1)..end as usize] {
+                self.take_step(*step, circuits, &mut arrived, packets);
+            }
+            return;
+        }
+        let places: Vec<u32> = self.carried(end, 0).collect();
+        for place in places.into_iter().rev() {
+            self.take_step(self.steps[place as usize], circuits, &mut arrived, packets);
+        }
+    }
+
+    /// Takes lone packets over a step. `arrived` is true if they have crossed a line since a router handled them.
+    fn take_step(
+        &self,
+        step: Step,
+        circuits: CrossCircuit<'_>,
+        arrived: &mut bool,
+        packets: &mut Vec<LonePacket>,
+    ) {
+        if step.is_routed() && std::mem::take(arrived) {
+            idle::pass_engine(packets, self.routers[step.router as usize].per_packet);
+        }
+        let mtu = u64::from(step.mtu);
+        if step.is_wrap() {
+            let added = self.tunnels.directions[(step.port - WRAP) as usize].added;
+            return idle::enter_tunnel(packets, mtu, added.into());
+        }
+        if step.is_unwrap() {
+            return idle::leave_tunnel(packets);
+        }
+        let entry = self.entry(step);
+        let carries = step.is_line() || entry.is_some();
+        // Where a router resolves addresses, it cuts packets before it holds them.
+        if (carries || step.is_hold()) && step.is_routed() {
+            idle::cut(packets, mtu);
+        }
+        if let Some(entry) = entry {
+            circuits(entry.vc, entry.encapsulation, packets);
+        } else if step.is_line() {
+            let line = &self.ports[step.port as usize];
+            idle::cross_line(packets, line.lone_line(), |ip| line.line_bytes(ip));
+        }
+        *arrived |= carries;
+    }
+}
