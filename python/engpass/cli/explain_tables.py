@@ -48,7 +48,7 @@ def show(made: Explanation, out: Console) -> None:
     if made.timeline is not None:
         from engpass.cli.sparkline import show as show_timeline
 
-        show_timeline(made.timeline, chosen.flow, out)
+        show_timeline(made.timeline, chosen.title, out)
     if made.advice is not None:
         more = made.advice.seeds > len(at.outcomes)
         mean = f", mean of {made.advice.seeds} seeds" if more else ""

@@ -34,7 +34,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
         found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
     if made.timeline is not None:
         found[_TIMELINE] = timeline.draw(
-            made.timeline, made.chosen.flow, f"Timeline of {flow}", place or "one repeat"
+            made.timeline, made.chosen.title, f"Timeline of {flow}", place or "one repeat"
         )
     return found
 
@@ -83,8 +83,8 @@ def _waterfall(made: "Explanation") -> str:
 def _timeline(made: "Explanation") -> str:
     if made.timeline is None:
         return ""
-    says = timeline.says(made.timeline, made.chosen.flow)
-    return _box(_TIMELINE, says, timeline.key_of(made.timeline, made.chosen.flow))
+    says = timeline.says(made.timeline, made.chosen.title)
+    return _box(_TIMELINE, says, timeline.key_of(made.timeline, made.chosen.title))
 
 
 def _ledgers(made: "Explanation") -> str:

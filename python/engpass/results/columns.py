@@ -99,6 +99,7 @@ def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
         found |= {column: at(flow, path) for column, path in _TEXTS.items()}
         found |= {"kind": flow.kind}
         found["precision_reached"] = at(flow, "real.precision.reached")
+        found |= receivers.membership(outcome, name, host)
         values = {column: value for column, value in found.items() if value is not None}
         if host:
             # The row of the flow has the figures of the receiver with the lowest goodput.

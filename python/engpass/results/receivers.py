@@ -86,6 +86,16 @@ def name(flow: str, host: str) -> str:
     return f"{flow} to {host}" if host else flow
 
 
+def membership(outcome: Outcome, row: str, host: str) -> dict[str, float | None]:
+    """The columns about joining and leaving of a row of `rows`; empty for a flow with several receivers."""
+    flow = outcome.flows.get(row.removesuffix(f" to {host}") if host else row)
+    if flow is None or (not host and len(flow.receivers) != 1):
+        return {}
+    receiver = flow.receivers[host] if host else next(iter(flow.receivers.values()))
+    keys = ("member_share", "join_delay_s", "leave_delay_s")
+    return {key: getattr(receiver, key) for key in keys}
+
+
 def _as_flow(flow: FlowOutcome, host: str) -> FlowOutcome:
     receiver, place = flow.receivers[host], list(flow.receivers).index(host)
     return replace(

@@ -105,7 +105,7 @@ fn capture_has_igmp_messages_of_hosts() {
         assert_eq!((&frame[12..14], &frame[16..18]), (&[0x81, 0][..], &[8, 0][..]));
         let ip = &frame[18..];
         assert_eq!((ip[0], ip[8], ip[9], ip[24]), (0x46, 1, 2, kind));
-        assert_eq!((&ip[12..16], &ip[16..20]), (&[10, 0, 0, 2][..], &group[..]));
+        assert_eq!((&ip[12..16], &ip[16..20]), (&[10, 64, 0, 2][..], &group[..]));
         // It has crossed the link of the host, and has left the switch.
         assert!((begun + 10_000..begun + 20_000).contains(&at), "{at}");
     }

@@ -83,9 +83,7 @@ impl SharedState {
                     continue;
                 }
                 self.post_finished_datagram(index, true);
-                if !self.is_of_tree(index) || self.counts_for_receiver(index) {
-                    self.count_loss(index);
-                }
+                self.count_loss(index);
             }
         }
         self.ledger.end_runs();
@@ -100,6 +98,9 @@ impl SharedState {
 
     fn count_lost(&mut self, datagram: u32) {
         let Some((at, place)) = self.loss_of(datagram) else { return };
+        if !self.counts_for_receiver(datagram) {
+            return;
+        }
         let this = &self.datagrams[datagram];
         if self.fates.as_mut().is_some_and(|fates| fates.mark_loss_counted(datagram)) {
             return;

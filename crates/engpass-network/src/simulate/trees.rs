@@ -286,7 +286,7 @@ impl SharedState {
         self.datagrams[datagram].lost |= !was_received;
         self.post_finished_datagram(datagram, false);
         self.ledger.forget_pieces(datagram);
-        if !parts && self.counts_for_receiver(datagram) {
+        if !parts {
             self.count_loss(datagram);
         }
         let of = self.trees_mut().of.remove(&datagram);

@@ -82,10 +82,26 @@ const FRAMES: &str = r#"
     rate = "4 Mbit/s"
     on = "1 ms"
     off = "1 ms"
+    [traffic.m]
+    kind = "multicast"
+    from = "a"
+    to = ["b"]
+    message = "500 B"
+    rate = "1 Mbit/s"
     [event.e]
     target = "n"
     at = "25 ms"
     change = "down"
+    [event.j]
+    target = "b"
+    traffic = "m"
+    at = "5 ms"
+    change = "join"
+    [event.k]
+    target = "b"
+    traffic = "m"
+    at = "20 ms"
+    change = "leave"
 "#;
 
 /// Common part of both files.
@@ -235,7 +251,10 @@ const OF_FRAMES: &[Table] = &[
     ("link.n", ""),
     ("traffic.p", "poisson"),
     ("traffic.o", "udp-on-off"),
+    ("traffic.m", "multicast"),
     ("event.e", ""),
+    ("event.j", ""),
+    ("event.k", ""),
 ];
 
 /// Checks that shares and rates of an outcome are plausible.

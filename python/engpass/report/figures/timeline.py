@@ -76,6 +76,7 @@ def says(timeline: Timeline, flow: str) -> str:
         more += " The receive window is not shown, because it is never the limit."
     first = "the received rate" if windows else "The received rate"
     down = "links were down, and when " if timeline.outages else ""
+    down += "receivers were members, and when " if timeline.memberships else ""
     below = f"below the times when {down}packets were lost or retransmitted"
     return f"{windows}{first}, the queues on the path, and {below}.{more}"
 
@@ -175,25 +176,26 @@ def _events(timeline: Timeline, flow: str, time: alt.X, unit: Unit, end: float) 
     for place, queue in timeline.queues.items():
         kinds.append((f"lost: {_place(place)}", queue.drops, "bad"))
     kinds = [kind for kind in kinds if kind[1]]
-    outages = {f"down: {link}": times for link, times in timeline.outages.items()}
-    if not kinds and not outages:
+    spans = {f"down: {link}": times for link, times in timeline.outages.items()}
+    spans |= {f"member: {receiver}": times for receiver, times in timeline.memberships.items()}
+    if not kinds and not spans:
         return
     rows: list[Row] = [
         {"t": unit.of(t), "kind": name} for name, times, _ in kinds for t in _thinned(times, end)
     ]
-    names = [*outages, *(name for name, _, _ in kinds)]
-    colours = [*("mark" for _ in outages), *(colour for _, _, colour in kinds)]
+    names = [*spans, *(name for name, _, _ in kinds)]
+    colours = [*("mark" for _ in spans), *(colour for _, _, colour in kinds)]
     colour = alt.Color("kind:N").scale(domain=names, range=[theme.LIGHT[c] for c in colours]).legend(None)
     y = alt.Y("kind:N").title(None).sort(names).scale(domain=names).axis(minExtent=_EXTENT, labelLimit=110)
     ticks = alt.Chart().mark_tick(thickness=1.2, size=16, opacity=1, clip=True)
     layers = [ticks.encode(x=time, y=y, color=colour)]
-    if outages:
-        spans: list[Row] = [
+    if spans:
+        drawn: list[Row] = [
             {"t": unit.of(begin), "end": unit.of(until), "kind": name}
-            for name, times in outages.items()
+            for name, times in spans.items()
             for begin, until in times[:_BINS]
         ]
-        bars = alt.Chart(alt.InlineData(values=spans)).mark_bar(size=10, clip=True)
+        bars = alt.Chart(alt.InlineData(values=drawn)).mark_bar(size=10, clip=True)
         layers.insert(0, bars.encode(x=time, x2="end:Q", y=y, color=colour))
     yield _panel(layers, rows, 24 * len(names))
 
