@@ -100,10 +100,12 @@ pub struct Delays {
     #[schemars(extend("signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
     /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.
+    #[schemars(extend("signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<Quantiles>,
     /// Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for
     /// retransmissions and, with TCP, for earlier data. Every segment counts once.
+    #[schemars(extend("signal" = time("Message delay {}").column("message_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Quantiles>,
 }

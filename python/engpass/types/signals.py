@@ -101,6 +101,54 @@ FLOW: tuple[Signal, ...] = (
         help="Maximum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
+        name="queueing_delay_min_s", title="Queueing delay min", family=("Queueing delay", "min"), unit="s", path="delay_s.queueing.min", fold="min", better="lower",
+        help="Minimum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="queueing_delay_p50_s", title="Queueing delay p50", family=("Queueing delay", "p50"), unit="s", path="delay_s.queueing.p50", better="lower",
+        help="Median. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="queueing_delay_p90_s", title="Queueing delay p90", family=("Queueing delay", "p90"), unit="s", path="delay_s.queueing.p90", better="lower",
+        help="90th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="queueing_delay_p99_s", title="Queueing delay p99", family=("Queueing delay", "p99"), unit="s", path="delay_s.queueing.p99", better="lower",
+        help="99th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="queueing_delay_p999_s", title="Queueing delay p99.9", family=("Queueing delay", "p99.9"), unit="s", path="delay_s.queueing.p99_9", better="lower",
+        help="99.9th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="queueing_delay_max_s", title="Queueing delay max", family=("Queueing delay", "max"), unit="s", path="delay_s.queueing.max", fold="max", better="lower",
+        help="Maximum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.",
+    ),
+    Signal(
+        name="message_delay_min_s", title="Message delay min", family=("Message delay", "min"), unit="s", path="delay_s.message.min", fold="min", better="lower",
+        help="Minimum. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_p50_s", title="Message delay p50", family=("Message delay", "p50"), unit="s", path="delay_s.message.p50", better="lower",
+        help="Median. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_p90_s", title="Message delay p90", family=("Message delay", "p90"), unit="s", path="delay_s.message.p90", better="lower",
+        help="90th percentile. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_p99_s", title="Message delay p99", family=("Message delay", "p99"), unit="s", path="delay_s.message.p99", better="lower",
+        help="99th percentile. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_p999_s", title="Message delay p99.9", family=("Message delay", "p99.9"), unit="s", path="delay_s.message.p99_9", better="lower",
+        help="99.9th percentile. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_max_s", title="Message delay max", family=("Message delay", "max"), unit="s", path="delay_s.message.max", fold="max", better="lower",
+        help="Maximum. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
         name="retransmitted_segments", title="Retransmissions", unit="segments", path="tcp.retransmitted_segments", whole=True, fold="sum", better="lower",
         help="Retransmitted segments.",
     ),
