@@ -22,7 +22,7 @@ LEFT, RIGHT = "10.77.0.1", "10.77.0.2"
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of a stream."""
+    """Figures of one run of a stream."""
 
     bit_per_s: float
     """Received payload rate."""

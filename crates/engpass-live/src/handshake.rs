@@ -155,7 +155,7 @@ pub enum Reply {
     Answer([u8; HEAD]),
     /// The peer has proved the token from its address. Send this message and open the stream.
     Ready(u16, [u8; HEAD]),
-    /// Not a valid handshake message.
+    /// Not a handshake message, or one that no client sends: its kind or stream number is wrong.
     Malformed,
     /// The message was not made with the token of this run.
     NoToken,

@@ -58,12 +58,12 @@ impl RangeErrors {
         cause: &str,
     ) {
         if value < least || value > most {
-            let shown = |value| match unit {
-                "B" => Size(value).to_string(),
-                "bit/s" => Rate(value).to_string(),
-                _ => format!("{value} {unit}"),
+            let range = match unit {
+                "B" => format!("{} to {}", Size(least), Size(most)),
+                "bit/s" => format!("{} to {}", Rate(least), Rate(most)),
+                _ => format!("{least} to {most} {unit}"),
             };
-            self.add(path, cause, format!("give {} to {}", shown(least), shown(most)));
+            self.add(path, cause, format!("give {range}"));
         }
     }
 

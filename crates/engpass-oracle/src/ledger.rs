@@ -19,7 +19,7 @@ use crate::outcome::{
 pub(crate) struct Datagram {
     /// Traffic it belongs to.
     pub(crate) flow: usize,
-    /// True if it goes against the direction of the flow's data.
+    /// True if the datagram goes against the direction of the flow's data.
     pub(crate) back: bool,
     /// Its number, if it is counted; segments without data and ICMP messages are not. Datagrams of a flow are numbered from 0, segments of an
     /// endpoint from 1.

@@ -65,7 +65,7 @@ pub struct Bottleneck {
     /// Name of the link, circuit, host, router or traffic; absent if the bottleneck has no name in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Title for tables and sentences, such as "link `receiver`".
+    /// Title of the bottleneck for tables and sentences, such as "link `receiver`".
     pub title: String,
 }
 

@@ -75,7 +75,7 @@ impl Node {
         match (&self.value, &self.origin.giver) {
             (Value::Table(_) | Value::List(_), _) => None,
             (_, ValueSource::Set { text, .. } | ValueSource::Point { text, .. }) => {
-                // Inside a list or table from there, the text is not that of this value.
+                // The text of a list or table is not that of a value inside it. A text in quotes was parsed already.
                 (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
             }
             _ => None,

@@ -164,7 +164,7 @@ class Measurement:
                 self._end_all()
         hosts = ", ".join(f"`{name}` at host `{host}`" for host, name in sorted(left))
         raise MeasureError(
-            f"{hosts} did not end in time: {longest + _LATE_SECONDS:.1f} s",
+            f"{hosts} did not end within {longest + _LATE_SECONDS:.1f} s",
             "check whether that host is overloaded",
         )
 

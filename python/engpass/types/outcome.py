@@ -263,7 +263,7 @@ class Bottleneck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Name of the link, circuit, host, router or traffic; absent if the bottleneck has no name in the
     file."""
     title: str
-    """Title for tables and sentences, such as "link `receiver`"."""
+    """Title of the bottleneck for tables and sentences, such as "link `receiver`"."""
 
 
 class FlowLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -190,9 +190,9 @@ class Bandwidths(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     copy_cached: float
     """Copy of data that stays in the last-level cache."""
     checksum: float
-    """Sum for the Internet checksum over data in memory."""
+    """Rate at which one thread sums up data in memory for the Internet checksum."""
     checksum_cached: float
-    """Sum for the Internet checksum over data that stays in the last-level cache."""
+    """Rate at which one thread sums up data in the last-level cache for the Internet checksum."""
     cached_bytes: int
     """Array size in bytes at which `copy_cached` and `checksum_cached` were measured."""
     cache_bytes: int

@@ -98,7 +98,7 @@ impl PacketPool {
         token.number(self.kept[token.slot as usize].generation)
     }
 
-    /// Returns the segment that a number identifies.
+    /// Returns the token that a number encodes: a stored packet and one of its segments.
     #[inline]
     pub(super) fn token(&self, number: u64) -> Token {
         let token = Token { slot: (number >> 16) as u32 & 0xff_ffff, segment: number as u32 & 0xffff };

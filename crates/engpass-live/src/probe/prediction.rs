@@ -25,9 +25,9 @@ pub struct Bandwidths {
     pub copy: f64,
     /// Copy of data that stays in the last-level cache.
     pub copy_cached: f64,
-    /// Sum for the Internet checksum over data in memory.
+    /// Rate at which one thread sums up data in memory for the Internet checksum.
     pub checksum: f64,
-    /// Sum for the Internet checksum over data that stays in the last-level cache.
+    /// Rate at which one thread sums up data in the last-level cache for the Internet checksum.
     pub checksum_cached: f64,
     /// Array size in bytes at which `copy_cached` and `checksum_cached` were measured.
     pub cached_bytes: u64,

@@ -102,7 +102,7 @@ fn listening_sender_serves_parallel_streams() {
 #[test]
 fn flow_may_have_128_streams() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "streams": 128 }));
-    // Little data each, because loopback has one backlog, which other tests use at the same time.
+    // Each stream sends little data: loopback packets wait in one backlog per CPU, which other tests use at the same time.
     let results = measure(&plan.connect(json!({ "bytes": 2000 })));
     assert_eq!(number(&results.listen["total_bytes"]), 128 * 2000, "{}", results.connect["error"]);
     let streams = results.listen["streams"].as_array().expect("the result has streams");

@@ -152,7 +152,7 @@ pub trait EcmpConfig {
         None
     }
 
-    /// Creates the state for one group at one router.
+    /// Creates the state of the policy at one router for one group of equal-cost paths.
     fn build(&self) -> Box<dyn Forward>;
 }
 

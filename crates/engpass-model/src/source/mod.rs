@@ -124,7 +124,8 @@ pub trait SourceConfig {
         None
     }
 
-    /// Adds a complaint for each wrong value. Does not check start, stop and cell rates, which need a link.
+    /// Adds an error for each wrong value. [`Traffic::check`] checks start and stop; cell rates are checked later, because they need a
+    /// link.
     fn check(&self, _complaints: &mut RangeErrors) {}
 }
 

@@ -7,7 +7,7 @@ pub enum LimitedBy {
     Nothing,
     /// The connection is not established.
     Handshake,
-    /// The application has written nothing.
+    /// Everything that the application has written is sent, and it does not wait for space in the send buffer.
     Application,
     /// The application waits for space in the send buffer. All buffered data is sent, or too little is left for Nagle's rule.
     SendBuffer,

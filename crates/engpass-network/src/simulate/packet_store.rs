@@ -1,4 +1,4 @@
-//! Datagrams in the network. A datagram, its packet and its TCP segment are stored at one index.
+//! Datagrams in the network. One slot holds a datagram, its packet and its TCP segment; further fragments have slots of their own.
 
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};

@@ -491,9 +491,9 @@ impl CellSink for PortOutput<'_> {
     }
 }
 
-/// The path number of all cells of a port that keep their order: of a line that carries PDUs of several circuits, where the order decides to which sender idle
-/// time is attributed; of a NIC that leads to a host, where cells of a shaper and a generator interleave; of a line before its first cell in the measurement
-/// window; and of all lines while postings are deferred.
+/// Path number of cells that are posted and handed on in order, one train at a time. All cells of these ports have it: a line that carries
+/// PDUs of several circuits, where the order decides to which sender idle time is posted; a NIC that leads to a host, where cells of a
+/// shaper and a generator interleave; a line before its first cell in the measurement window; and every line while postings are deferred.
 pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {

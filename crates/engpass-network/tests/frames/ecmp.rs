@@ -101,7 +101,8 @@ fn unchosen_line_is_idle_for_the_other_path() {
     let outcome = run(PAIR, &[("router.near.ecmp", "\"hash\""), ("traffic.stream.rate", "\"50 Mbit/s\"")]);
     let idle = ["upper", "lower"].map(|link| share(&outcome, link, "idle: other way"));
     assert!(idle.iter().filter(|share| **share > 0.99).count() == 1, "{idle:?}");
-    // A sender that always sends at 100 Mbit/s leaves half of each line to the other one.
+    // A sender that always sends at 100 Mbit/s uses two such lines in turn. Each is idle half of the time, because packets take the other
+    // one.
     let sprayed =
         run(PAIR, &[("link.in.medium", "\"ethernet-100\""), ("traffic.stream.rate", "\"1 Gbit/s\"")]);
     close(share(&sprayed, "upper", "idle: other way"), 0.5, 1e-3);

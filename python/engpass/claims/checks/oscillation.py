@@ -32,8 +32,9 @@ class Oscillation(Check):
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
         """Find the maxima and compare their mean distance with the interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
-        if len(curve.samples) < 3:
-            raise NoDataError("too few points to see an oscillation")
+        count = len(curve.samples)
+        if count < 3:
+            raise NoDataError(f"an oscillation needs at least 3 points in its range, but there are {count}")
         tops = maxima(curve.samples, self.by.value)
         periods = len(tops) - 1
         if periods < 1:

@@ -108,7 +108,7 @@ def x_words(table: Table) -> alt.X:
 
 def _first(table: Table) -> Axis:
     if table.x is None:
-        raise AssertionError("a figure over an axis is drawn only where one is swept")
+        raise AssertionError("internal error: this figure needs a swept axis, but the run has none")
     return table.x
 
 

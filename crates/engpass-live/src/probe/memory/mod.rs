@@ -170,7 +170,7 @@ impl SpinBarrier {
     }
 }
 
-/// Takes the samples of one thread: each kernel once per repeat.
+/// Takes the samples of one thread: in each repeat, one of every kernel.
 fn thread(
     kernels: &[Kernel],
     bytes: usize,

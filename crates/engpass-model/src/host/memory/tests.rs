@@ -49,8 +49,9 @@ fn data_path_rates_match_figures_2_and_3_of_the_study() {
     }
 }
 
-/// If memory limits DMA, a copy without pipeline has no advantage. For `B_MEM` below `B_PCI` both paths reach a third of the memory
-/// bandwidth; above, the two ways of counting are equal.
+/// In the printed formula of the study, DMA may be faster than the memory, so a copy without a pipeline can be the faster one. In the model
+/// the memory limits DMA, too. For `B_MEM` below `B_PCI`, both data paths then reach a third of the memory bandwidth; above, model and
+/// printed formula give the same rate for a copy without a pipeline.
 #[test]
 fn one_copy_is_never_faster_than_pipelined_one_copy() {
     let bus = bus(133_000_000);

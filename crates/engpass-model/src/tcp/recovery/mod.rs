@@ -88,7 +88,7 @@ pub(super) struct Recovery {
     pub(super) duplicates: u32,
 }
 
-/// State that is allocated at the first loss.
+/// State that is allocated at the first sign of a loss: limited transmit, a recovery, a timeout, or a smaller path MTU.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecoveryCold {
     /// Recovery ends once everything below this sequence number is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).

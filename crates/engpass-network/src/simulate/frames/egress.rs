@@ -22,7 +22,7 @@ pub(super) struct Egress<'a> {
     line: &'a mut FramePort,
     port: u32,
     slot: u16,
-    /// Latest arrival that is handed to the next port ahead of time; 0 if none is.
+    /// A packet that arrives at the next port up to this instant is handed to it ahead of time; 0 if none may be.
     pub(super) last: u64,
     pub(super) now: u64,
 }
