@@ -66,6 +66,8 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
             stop,
         });
     }
+    // Without groups there are no members.
+    testbed.events.retain(|_, event| !event.is_of_member());
     let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0).max(duration / 7);
     testbed.run.warmup = Some(Duration(warmup));
     testbed
