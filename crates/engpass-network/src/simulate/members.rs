@@ -124,7 +124,7 @@ impl MemberState {
 }
 
 impl Members {
-    /// Adds the members of a traffic. `tallies` are the counter indices of its receivers, `to` the branches to each, in the order of the leaves.
+    /// Adds the members of a traffic. `leaves` has the counter index of each receiver and the branches to it, by host.
     pub(super) fn add(
         &mut self,
         testbed: &Testbed,

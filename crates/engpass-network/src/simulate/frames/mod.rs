@@ -313,7 +313,7 @@ pub(super) struct ForwardingEngine {
     /// Bytes of the packets in the engine.
     bytes: u64,
     free: u64,
-    /// It never works ahead of virtual time: its input queue is bounded, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
+    /// It never works ahead of virtual time: its input queue is bounded, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
     asks: bool,
     /// Packets in the forwarding engine, in order: when each is finished, and its packet number.
     busy: std::collections::VecDeque<(u64, u32)>,

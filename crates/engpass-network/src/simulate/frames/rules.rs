@@ -21,7 +21,7 @@ pub enum LookaheadRule {
     OwnLine,
     /// No router sends ICMP messages by the port or to the host.
     NoMessages,
-    /// No ARP packets go by the port or to the host.
+    /// No ARP packets go by the port or to the host, and the host sends no IGMP messages.
     NoRequests,
 }
 
