@@ -57,7 +57,8 @@ impl Memory {
 
 /// Bytes of the parts of an idle network: events, ports, accounts.
 mod network {
-    pub(super) const BASE: u64 = 30_000;
+    /// With the idle delays of datagrams that differ in length or path.
+    pub(super) const BASE: u64 = 30_000 + 100_000;
     pub(super) const HOST: u64 = 450;
     pub(super) const NODE: u64 = 1_000;
     pub(super) const LINK: u64 = 1_200;

@@ -99,7 +99,8 @@ pub struct Delays {
     /// segment counts separately.
     #[schemars(extend("signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
-    /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.
+    /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took
+    /// different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.
     #[schemars(extend("signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<Quantiles>,

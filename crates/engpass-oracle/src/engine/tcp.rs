@@ -310,7 +310,10 @@ impl Engine<'_> {
         // The first byte has the sequence number 1.
         let received_to = self.endpoints[endpoint].connection.stats().bytes_received + 1;
         let sender = &mut self.endpoints[Self::other_end(endpoint)];
-        while let Some((_, first)) = sender.undelivered.pop_front_if(|(end, _)| *end <= received_to) {
+        while let Some(&(end, first)) = sender.undelivered.front()
+            && end <= received_to
+        {
+            sender.undelivered.pop_front();
             self.ledger.delivered(now, sender.flow, first);
         }
     }
