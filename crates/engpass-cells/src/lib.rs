@@ -26,6 +26,7 @@ mod departures;
 mod fifo;
 mod generator;
 mod input_channels;
+mod pace_of_line;
 mod periodic;
 mod periodic_priority;
 mod reassembly;

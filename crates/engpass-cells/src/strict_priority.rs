@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::time::{Pace, Stepper};
 
+use super::pace_of_line::meets_cell_ahead;
 use super::periodic_priority::{LeftoverService, PeriodicPriority};
 use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, VcTreatment};
 
@@ -30,6 +31,10 @@ pub struct StrictPriority {
     pub(super) serving: usize,
     /// When the line takes its next cell, if one waits.
     pub(super) decide_at: u64,
+    /// Longest queue of one class since the last call of [`Self::measure_from`].
+    pub(super) longest: u64,
+    /// Earlier arrivals are not measured.
+    measured_from: u64,
     /// Cells sent back to back from one record that are not handed on yet.
     sent: CellTrain,
     /// The admission of some class counts cells by circuit and must learn of departures.
@@ -111,6 +116,8 @@ impl StrictPriority {
             last_end: 0,
             serving: 0,
             decide_at: 0,
+            longest: 0,
+            measured_from: 0,
             sent: CellTrain::none(slot),
             counts,
             unsettled: false,
@@ -132,7 +139,11 @@ impl StrictPriority {
         rules: &mut [VcTreatment],
         out: &mut impl CellSink,
     ) {
-        if let Some(leftover) = self.leftover.take() {
+        if let Some(leftover) = self.leftover.take_if(|leftover| {
+            // Otherwise the queue of class 0 matters for the longest queue, and is kept.
+            let classes = &self.classes;
+            (self.longest > 1 || leftover.is_sparse()) && classes[0].waiting() == 0
+        }) {
             let high = inputs.channel(leftover.channel).even();
             let advanced = high.map(|high| {
                 let periodic = PeriodicPriority::new(self, (high, &leftover), until, out);
@@ -202,6 +213,9 @@ impl StrictPriority {
             return;
         }
         this.join(cell);
+        if at >= self.measured_from {
+            self.longest = self.longest.max(queued + 1);
+        }
         if !cell.are_generated() && cell.ends_frame() {
             out.waiting(cell.frame, class, this.joined);
         }
@@ -261,6 +275,23 @@ impl StrictPriority {
         self.waiting + u64::from(self.last_end > at)
     }
 
+    /// Begins to measure the longest queue at `at`, up to which all cells were taken. `waits` returns true if a cell of a channel has arrived by then that
+    /// was not queued because it is drawn when the line chooses.
+    pub fn measure_from(&mut self, at: u64, waits: impl Fn(usize) -> bool) {
+        let drawn = self.overtaking.as_ref().is_some_and(|rest| waits(rest.channel));
+        let length = |(class, queue): (usize, &ClassQueue)| {
+            let being_sent = self.serving == class && self.last_end > at;
+            queue.waiting() + u64::from(being_sent) + u64::from(class == 0 && drawn)
+        };
+        self.longest = self.classes.iter().enumerate().map(length).max().unwrap_or(0);
+        self.measured_from = at + 1;
+    }
+
+    /// Returns the longest queue of one class, the cell being sent included.
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+
     /// Returns when the line takes its next queued cell, as far as known; [`u64::MAX`] if none waits.
     pub fn next_begin(&self) -> u64 {
         if self.waiting > 0 { self.decide_at } else { u64::MAX }
@@ -311,6 +342,7 @@ impl StrictPriority {
             return false;
         }
         let count = channel.front_until(limit);
+        let free = head > self.last_end;
         let class = &mut self.classes[rule.class];
         // At the pace of the line, rounding may make a cell arrive a picosecond before the one ahead has left.
         let found = (0, u64::from(closed));
@@ -318,6 +350,12 @@ impl StrictPriority {
             return false;
         };
         channel.take_many(count);
+        if self.longest < 2 {
+            // Cells that follow those ahead in the same busy period never meet them.
+            let meets =
+                closed && free && meets_cell_ahead(self.slot, (front.base, front.n), (head, 0), count);
+            self.longest = self.longest.max(1 + u64::from(meets));
+        }
         self.settle();
         let class = &mut self.classes[rule.class];
         class.admission.joined(front.vc, 1);

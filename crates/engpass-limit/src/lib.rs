@@ -16,6 +16,7 @@ mod host_demand;
 mod idle;
 mod max_min;
 mod need;
+mod node_load;
 mod outcome;
 mod piece;
 mod receivers;
@@ -88,7 +89,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
     let links = (0..topology.links.len())
         .map(|link| (topology.links[link].name.clone(), link_limit(&named, link)))
         .collect();
-    LimitOutcome { flows, links }
+    LimitOutcome { flows, links, nodes: node_load::nodes(&named) }
 }
 
 /// Returns every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it per second.

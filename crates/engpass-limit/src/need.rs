@@ -82,7 +82,12 @@ impl Resources {
 
     /// Returns the index of the direction of `link` that begins at `from`, if any lane uses it.
     pub(super) fn line(&self, link: usize, from: NodeId) -> Option<usize> {
-        self.index.get(&Resource::Line(link, from)).copied()
+        self.find(Resource::Line(link, from))
+    }
+
+    /// Returns the index of a resource, if any lane uses it.
+    pub(super) fn find(&self, resource: Resource) -> Option<usize> {
+        self.index.get(&resource).copied()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Results of the `limit` engine. Rates are in bit/s; none is infinite or not a number, except an unbounded `bound_bit_per_s` of a candidate.
 
 use engpass_outcome::{
-    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Receiver, Results, Share, Stage,
-    WindowLimit,
+    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, NodeOutcome, Path, Receiver, Results,
+    Share, Stage, WindowLimit,
 };
 use indexmap::IndexMap;
 
@@ -13,6 +13,8 @@ pub struct LimitOutcome {
     pub flows: IndexMap<String, FlowLimit>,
     /// Every link by name, in the order of the file.
     pub links: IndexMap<String, LinkLimit>,
+    /// Nodes whose engine takes time, with all flows at their fair shares.
+    pub nodes: IndexMap<String, NodeOutcome>,
 }
 
 /// The limit of one flow, and its bottleneck.
@@ -94,6 +96,7 @@ impl LimitOutcome {
         Results {
             flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),
             links: self.links.into_iter().map(|(name, one)| (name, link(one))).collect(),
+            nodes: self.nodes,
             drops: Vec::new(),
             events: None,
         }
@@ -159,6 +162,7 @@ fn link(link: LinkLimit) -> LinkOutcome {
         utilisation: Some(one.utilisation),
         cells: None,
         frames: None,
+        queue: None,
         ledger: None,
         line_rate_bit_per_s: Some(one.line_rate_bit_per_s),
         shares: one.shares,

@@ -105,7 +105,7 @@ impl SeparateReceivers {
         for direction in links.values_mut().flat_map(|link| &mut link.directions) {
             direction.shares = self.shares(std::mem::take(&mut direction.shares), testbed);
         }
-        LimitOutcome { flows, links }
+        LimitOutcome { flows, links, nodes: answer.nodes }
     }
 
     /// Returns the shares of a line, with those of the receivers of a group added up.

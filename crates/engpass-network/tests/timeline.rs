@@ -3,7 +3,7 @@
 mod common;
 
 use common::point;
-use engpass_network::simulate::{SimOutcome, simulate, watched};
+use engpass_network::simulate::{QueueUse, SimOutcome, simulate, watched};
 use engpass_outcome::Timeline;
 use engpass_testbed::Point;
 
@@ -107,6 +107,86 @@ fn timeline_shows_tcp_windows_and_their_events() {
     let longest = *queue.length.iter().max().expect("the timeline has samples");
     assert!((50_000..=60_000).contains(&longest), "{longest}");
     assert!(!queue.drops.is_empty());
+}
+
+#[test]
+fn timeline_has_the_load_of_each_interval() {
+    let busy = r#"
+        [router.r2]
+        per_packet = "40 us"
+        [link.far]
+        ends = ["b", "r2"]
+        medium = "ethernet-1g"
+        [host.c]
+        cost = { per_segment = "10 us", per_byte = "1 ns" }
+        receive_cost = { per_segment = "20 us" }
+        [link.last]
+        ends = ["r2", "c"]
+        medium = "ethernet-1g"
+        [host.d]
+        receive_cost = { per_datagram = "30 us" }
+        [link.other]
+        ends = ["r2", "d"]
+        medium = "ethernet-100"
+        [traffic.back]
+        kind = "tcp-stream"
+        from = "c"
+        to = "b"
+        message = "9 kB"
+        stop = "3 s"
+        [traffic.datagrams]
+        kind = "udp-stream"
+        from = "c"
+        to = "d"
+        message = "1 kB"
+        rate = "10 Mbit/s"
+    "#;
+    let overrides = [("run.warmup", "1 s"), ("router.r.per_packet", "0 s")];
+    let (timeline, outcome) = watch(&point(&format!("{WAN}{busy}"), "base", &overrides), 101);
+    let names: Vec<_> = timeline.nodes.keys().map(String::as_str).collect();
+    assert_eq!(names, ["c", "d", "r2"], "`a`, `b` and `r` take no time");
+    for used in &outcome.nodes {
+        let [engine] = used.engines.as_slice() else { panic!("`{}` has one engine", used.node) };
+        let line = &timeline.nodes[&used.node].engines[engine.name];
+        assert_eq!(
+            (line.time_s.len(), line.load.len(), line.time_s[0], line.time_s[99]),
+            (100, 100, 0.05, 5.0)
+        );
+        assert!(line.load.iter().all(|load| (0.0..=1.0).contains(load)));
+        // The window begins after 20 of the intervals of 50 ms.
+        let load = line.load[20..].iter().sum::<f64>() / 80.0;
+        assert!((load - engine.load).abs() < 1e-12, "`{}`: {load}, {}", used.node, engine.load);
+        assert!((engine.load * 4e12 - engine.busy as f64).abs() < 1.0);
+    }
+    // 1250 datagrams in a second, 30 us each, once the sender has no other work.
+    let d = &timeline.nodes["d"].engines["cpu"].load;
+    assert!(d[70..].iter().all(|load| (load - 0.0375).abs() < 1e-3), "{d:?}");
+    let r2 = &timeline.nodes["r2"].engines["forwarding"].load;
+    assert!(r2[10] > 2.0 * r2[90], "the connection of `c` has ended: {} and {}", r2[10], r2[90]);
+}
+
+#[test]
+fn no_sample_of_a_queue_exceeds_its_longest_length() {
+    let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 2001);
+    let queue = outcome.links[1].1.directions[0].queue.expect("a router has a queue");
+    let QueueUse::Packets { longest, marked } = queue else { panic!("a router has a queue of packets") };
+    assert_eq!(marked, 0);
+    let sampled = *timeline.queues["r -> b"].length.iter().max().expect("the timeline has samples");
+    assert!(sampled <= longest.bytes && longest.bytes <= 60_000, "{sampled}, {longest:?}");
+    // Packets of this connection are full, apart from a few.
+    assert!(longest.bytes > 58_000 && (39..=41).contains(&longest.packets), "{longest:?}");
+    let overrides = [("run.duration", "1 s"), ("switch.atomis5.schedule", "fifo")];
+    for variant in ["free", "congested"] {
+        let (timeline, outcome) = watch(&point(KYOTO, variant, &overrides), 1001);
+        for (name, line) in &timeline.queues {
+            let ports = outcome.links.iter().flat_map(|(_, used)| &used.directions);
+            let port = ports.clone().find(|one| *name == format!("{} -> {}", one.from, one.to));
+            let queue = port.and_then(|port| port.queue).expect("a switch has a queue");
+            let QueueUse::Cells { longest } = queue else { panic!("an ATM switch has a queue of cells") };
+            let sampled = *line.length.iter().max().expect("the timeline has samples");
+            assert!(sampled <= longest && longest <= line.capacity.expect("a buffer is bounded"));
+        }
+    }
 }
 
 #[test]

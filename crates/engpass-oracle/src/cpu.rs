@@ -41,6 +41,8 @@ pub(crate) struct Cpu {
     pub(crate) waiting: VecDeque<(u64, Item)>,
     /// Number of items begun or resumed.
     pub(crate) begun: u64,
+    /// Busy time in the measurement window before the item in work, in picoseconds.
+    pub(crate) worked: u64,
     /// True while the effects of an ended item are processed. The next item begins after that.
     pub(crate) ending: bool,
 }
@@ -49,5 +51,7 @@ pub(crate) struct Cpu {
 pub(crate) struct Busy {
     pub(crate) item: Item,
     pub(crate) number: u64,
+    /// Begin of the item, or of its rest.
+    pub(crate) since: u64,
     pub(crate) ends: u64,
 }

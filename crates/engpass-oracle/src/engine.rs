@@ -19,6 +19,7 @@ mod host;
 mod icmp;
 mod idle;
 mod idle_reasons;
+mod loads;
 mod membership;
 mod nic;
 mod outages;
@@ -56,6 +57,7 @@ use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::line_usage::LineUsage;
+use crate::longest_queues::LongestQueues;
 use crate::membership::MemberState;
 use crate::nic::{Nic, Shaper};
 use crate::outages::Outages;
@@ -90,6 +92,7 @@ pub struct Engine<'a> {
     pub(crate) agenda: EventQueue,
     pub(crate) ledger: Ledger,
     pub(crate) books: LineUsage,
+    pub(crate) longest: LongestQueues,
     /// States of every sender over time, by number of the sender.
     pub(crate) histories: Vec<History>,
     /// The lines that packets of each sender may take.
@@ -176,6 +179,7 @@ impl<'a> Engine<'a> {
             agenda: EventQueue::default(),
             ledger: Ledger::new(flows + receivers.len(), warmup),
             books: LineUsage::new(topology.links.len(), warmup),
+            longest: LongestQueues::new(warmup),
             histories: Vec::new(),
             possible: Vec::new(),
             reasons: BTreeMap::new(),
@@ -252,6 +256,7 @@ impl<'a> Engine<'a> {
             self.go_on_until(warmup);
             self.warm = true;
             self.warm(warmup);
+            self.begin_queues();
         }
         self.go_on_until(until);
     }
@@ -273,6 +278,8 @@ impl<'a> Engine<'a> {
             idle: self.idle(at),
             books: self.booked(),
             accounts: self.accounts(at),
+            queues: self.longest.seen(),
+            busy: self.busy_times(at),
             ..self.ledger.snapshot(at)
         };
         for (flow, of) in seen.flows.iter_mut().enumerate() {

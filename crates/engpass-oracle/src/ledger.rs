@@ -468,6 +468,8 @@ impl Ledger {
             idle: Vec::new(),
             books: BTreeMap::new(),
             accounts: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            busy: BTreeMap::new(),
         }
     }
 }

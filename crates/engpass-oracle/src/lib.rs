@@ -26,6 +26,7 @@ mod idle_reasons;
 mod ledger;
 mod line;
 mod line_usage;
+mod longest_queues;
 mod membership;
 mod nic;
 mod outages;

@@ -37,6 +37,23 @@ pub struct Observed {
     pub books: BTreeMap<Booking, Booked>,
     /// The accounts of every line, by link and end.
     pub accounts: BTreeMap<(usize, usize), Accounts>,
+    /// Queues of switches and routers, by link and end. There is an entry only if one was not empty.
+    pub queues: BTreeMap<(usize, usize), QueueSeen>,
+    /// Busy time of CPUs and routers in picoseconds, by node. There is an entry only if it is not zero.
+    pub busy: BTreeMap<usize, u64>,
+}
+
+/// The queue of an output port. Each length is the longest in the measurement window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueSeen {
+    /// Cells of one category.
+    pub cells: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of packets.
+    pub bytes: u64,
+    /// Packets that the discipline marked CE.
+    pub marked: u64,
 }
 
 /// Frames that left a transmitter.
@@ -360,6 +377,12 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     }
     for key in fast.accounts.keys().chain(oracle.accounts.keys()).collect::<BTreeSet<_>>() {
         differ(format!("accounts {key:?}"), &fast.accounts.get(key), &oracle.accounts.get(key));
+    }
+    for key in fast.queues.keys().chain(oracle.queues.keys()).collect::<BTreeSet<_>>() {
+        differ(format!("queue {key:?}"), &fast.queues.get(key), &oracle.queues.get(key));
+    }
+    for key in fast.busy.keys().chain(oracle.busy.keys()).collect::<BTreeSet<_>>() {
+        differ(format!("busy time of node {key}"), &fast.busy.get(key), &oracle.busy.get(key));
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }

@@ -8,4 +8,8 @@ pub(crate) struct Router {
     pub(crate) waiting: VecDeque<usize>,
     /// By waiting packet, the number of packets that leave for it.
     pub(crate) copies: BTreeMap<usize, u64>,
+    /// When it began with the packet in work.
+    pub(crate) since: Option<u64>,
+    /// Busy time in the measurement window before that, in picoseconds.
+    pub(crate) worked: u64,
 }

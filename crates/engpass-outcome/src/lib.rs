@@ -7,6 +7,7 @@
 mod flow;
 mod limit;
 mod link;
+mod node;
 mod place;
 pub mod python;
 mod real;
@@ -22,14 +23,15 @@ use serde_json::Value;
 
 pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp};
 pub use limit::{Bound, Candidate, FlowLimit, SetBy, Stage, WindowLimit};
-pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, Share};
+pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, QueueOutcome, Share};
+pub use node::{EngineOutcome, NodeOutcome};
 pub use place::{Bottleneck, BottleneckKind, MOST_PATHS, Path, Place, Step};
 pub use real::{
     Emulated, Finding, GapDeviation, Gaps, Latency, MeasuredPoint, PointPrecision, Precision, RealFlow,
     Requests,
 };
 pub use receiver::Receiver;
-pub use timeline::{FlowLine, QueueLine, TcpLine, Timeline};
+pub use timeline::{EngineLine, FlowLine, NodeLine, QueueLine, TcpLine, Timeline};
 
 /// The version of this format. Outcomes of the first version have no `version`.
 pub const VERSION: u32 = 3;
@@ -54,6 +56,9 @@ pub struct Outcome {
     pub flows: IndexMap<String, FlowOutcome>,
     /// Links by name, in the order of the file.
     pub links: IndexMap<String, LinkOutcome>,
+    /// Nodes whose engines take time, by name: hosts with CPU costs and routers with a processing time, in the order of the file.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub nodes: IndexMap<String, NodeOutcome>,
     /// Losses by location, cause and flow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Drop>,
@@ -88,6 +93,9 @@ pub struct Results {
     pub flows: IndexMap<String, FlowOutcome>,
     /// Links by name, in the order of the file.
     pub links: IndexMap<String, LinkOutcome>,
+    /// Nodes whose engines take time, by name: hosts with CPU costs and routers with a processing time, in the order of the file.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub nodes: IndexMap<String, NodeOutcome>,
     /// Losses by location, cause and flow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Drop>,

@@ -31,6 +31,9 @@ pub struct DirectionOutcome {
     /// Frame counts, on other links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<FrameCounts>,
+    /// The queue in front of the line; only from `simulate`, at switches and routers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueOutcome>,
     /// Use of the line's bit-times by account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
@@ -77,6 +80,26 @@ pub struct FrameCounts {
     /// Number of frames lost in the queue of the line or corrupted on the line.
     #[schemars(extend("signal" = count("Lost frames", "frames").column("lost_frames").lower().summary(&[])))]
     pub lost: u64,
+}
+
+/// The queue of an output port in the measurement window; see `docs/model.md`, "Longest queues".
+///
+/// The two longest queues are exact, and may belong to different instants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct QueueOutcome {
+    /// Longest queue in bytes, as the limit of the queue counts them: of frames with their headers, without preamble and gap; of the SDUs
+    /// of packets in front of a circuit; 53 for a cell.
+    pub longest_bytes: u64,
+    /// Longest queue in packets; not for cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_packets: Option<u64>,
+    /// Longest queue in cells, the cell being sent included; only at ATM switches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_cells: Option<u64>,
+    /// Number of packets that the queue discipline marked CE; not for cells. Packets that came with the mark do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn_marked: Option<u64>,
 }
 
 /// Bit-times of a line by account; see `docs/ledger.md`.

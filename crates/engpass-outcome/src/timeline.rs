@@ -1,4 +1,4 @@
-//! A run over time: windows, queues, losses and retransmissions.
+//! A run over time: windows, queues, losses, retransmissions and loads.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -15,6 +15,9 @@ pub struct Timeline {
     pub flows: IndexMap<String, FlowLine>,
     /// Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`.
     pub queues: IndexMap<String, QueueLine>,
+    /// Nodes whose engines take time, by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub nodes: IndexMap<String, NodeLine>,
     /// Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run ends there. At most 10 000 are
     /// listed.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -74,4 +77,22 @@ pub struct QueueLine {
     /// Whether the list of losses is incomplete because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+}
+
+/// A host or router over time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct NodeLine {
+    /// Its engines by name, as in the outcome: `cpu` at a host, `forwarding` at a router.
+    pub engines: IndexMap<String, EngineLine>,
+}
+
+/// An engine over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct EngineLine {
+    /// Ends of intervals in seconds. The first interval begins with the run, each other one where the one before it ends.
+    pub time_s: Vec<f64>,
+    /// Share of each interval in which the engine was busy, 0 to 1.
+    pub load: Vec<f64>,
 }

@@ -293,7 +293,7 @@ impl PyCampaign {
         (results, without): (Results, &IndexMap<String, &'static str>),
     ) -> String {
         let without = without.iter().map(|(traffic, cause)| (traffic.clone(), (*cause).to_owned()));
-        let Results { flows, links, drops, events } = results;
+        let Results { flows, links, nodes, drops, events } = results;
         let outcome = Outcome {
             version: outcome::VERSION,
             variant: variant.to_owned(),
@@ -303,6 +303,7 @@ impl PyCampaign {
             sweep: sweep.iter().map(|(path, text)| (path.clone(), self.swept(path, text))).collect(),
             flows,
             links,
+            nodes,
             drops,
             events,
             without: without.collect(),

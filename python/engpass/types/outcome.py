@@ -67,6 +67,9 @@ class Results(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Flows by the name of their traffic table, in the order of the file."""
     links: dict[str, LinkOutcome]
     """Links by name, in the order of the file."""
+    nodes: dict[str, NodeOutcome] = {}
+    """Nodes whose engines take time, by name: hosts with CPU costs and routers with a processing time, in
+    the order of the file."""
     drops: list[Drop] = []
     """Losses by location, cause and flow."""
     events: int | None = None
@@ -484,6 +487,8 @@ class DirectionOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Cell counts, on ATM links."""
     frames: FrameCounts | None = None
     """Frame counts, on other links."""
+    queue: QueueOutcome | None = None
+    """The queue in front of the line; only from `simulate`, at switches and routers."""
     ledger: Ledger | None = None
     """Use of the line's bit-times by account."""
     line_rate_bit_per_s: float | None = None
@@ -518,6 +523,22 @@ class FrameCounts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Number of frames lost in the queue of the line or corrupted on the line."""
 
 
+class QueueOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The queue of an output port in the measurement window; see `docs/model.md`, "Longest queues". The
+    two longest queues are exact, and may belong to different instants."""
+
+    longest_bytes: int
+    """Longest queue in bytes, as the limit of the queue counts them: of frames with their headers,
+    without preamble and gap; of the SDUs of packets in front of a circuit; 53 for a cell."""
+    longest_packets: int | None = None
+    """Longest queue in packets; not for cells."""
+    longest_cells: int | None = None
+    """Longest queue in cells, the cell being sent included; only at ATM switches."""
+    ecn_marked: int | None = None
+    """Number of packets that the queue discipline marked CE; not for cells. Packets that came with the
+    mark do not count."""
+
+
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bit-times of a line by account; see `docs/ledger.md`."""
 
@@ -538,6 +559,22 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Kind of traffic; `acknowledgements` for the acknowledgements of a `tcp-stream`."""
     share: float
     """Share of the line, 0 to 1."""
+
+
+class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The outcome of a host or router."""
+
+    engines: dict[str, EngineOutcome]
+    """Engines that process its packets, by name: `cpu` at a host, `forwarding` at a router."""
+
+
+class EngineOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An engine that processes packets one after the other."""
+
+    load: float
+    """Share of the measurement window in which the engine was busy, 0 to 1. With `limit`: the share of
+    its time that it works if every flow sends at its limit, without the time that a host's memory or I/O
+    bus takes."""
 
 
 class Drop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -579,6 +616,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     its own, `FLOW to HOST`."""
     queues: dict[str, QueueLine]
     """Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`."""
+    nodes: dict[str, NodeLine] = {}
+    """Nodes whose engines take time, by name."""
     outages: dict[str, list[list[float]]] = {}
     """Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run
     ends there. At most 10 000 are listed."""
@@ -632,6 +671,23 @@ class QueueLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Times of losses in seconds. Consecutive lost cells count as one loss, at the time of the first."""
     truncated: bool = False
     """Whether the list of losses is incomplete because it was too long."""
+
+
+class NodeLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A host or router over time."""
+
+    engines: dict[str, EngineLine]
+    """Its engines by name, as in the outcome: `cpu` at a host, `forwarding` at a router."""
+
+
+class EngineLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An engine over time."""
+
+    time_s: list[float]
+    """Ends of intervals in seconds. The first interval begins with the run, each other one where the one
+    before it ends."""
+    load: list[float]
+    """Share of each interval in which the engine was busy, 0 to 1."""
 
 
 class SweptValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -705,6 +761,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Flows by the name of their traffic table, in the order of the file."""
     links: dict[str, LinkOutcome]
     """Links by name, in the order of the file."""
+    nodes: dict[str, NodeOutcome] = {}
+    """Nodes whose engines take time, by name: hosts with CPU costs and routers with a processing time, in
+    the order of the file."""
     drops: list[Drop] = []
     """Losses by location, cause and flow."""
     events: int | None = None

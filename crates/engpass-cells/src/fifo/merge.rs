@@ -16,8 +16,10 @@ struct Line {
     n: u64,
     /// The line is busy until this instant at least.
     busy: u64,
-    capacity: u64,
-    /// Number of cells that surely find room.
+    /// The longest queue so far, and how many cells longer it may become.
+    longest: u64,
+    may_grow: u64,
+    /// Number of cells that surely find room without making the queue longer than `longest`.
     spare: u64,
 }
 
@@ -137,14 +139,16 @@ impl Fifo {
             self.tail_drop_capacity.expect("only tail-drop queues without thresholds merge trains");
         let (base, slot, n) = (self.base, self.slot, self.n);
         // Lower bound. The exact value is computed at the first cell that may not find room.
-        let spare = capacity.saturating_sub(n - self.left);
+        let longest = self.longest.min(capacity);
+        let spare = longest.saturating_sub(n - self.left);
         Line {
             base,
             slot,
             slot_at_least: self.slot_up - u64::from(self.slot_rounding > 0),
             n,
             busy: self.last_end,
-            capacity,
+            longest,
+            may_grow: capacity - longest,
             spare,
         }
     }
@@ -154,8 +158,9 @@ impl Fifo {
         self.n = line.n;
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
+        self.longest = line.longest;
         // Cells have room because earlier cells have left.
-        let left = line.n.saturating_add(line.spare).saturating_sub(line.capacity);
+        let left = line.n.saturating_add(line.spare).saturating_sub(line.longest);
         if left > self.left {
             self.left = left;
             self.leave.seek(left + 1);
@@ -250,16 +255,16 @@ fn merge_cells<const WINS: bool>(
             continue;
         }
         let left = line.slot.units_within(at - line.base).min(line.n);
-        line.spare = line.capacity - (line.n - left);
-        let before = (line.n + 1).saturating_sub(line.capacity);
+        line.spare = line.longest - (line.n - left);
+        let before = (line.n + 1).saturating_sub(line.longest);
         if line.spare >= LATE || before == 0 {
             continue;
         }
-        // The queue is nearly full: every departure makes room for one more cell.
+        // The queue is nearly as long as ever: every departure makes room for one more cell.
         line.spare = 0;
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
-        let mut room = Room { since: line.base, ends };
+        let mut room = Room { since: line.base, ends, may_grow: line.may_grow };
         let late = LATE * line.slot_at_least;
         let (mut count, mut others) = (0, 0);
         let mut ended = None;
@@ -285,6 +290,8 @@ fn merge_cells<const WINS: bool>(
                 }
             }
         }
+        line.longest += line.may_grow - room.may_grow;
+        line.may_grow = room.may_grow;
         line.join(count.into());
         block.add((count, others), (one, other.as_deref_mut()), pieces);
         if let Some(others) = ended {
@@ -341,24 +348,29 @@ fn date_losses(
 
 const WHOSE: &str = "a cell of the second channel implies that the merge has one";
 
-/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer nearly full.
+/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer nearly as long as ever.
 const LATE: u64 = 8;
 
-/// When cells find room in a queue that is nearly full.
+/// When cells find room in a queue that is nearly as long as ever.
 struct Room {
     /// Start of the busy period.
     since: u64,
-    /// Stepper at the end of the transmission that makes room for the next cell.
+    /// Stepper at the end of the transmission that makes room for the next cell, if the queue is not to grow.
     ends: Stepper,
+    /// Number of cells by which the queue may grow.
+    may_grow: u64,
 }
 
 impl Side<'_> {
-    /// Lets the next cell join if there is room for it, else counts it as lost. Returns whether it has joined.
+    /// Lets the next cell join if a cell has left for it, or the queue may grow, else counts it as lost. Returns whether it has joined.
     #[inline(always)]
     fn meets_full(&mut self, walk: &CellCursor, room: &mut Room) -> bool {
-        let joins = walk.head - room.since >= room.ends.after();
-        if joins {
+        let leaves = walk.head - room.since >= room.ends.after();
+        if leaves {
             room.ends.step();
+        } else if room.may_grow > 0 {
+            room.may_grow -= 1;
+            return true;
         } else {
             if self.lost == 0 {
                 self.lost_at = walk.head;
@@ -366,7 +378,7 @@ impl Side<'_> {
             self.lost += 1;
             self.lost_place = walk.n;
         }
-        joins
+        leaves
     }
 
     /// Reports the cells lost up to the cursor.

@@ -7,6 +7,7 @@ mod tests;
 use engpass_model::time::{Pace, Stepper};
 
 use super::departures::DepartureBuffer;
+use super::pace_of_line::meets_cell_ahead;
 use super::{
     CellAdmission, CellDropCause, CellSink, CellTrain, Channel, Inputs, LineStatus, VcId, VcTreatment,
 };
@@ -35,6 +36,8 @@ pub struct Fifo {
     leave: Stepper,
     /// Capacity, if cells are lost only when the queue is full and joining cells are not marked.
     tail_drop_capacity: Option<u64>,
+    /// Longest queue since the last call of [`Self::measure_from`]; [`u64::MAX`] if it is not measured.
+    longest: u64,
     departures: DepartureBuffer,
 }
 
@@ -53,7 +56,13 @@ impl Fifo {
     pub fn new(slot: Pace, admission: CellAdmission) -> Self {
         let tail_drop_capacity = admission.drops_only_when_full().then_some(admission.capacity());
         let departures = DepartureBuffer::of(admission.capacity());
-        Self { admission: Some(admission), tail_drop_capacity, departures, ..Self::unbounded(slot) }
+        Self {
+            admission: Some(admission),
+            tail_drop_capacity,
+            departures,
+            longest: 0,
+            ..Self::unbounded(slot)
+        }
     }
 
     /// Returns a line with an unbounded queue: that of a NIC, whose memory is accounted for elsewhere.
@@ -76,6 +85,7 @@ impl Fifo {
             rounding: 0,
             left: 0,
             tail_drop_capacity: Some(u64::MAX),
+            longest: u64::MAX,
             departures: DepartureBuffer::default(),
         }
     }
@@ -172,6 +182,7 @@ impl Fifo {
         }
         let n = self.n + 1;
         self.accept(front.vc, count);
+        self.note_train(&front, count, queued);
         let (base, pace, last) = (self.base, self.slot, self.last_end);
         self.departures.add(&CellTrain { base, n, pace, count, last, efci, ..front }, out);
         true
@@ -201,6 +212,7 @@ impl Fifo {
         self.idle(idle, rounding, out);
         self.start(last);
         self.accept(front.vc, 1);
+        self.longest = self.longest.max(1);
         let sent = CellTrain { base: front.base + self.slot_up, count, ..front };
         let open = self.departures.open(&sent, out);
         self.departures.piece(open, front.n, count);
@@ -324,7 +336,45 @@ impl Fifo {
     #[inline]
     fn admit(&mut self, at: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let queued = self.queued(at);
-        self.admission.as_mut().map_or(Ok(()), |admission| admission.admit(queued, cell))
+        self.admission.as_mut().map_or(Ok(()), |admission| admission.admit(queued, cell))?;
+        self.longest = self.longest.max(queued + 1);
+        Ok(())
+    }
+
+    /// Notes how long the queue became with the `count` cells that have just joined, the next ones of `front`, back to back. The first one found `found`
+    /// cells.
+    #[inline]
+    fn note_train(&mut self, front: &CellTrain, count: u64, found: u64) {
+        let fast = front.pace != self.slot && self.slot.is_at_least(front.pace);
+        let most = found + if fast { count } else { count.min(2) };
+        if most > self.longest {
+            self.note_long_train(front, count, found);
+        }
+    }
+
+    /// [`Self::note_train`] for a train that may have made the queue longer than before.
+    #[inline(never)]
+    fn note_long_train(&mut self, front: &CellTrain, count: u64, found: u64) {
+        let before = self.n - count;
+        let queue_behind = |index: u64| {
+            let left = self.slot.units_within(front.nth(index) - self.base);
+            before + index + 1 - left
+        };
+        let (first, last) = (found + 1, count - 1);
+        let longest = if last == 0 || front.pace.at_least() >= self.slot_up {
+            // Between two arrivals at least one cell leaves.
+            first
+        } else if front.pace == self.slot {
+            let left = (self.base, before - found);
+            let meets = meets_cell_ahead(self.slot, (front.base, front.n), left, count);
+            first + u64::from(meets)
+        } else if front.pace.at_least() < self.slot.at_least() {
+            // Between two arrivals at most one cell leaves.
+            queue_behind(last)
+        } else {
+            (0..count).map(queue_behind).max().unwrap_or(first)
+        };
+        self.longest = self.longest.max(longest);
     }
 
     /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
@@ -335,6 +385,18 @@ impl Fifo {
     /// Returns the cells in the queue at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
     pub fn length(&self, at: u64) -> u64 {
         if at >= self.last_end { 0 } else { self.n - self.slot.units_within(at - self.base) }
+    }
+
+    /// Begins to measure the longest queue at `at`, up to which it was advanced.
+    pub fn measure_from(&mut self, at: u64) {
+        if self.gate.is_some() {
+            self.longest = self.length(at);
+        }
+    }
+
+    /// Returns the longest queue in cells, the cell being sent included; `None` for an unbounded queue, which is not measured.
+    pub fn longest(&self) -> Option<u64> {
+        self.gate.as_ref().map(|_| self.longest)
     }
 
     /// Returns when the line has sent all accepted cells, in picoseconds.

@@ -41,6 +41,8 @@ pub(super) struct LeftoverService {
     share: u64,
     /// See [`slot_counting::drift`].
     drift: u64,
+    /// A cell of the generator has always left when the next one arrives, even if it had to wait.
+    is_sparse: bool,
     /// 2^64 divided by an upper bound of the generator's spacing less a slot, in picoseconds.
     inverse_drift: u64,
     /// Strides over up to `LEAPS - 1` slots, and over as many cells of the generator.
@@ -73,11 +75,20 @@ impl LeftoverService {
             channel,
             share: u64::try_from(share).unwrap_or(u64::MAX),
             drift: slot_counting::drift(generator, slot),
+            // A cell waits for at most one slot. Each instant is rounded up by less than a picosecond.
+            is_sparse: pace >= 2 * (slot_ps + 1) + 2,
             inverse_drift: ((1u128 << 64) / (ample + 4)) as u64,
             slots: std::array::from_fn(|units| slot.leap(units as u64)),
             highs: std::array::from_fn(|units| generator.leap(units as u64)),
             busy: std::array::from_fn(|cells| busy(slot, cells as u64)),
         }
+    }
+}
+
+impl LeftoverService {
+    /// Returns true if at most one cell of the generator is in the queue at any time, the one being sent included.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 }
 
@@ -111,6 +122,9 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         place: usize,
         rules: &mut [VcTreatment],
     ) {
+        if self.high.head <= until {
+            self.queue.longest = self.queue.longest.max(1);
+        }
         let tail = self.queue.classes[1].admission.drops_only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {

@@ -62,11 +62,24 @@ impl Slots<'_> {
     }
 
     /// Returns the number of the generator's cells in the first `slots` slots (at least one): all that have arrived when the last slot begins.
+    #[inline(always)]
     pub(super) fn highs(&self, slots: u64) -> u64 {
         let cells = &self.high.cells;
         let Some(ps) = self.begin(slots - 1).checked_sub(self.high.head) else { return 0 };
         let from_base = ps + (self.high.head - cells.base);
         (cells.pace.units_within(from_base) + 1 - cells.n).min(cells.count)
+    }
+
+    /// Returns how many cells of class 1 have left at `at`, of those that are here now or come later. The line sends `being_sent` of them now, and some wait
+    /// whenever it chooses.
+    #[inline(always)]
+    pub(super) fn lows_left(&self, at: u64, being_sent: u64) -> u64 {
+        let ended = self.slot.units_within(at - self.base);
+        match ended.checked_sub(self.n) {
+            None => 0,
+            Some(0) => being_sent,
+            Some(ended) => being_sent + ended - self.highs(ended),
+        }
     }
 
     /// Returns the number of the generator's cells before cell number `low` of class 1, from 1. There are at most `most`.

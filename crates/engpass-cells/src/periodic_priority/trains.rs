@@ -27,6 +27,9 @@ pub(super) struct Train {
 /// Number of cells from which on losses are computed rather than decided cell by cell.
 const LONG: u64 = 16;
 
+/// Largest number of cells, about, among which the queue may be longest for it to be found quickly.
+const CLOSE: u64 = 32;
+
 /// How closely the cells of a train follow each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spacing {
@@ -160,7 +163,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             self.serve(&mut hot, train.at);
             let waiting = hot.joined - hot.taken;
             let being_sent = u64::from(self.queue.serving == 1 && self.queue.last_end > train.at);
-            let places = self.queue.capacity.saturating_sub(waiting + being_sent);
+            let found = waiting + being_sent;
+            let places = self.queue.capacity.saturating_sub(found);
             if places == 0 {
                 if !self.fill(spacing, &mut hot, &mut train) {
                     train.lose();
@@ -170,12 +174,14 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             if waiting == 0 {
                 self.queue.decide_at = self.queue.last_end.max(train.at);
                 if matches!(spacing, Spacing::Wide(_)) && self.queue.capacity > 1 {
+                    self.queue.longest = self.queue.longest.max(found + 1);
                     // The queue has no cells other than those that join here.
                     self.take_spaced(&mut hot, &mut train);
                     continue;
                 }
             }
             let many = places.min(train.left()).min(self.surely_in_time(spacing, waiting, &train));
+            let many = self.measure(spacing, found, &train, many);
             train.join_many(many);
             hot.joined += many;
         }
@@ -209,14 +215,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
         let slots = self.slots();
         let being_sent = u64::from(queue.serving == 1 && queue.last_end > train.at);
-        let gone = |index: u64| {
-            let ended = queue.slot.units_within(train.arrival(index) - queue.base);
-            match ended.checked_sub(queue.n) {
-                None => 0,
-                Some(0) => being_sent,
-                Some(ended) => being_sent + ended - slots.highs(ended),
-            }
-        };
+        let gone = |index: u64| slots.lows_left(train.arrival(index), being_sent);
         let pace = train.front.pace.at_least();
         let last = left - 1;
         let lost_by = |index: u64| (index + 1).saturating_sub(gone(index));
@@ -232,6 +231,55 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         train.end_with(lost, lost == before);
         hot.joined += joined;
         true
+    }
+
+    /// Notes how long the queue becomes with the next `many` cells of a train, of which the first one finds `found` cells. Returns how many of them may join
+    /// before this must be called again.
+    #[inline]
+    fn measure(&mut self, spacing: Spacing, found: u64, train: &Train, many: u64) -> u64 {
+        if found + many <= self.queue.longest {
+            return many;
+        }
+        let Some(peak) = self.peak(spacing, found, train, many) else {
+            // Until the next departure is known, only as many cells as make the queue one cell longer than ever.
+            self.queue.longest = self.queue.longest.max(found + 1);
+            return many.min(self.queue.longest - found);
+        };
+        self.queue.longest = self.queue.longest.max(peak);
+        many
+    }
+
+    /// Returns the longest queue while the next `many` cells of a train join, or any shorter length if that is not longer than ever. Returns `None` if this
+    /// is not quickly known.
+    ///
+    /// Cells arrive faster than others leave, so the queue is longest behind one of the last cells, and not by two longer than behind the last one. For when
+    /// the line begins a cell of class 1, it has begun exactly those cells of the generator that have arrived. Of the slots from one such instant to another,
+    /// the generator has its rate's part, and less than one more or less. So has class 1, whose cells need a share of the time each: in an interval of `x`
+    /// shares between a first and a last departure it has fewer than `x + 1` others, and in any interval fewer than `x + 2`. If these have left between two
+    /// arrivals, the queue behind the first one is longer by less than two, less what it has grown by since.
+    #[inline(never)]
+    fn peak(&self, spacing: Spacing, found: u64, train: &Train, many: u64) -> Option<u64> {
+        let pace = match spacing {
+            Spacing::Wide(pace) => pace,
+            Spacing::Line | Spacing::Close => self.queue.slot_up + 1,
+        };
+        let share = self.share_until(train);
+        let gain = share.checked_sub(pace)?;
+        if many == 1 || self.queue.last_end != self.queue.decide_at || gain.saturating_mul(CLOSE) < share {
+            return None;
+        }
+        let slots = self.slots();
+        let being_sent = u64::from(self.queue.serving == 1 && self.queue.last_end > train.at);
+        let length = |index: u64| found + index + 1 - slots.lows_left(train.arrival(index), being_sent);
+        let last = length(many - 1);
+        if last < self.queue.longest {
+            return Some(last);
+        }
+        // Instants are rounded, and so is the share.
+        let near = share.saturating_add(share / 16);
+        let close = (1..many).take_while(|back| back.saturating_mul(gain) <= near);
+        let longer = close.map(|back| length(many - 1 - back)).any(|length| length > last);
+        Some(last + u64::from(longer))
     }
 
     /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of them.

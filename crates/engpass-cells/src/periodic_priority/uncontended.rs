@@ -42,7 +42,10 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let (mut last_high, mut last_low) = (0, self.last_low);
         let leftover = self.leftover;
         let high_up = self.high.cells.pace.at_least() + 1;
-        let quick = FixedPoint::of(leftover, &self.high.cells, queue.slot, train.pace());
+        // The queue becomes as long as 2 when a cell arrives while the one ahead of it is being sent.
+        let mut longest = queue.longest;
+        let quick =
+            FixedPoint::of(leftover, &self.high.cells, queue.slot, train.pace()).filter(|_| longest > 1);
         // After the fixed-point code has stopped, it is not tried again before the second cell.
         let mut look_from = 0;
         let from = train.next;
@@ -118,8 +121,10 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
                 now.end.step();
             }
             decide_at = now.left.max(at);
+            longest = longest.max(1 + u64::from(serving == 1 && now.left > at));
             train.join();
         }
+        queue.longest = longest;
         hot.joined += train.next - from;
         train.ended_with_a_cell();
         (queue.base, queue.n, queue.end) = (now.base, now.n, now.end);

@@ -84,6 +84,14 @@ pub struct Cost {
     pub per_ack: Option<Duration>,
 }
 
+impl Cost {
+    fn takes_time(&self) -> bool {
+        let Self { per_datagram, per_fragment, per_byte, per_write, per_segment, per_ack } = *self;
+        let steps = [per_datagram, per_fragment, per_byte, per_write, per_segment, per_ack];
+        steps.into_iter().any(|step| ps(step) > 0)
+    }
+}
+
 /// A [`Cost`] with its resolved time per byte, which the host's memory may determine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
@@ -154,6 +162,12 @@ const MAX_COST: Duration = Duration(60_000_000_000_000);
 const MAX_NIC_BUFFER: u64 = 1 << 30;
 
 impl Host {
+    /// Returns true if sending or receiving may take time of the CPU of `simulate`.
+    pub fn takes_time(&self) -> bool {
+        let costs = [&self.cost, &self.receive_cost];
+        self.memory.is_some() || self.io_bus.is_some() || costs.iter().any(|cost| cost.takes_time())
+    }
+
     /// Cost and data path of one side. `own`, the data path of the traffic, takes precedence over the host's.
     fn side(&self, side: Side, own: Option<DataPath>) -> (&Cost, DataPath) {
         match side {

@@ -184,6 +184,19 @@ impl Backlog {
             && self.bytes.checked_add(u64::from(bytes)).is_some_and(|sum| sum <= limit.bytes)
     }
 
+    /// Returns the backlog with one more packet of `bytes` bytes.
+    #[inline]
+    #[must_use]
+    pub fn with(self, bytes: u32) -> Self {
+        Self { bytes: self.bytes + u64::from(bytes), packets: self.packets + 1 }
+    }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, packets: self.packets + other.packets }
+    }
+
     fn exceeds(self, limit: QueueLimit) -> bool {
         self.packets > limit.packets || self.bytes > limit.bytes
     }

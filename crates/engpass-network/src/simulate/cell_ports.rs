@@ -56,6 +56,12 @@ impl Port {
         fabric.channels[port] = channels;
         self.horizon = Some(until);
         if fabric.window.from == Some(until) {
+            match &mut self.queue {
+                Queue::Fifo(queue) => queue.measure_from(until),
+                Queue::Classes(queue) => {
+                    queue.measure_from(until, |channel| fabric.channels[port][channel].head() <= until);
+                }
+            }
             fabric.write_cells(port, until);
             fabric.ledger.begin_window_on(port, self.line_status(until));
         }
@@ -66,6 +72,14 @@ impl Port {
         match &self.queue {
             Queue::Fifo(queue) => queue.length(at),
             Queue::Classes(queue) => queue.length(at),
+        }
+    }
+
+    /// Returns the longest queue in the measurement window; `None` if the queue is not that of a switch.
+    fn longest(&self) -> Option<u64> {
+        match &self.queue {
+            Queue::Fifo(queue) => queue.longest(),
+            Queue::Classes(queue) => Some(queue.longest()),
         }
     }
 
@@ -114,6 +128,11 @@ impl Network {
                 _ => break,
             }
         }
+    }
+
+    /// Returns the longest queue in front of a transmitter of cells in the measurement window; `None` if it is not that of a switch.
+    pub(super) fn longest_cell_queue(&self, port: usize) -> Option<u64> {
+        self.ports.get(port).and_then(Port::longest)
     }
 
     /// Processes all arrivals at every port up to and including `until`.

@@ -11,6 +11,7 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
+use super::busy_time::BusyTime;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::packet_store::{Datagram, Destination};
@@ -94,6 +95,7 @@ pub(super) struct Cpu {
     interrupted: Option<u64>,
     /// End times of interrupted items: their events are void.
     stale: Vec<u64>,
+    pub(super) busy: BusyTime,
 }
 
 impl Cpu {
@@ -207,6 +209,7 @@ impl Network {
         } else if matches!(cpu.current, Some(CpuTask::Write(_))) && cpu.ends > self.now {
             cpu.interrupted = Some(cpu.ends - self.now);
             cpu.stale.push(cpu.ends);
+            cpu.busy.interrupt(self.now);
             cpu.items.extend(cpu.current.take());
             // The interrupted write comes before all other items.
             cpu.items.rotate_right(1);
@@ -230,7 +233,11 @@ impl Network {
                 continue;
             }
             let ends = self.now.saturating_add(cost);
-            (self.cpus[host].current, self.cpus[host].ends) = (Some(item), ends);
+            let cpu = &mut self.cpus[host];
+            (cpu.current, cpu.ends) = (Some(item), ends);
+            if cost > 0 {
+                cpu.busy.add(self.now, ends);
+            }
             self.events.push(ends, flow, Event::CpuDone(host as u32));
             break;
         }

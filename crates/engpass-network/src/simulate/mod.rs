@@ -7,10 +7,12 @@
 mod adaptive_shaper;
 mod booking;
 mod build;
+mod busy_time;
 mod bypassed_line;
 mod cell_ports;
 mod delays;
 mod drops;
+mod engine_load;
 mod event_queue;
 mod flow_counters;
 mod frames;
@@ -44,6 +46,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use adaptive_shaper::AdaptiveShaper;
 use cell_ports::Port;
+pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::{Event, EventQueue};
 #[doc(hidden)]
@@ -54,8 +57,8 @@ use host::{Cpu, Socket, UdpApplication};
 use injection::InjectedSenders;
 use nic::Nic;
 pub use outcome::{
-    Carried, Direction, Drop, Flow, LinkUse, MemberDelays, MemberTimes, Outage, Received, Receptions,
-    SimOutcome, TcpCounts, VcCount,
+    Carried, Direction, Drop, Flow, LinkUse, MemberDelays, MemberTimes, Outage, QueueUse, Received,
+    Receptions, SimOutcome, TcpCounts, VcCount,
 };
 use pull::{Ring, Worklist};
 use queueing::IdleCache;
@@ -192,6 +195,9 @@ impl Network {
     fn begin_window(&mut self, from: u64) {
         self.counted = self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.begin_measurement(from);
+        self.begin_window_on_circuits(from);
+        self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
+        self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
 
     /// Ends the run: advances all ports and completes the counts and the ledger.

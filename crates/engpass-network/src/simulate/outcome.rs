@@ -2,12 +2,14 @@
 
 use engpass_cells::{Generator, Window};
 use engpass_ledger::{Accounts, LineUsageStats};
+use engpass_model::queue::Backlog;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
+use super::engine_load::NodeUse;
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::frames::PortTally;
@@ -22,6 +24,8 @@ pub struct SimOutcome {
     pub flows: Vec<(String, Flow)>,
     /// Links by name, in the order of the file.
     pub links: Vec<(String, LinkUse)>,
+    /// Nodes with engines that take time, in the order of the file.
+    pub nodes: Vec<NodeUse>,
     /// All losses, by place, cause and flow.
     pub drops: Vec<Drop>,
     /// Number of events that the engine handled: a measure of its work.
@@ -185,6 +189,25 @@ pub struct Direction {
     pub books: Vec<LineUsageStats>,
     /// Counts by circuit direction.
     pub vcs: Vec<VcCount>,
+    /// The queue in front of it, at switches and routers; `None` with injected packets.
+    pub queue: Option<QueueUse>,
+}
+
+/// The queue of an output port in the measurement window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueUse {
+    /// At an ATM switch.
+    Cells {
+        /// Longest queue of one category, the cell being sent included.
+        longest: u64,
+    },
+    /// A queue discipline.
+    Packets {
+        /// Longest queue in bytes, and in packets, as the discipline counts them.
+        longest: Backlog,
+        /// Packets that the discipline marked CE.
+        marked: u64,
+    },
 }
 
 /// Cells or frames carried by one direction of a link.
@@ -345,7 +368,7 @@ impl Network {
             flows.push((name.clone(), Flow { paths: topology.paths(testbed, index), receivers, ..flow }));
         }
         let links = self.links(topology, measured)?;
-        Ok(SimOutcome { flows, links, drops, events: self.handled })
+        Ok(SimOutcome { flows, links, nodes: self.node_uses(testbed), drops, events: self.handled })
     }
 
     /// Returns the results of a flow, or of one of its receivers; without paths and receivers.
@@ -413,6 +436,7 @@ impl Network {
                     idle: closed.idle,
                     books: closed.books,
                     vcs,
+                    queue: self.queue_use(topology, port),
                 });
             }
             links
@@ -478,6 +502,22 @@ impl Network {
             lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
         };
         (carried, vcs)
+    }
+
+    /// Returns how long the queue of a port became. Hosts have none: their senders wait.
+    fn queue_use(&self, topology: &Topology, port: usize) -> Option<QueueUse> {
+        let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
+        // Measurement windows of injected packets may begin behind lookahead.
+        if at_host || self.fabric.fates.is_some() {
+            return None;
+        }
+        match self.longest_cell_queue(port) {
+            Some(longest) => Some(QueueUse::Cells { longest }),
+            None => self
+                .frames
+                .longest_queue(port)
+                .map(|longest| QueueUse::Packets { longest, marked: self.frames.marks.of(port) }),
+        }
     }
 
     fn vc_count(&self, port: usize, counter: &VcCounters) -> VcCount {

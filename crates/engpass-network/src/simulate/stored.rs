@@ -1,12 +1,14 @@
 //! Converts the outcome of a simulation into the stored form.
 
 use engpass_ledger::Accounts;
+use engpass_model::wire::aal5::CELL_BYTES;
 use engpass_outcome::{
-    CellCounts, Datagrams, Delays, DirectionOutcome, FlowOutcome, FrameCounts, Ledger, LinkOutcome, Receiver,
-    Results, Tcp,
+    CellCounts, Datagrams, Delays, DirectionOutcome, EngineOutcome, FlowOutcome, FrameCounts, Ledger,
+    LinkOutcome, NodeOutcome, QueueOutcome, Receiver, Results, Tcp,
 };
 
-use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, Received, SimOutcome};
+use super::engine_load::NodeUse;
+use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, QueueUse, Received, SimOutcome};
 
 impl SimOutcome {
     /// Returns the stored form of the outcome, without values that only tests compare.
@@ -18,6 +20,7 @@ impl SimOutcome {
         Results {
             flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),
             links: self.links.into_iter().map(link).collect(),
+            nodes: self.nodes.into_iter().map(node).collect(),
             drops: self.drops.into_iter().map(drop).collect(),
             events: Some(self.events),
         }
@@ -111,10 +114,33 @@ fn direction(direction: Direction, units_per_bit: u64) -> DirectionOutcome {
         utilisation: Some(direction.utilisation),
         cells,
         frames,
+        queue: direction.queue.map(queue),
         ledger: Some(ledger(&direction.ledger, direction.capacity, units_per_bit)),
         line_rate_bit_per_s: None,
         shares: Vec::new(),
     }
+}
+
+fn queue(queue: QueueUse) -> QueueOutcome {
+    match queue {
+        QueueUse::Cells { longest } => QueueOutcome {
+            longest_bytes: longest * CELL_BYTES,
+            longest_packets: None,
+            longest_cells: Some(longest),
+            ecn_marked: None,
+        },
+        QueueUse::Packets { longest, marked } => QueueOutcome {
+            longest_bytes: longest.bytes,
+            longest_packets: Some(longest.packets),
+            longest_cells: None,
+            ecn_marked: Some(marked),
+        },
+    }
+}
+
+fn node(NodeUse { node, engines }: NodeUse) -> (String, NodeOutcome) {
+    let engines = engines.into_iter().map(|one| (one.name.to_owned(), EngineOutcome { load: one.load }));
+    (node, NodeOutcome { engines: engines.collect() })
 }
 
 fn ledger(accounts: &Accounts, capacity: u128, units_per_bit: u64) -> Ledger {

@@ -1,4 +1,4 @@
-//! Timelines: TCP windows, queues, losses and retransmissions, sampled during a run.
+//! Timelines: TCP windows, queues, losses, retransmissions and loads of engines, sampled during a run.
 
 use engpass_model::queue::Queue as Discipline;
 use engpass_model::source::multicast::receiver_name;
@@ -90,7 +90,7 @@ impl Trace {
         while let Some(&instant) = self.instants.get(self.lengths[port].len())
             && instant < at
         {
-            self.lengths[port].push(line.backlog(instant));
+            self.lengths[port].push(line.backlog(instant).bytes);
         }
     }
 
@@ -163,6 +163,7 @@ impl Network {
         let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
         let instants: Vec<u64> = instants.collect();
         let mut timeline = self.watch(testbed, topology, &instants);
+        let mut busy = Vec::with_capacity(instants.len());
         let mut warmup = self.fabric.window.from;
         for at in instants {
             if let Some(from) = warmup.take_if(|from| *from <= at) {
@@ -171,11 +172,13 @@ impl Network {
             }
             self.run_until(at, watch)?;
             self.sample(&mut timeline, at);
+            busy.push((at, self.busy_times(testbed, at)));
         }
         self.finish();
         self.write_events(&mut timeline);
         timeline.2.outages = self.outages(topology);
         timeline.2.memberships = self.memberships(topology);
+        timeline.2.nodes = self.node_lines(testbed, &busy);
         let outcome = self.outcome(testbed, topology)?;
         Ok((timeline.2, outcome))
     }
@@ -235,6 +238,7 @@ impl Network {
                 duration_s: seconds(self.end),
                 flows,
                 queues,
+                nodes: IndexMap::new(),
                 outages: IndexMap::new(),
                 memberships: IndexMap::new(),
             },

@@ -2,6 +2,7 @@
 
 use engpass_limit::limit;
 use engpass_network::simulate::simulate;
+use engpass_outcome::Results;
 use engpass_testbed::{Source, load};
 
 use crate::NO_OPTIONS;
@@ -9,13 +10,41 @@ use crate::frames::{chain, stream};
 
 /// Returns the goodput of the flow `t` by `limit` and by `simulate`, in bit/s.
 fn both(text: &str) -> (f64, f64) {
+    let [most, got] = outcomes(text);
+    (most.flows["t"].goodput_bit_per_s, got.flows["t"].goodput_bit_per_s)
+}
+
+/// Returns the outcomes of `limit` and of `simulate`.
+fn outcomes(text: &str) -> [Results; 2] {
     let text = text.to_owned() + "[run]\nduration = \"1200 ms\"\nwarmup = \"200 ms\"\n";
     let source = Source { name: "test.toml".to_owned(), text };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
-    let most = limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s;
+    let most = limit(&point.testbed, &point.topology);
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    (most, outcome.flows[0].1.goodput_bit_per_s)
+    [most.stored(), outcome.stored()]
+}
+
+/// A sender that its own cost limits loads its CPU fully, and the other engines in proportion to their costs.
+#[test]
+fn simulate_has_the_loads_of_limit() {
+    let fast = "medium = \"ethernet-1g\"";
+    let nodes = ["router\nper_packet = \"40 us\"", "router"];
+    let text = chain(&[fast, fast, fast], &nodes, &stream("t", "udp-stream", 1000));
+    let text = text.replacen(NO_OPTIONS, "cost = { per_datagram = \"160 us\" }", 1);
+    for (cost, receiver) in [("per_datagram = \"20 us\"", 0.125), ("per_byte = \"80 ns\"", 0.5)] {
+        let text = text.replacen("[host.b]", &format!("[host.b]\nreceive_cost = {{ {cost} }}"), 1);
+        for results in outcomes(&text) {
+            let loads = results.nodes.values().flat_map(|node| &node.engines);
+            let loads: Vec<_> = loads.map(|(name, engine)| (name.as_str(), engine.load)).collect();
+            let expected = [("cpu", 1.0), ("cpu", receiver), ("forwarding", 0.25)];
+            for ((name, load), (engine, exact)) in loads.iter().zip(expected) {
+                assert_eq!(*name, engine);
+                assert!((load - exact).abs() < 1e-3, "{loads:?}");
+            }
+            assert_eq!(loads.len(), expected.len(), "the second router takes no time");
+        }
+    }
 }
 
 /// Losses do not harm messages of one packet: the bottleneck is full whatever is lost before it.

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_limit::limit;
 use engpass_model::discard::{Discard, Epd};
 use engpass_model::link::{DirectedRates, LineRate};
+use engpass_model::queue::Backlog;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
 use engpass_network::simulate::{
-    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, Received, SimOutcome, simulate,
+    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, QueueUse, Received, SimOutcome, simulate,
 };
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;
@@ -23,7 +24,7 @@ use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
     Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, MemberSeen,
-    Observed, OutageSeen, Place, Receptions, TcpSeen, Times, compare,
+    Observed, OutageSeen, Place, QueueSeen, Receptions, TcpSeen, Times, compare,
 };
 use crate::queue;
 use crate::resolve::resolve;
@@ -157,6 +158,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let (idle, books, accounts) = books(outcome);
     let at = testbed.run.duration.0;
     let flows = flows.collect();
+    let (queues, busy) = (queues(outcome), busy(outcome, topology));
     Observed {
         at,
         flows,
@@ -170,7 +172,38 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         idle,
         books,
         accounts,
+        queues,
+        busy,
     }
+}
+
+/// Returns the queues that were not empty.
+fn queues(outcome: &SimOutcome) -> BTreeMap<(usize, usize), QueueSeen> {
+    let links = outcome.links.iter().enumerate();
+    let ports = links.flat_map(|(link, (_, used))| {
+        used.directions.iter().enumerate().map(move |(end, direction)| ((link, end), direction.queue))
+    });
+    let seen = ports.filter_map(|(port, queue)| {
+        let seen = match queue? {
+            QueueUse::Cells { longest } => QueueSeen { cells: longest, ..QueueSeen::default() },
+            QueueUse::Packets { longest: Backlog { bytes, packets }, marked } => {
+                QueueSeen { bytes, packets, marked, ..QueueSeen::default() }
+            }
+        };
+        (seen != QueueSeen::default()).then_some((port, seen))
+    });
+    seen.collect()
+}
+
+/// Returns the busy times of nodes that were not idle.
+fn busy(outcome: &SimOutcome, topology: &Topology) -> BTreeMap<usize, u64> {
+    let node =
+        |name: &String| topology.nodes.iter().position(|node| node == name).expect("a node has a name");
+    let times = outcome.nodes.iter().map(|used| {
+        let [engine] = used.engines.as_slice() else { panic!("a node has one engine") };
+        (node(&used.node), engine.busy)
+    });
+    times.filter(|(_, busy)| *busy > 0).collect()
 }
 
 /// Returns the place of a loss.

@@ -15,6 +15,7 @@ impl Engine<'_> {
         } else {
             if let Some(busy) = cpu.busy.take_if(|busy| busy.item.is_write() && busy.ends > now) {
                 cpu.waiting.push_front((busy.ends - now, busy.item));
+                cpu.worked += self.books.counted(busy.since, now);
             }
             let place = cpu.waiting.iter().position(|(_, item)| item.is_write());
             cpu.waiting.insert(place.unwrap_or(cpu.waiting.len()), (cost, item));
@@ -44,7 +45,7 @@ impl Engine<'_> {
             }
             let cpu = &mut self.cpus[host];
             cpu.ending = false;
-            cpu.busy = Some(Busy { item, number, ends: now + cost });
+            cpu.busy = Some(Busy { item, number, since: now, ends: now + cost });
             let position = (self.flow_of(item), 0);
             self.agenda.put(now + cost, Group::CpuEnds, position, Event::CpuEnds { host, item: number });
         }
@@ -76,6 +77,7 @@ impl Engine<'_> {
             // The item was interrupted.
             return;
         };
+        self.cpus[host].worked += self.books.counted(done.since, now);
         self.cpus[host].ending = true;
         self.do_item(now, done.item);
         self.cpus[host].ending = false;

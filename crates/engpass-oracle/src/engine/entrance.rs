@@ -27,7 +27,8 @@ impl Engine<'_> {
             marked: this.ce,
             came: now,
         };
-        let this = self.entrance(vc);
+        let line = self.vcs[vc].lines[0];
+        let this = self.entrances.get_mut(&vc).expect("the circuit begins at a router");
         this.came += 1;
         let mut dropped = Dropped::new();
         let found = Length::of(&this.held);
@@ -42,11 +43,15 @@ impl Engine<'_> {
         match verdict {
             Some(Ok(())) => {
                 this.held.push_back(view);
+                if view.marked && !self.packets[packet].ce {
+                    self.longest.marked(now, line);
+                }
                 self.packets[packet].ce = view.marked;
             }
             Some(Err(cause)) => dropped.push((view, cause)),
             None => {}
         }
+        self.longest.packets(now, line, this.discipline.length(&this.held));
         self.lose_at_entrance(now, vc, &dropped);
         self.asks_at(now, vc);
     }
@@ -95,6 +100,9 @@ impl Engine<'_> {
         let this = self.entrance(vc);
         this.works = true;
         this.handed += 1;
+        if next.marked && !self.packets[next.index].ce {
+            self.longest.marked(now, self.vcs[vc].lines[0]);
+        }
         self.packets[next.index].ce = next.marked;
         self.acted.note(Mechanism::IntoCircuit);
         // Update the rate now, not when the first cell is emitted: feedback may arrive in between.

@@ -61,14 +61,21 @@ impl Engine<'_> {
             Some(Discipline::Red(red)) => red.admits(now, found, this.idle_since, &mut view),
             Some(Discipline::Scheduler(scheduler)) => {
                 scheduler.put(now, view, &mut dropped);
+                self.longest.packets(now, line, Length::of(&scheduler.waiting()));
                 self.lose_packets(now, line, &dropped);
                 return self.looks_for_next(now, line);
             }
         };
         match verdict {
             Ok(()) => {
+                if view.marked && !self.packets[packet].ce {
+                    self.longest.marked(now, line);
+                }
                 self.packets[packet].ce = view.marked;
                 this.held.push_back(view);
+                if let Some(discipline) = &this.discipline {
+                    self.longest.packets(now, line, discipline.length(&this.held));
+                }
             }
             Err(cause) => dropped.push((view, cause)),
         }
@@ -112,6 +119,9 @@ impl Engine<'_> {
                 }
                 if let Some(view) = taken {
                     this.held.push_back(view);
+                    if view.marked && !self.packets[view.index].ce {
+                        self.longest.marked(now, line);
+                    }
                     self.packets[view.index].ce = view.marked;
                 } else if let Some(ready) = ready {
                     self.looks_for_next(ready, line);

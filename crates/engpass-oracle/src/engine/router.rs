@@ -47,6 +47,7 @@ impl Engine<'_> {
         let config = &self.testbed.routers[router];
         let copies = self.routers[router].copies[&self.routers[router].waiting[0]];
         let at = now + config.per_packet.0 + config.per_copy.0 * copies.saturating_sub(1);
+        self.routers[router].since = Some(now);
         self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
     }
 
@@ -54,6 +55,9 @@ impl Engine<'_> {
     pub(crate) fn router_done(&mut self, now: u64, router: usize) {
         let packet = self.routers[router].waiting.pop_front().expect("a busy router has a packet");
         self.routers[router].copies.remove(&packet);
+        if let Some(since) = self.routers[router].since.take() {
+            self.routers[router].worked += self.books.counted(since, now);
+        }
         if !self.routers[router].waiting.is_empty() {
             self.processes_next(now, router);
         }

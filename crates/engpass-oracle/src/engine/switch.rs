@@ -58,6 +58,8 @@ impl Engine<'_> {
             _ => {
                 cell.efci |= config.efci_threshold.is_some_and(|level| q > cells(level, buffer));
                 self.join(now, output, cell, class);
+                let held = self.line(output).held(class);
+                self.longest.cells(now, output, held);
                 assert!(self.line(output).held(class) <= buffer, "a queue stays within its buffer");
                 return;
             }

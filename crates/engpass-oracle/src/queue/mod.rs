@@ -127,6 +127,14 @@ pub(crate) enum Discipline {
 }
 
 impl Discipline {
+    /// Returns the length of the queue as its limit counts it. `held` are the accepted packets that have not left; a scheduler holds its packets itself.
+    pub(crate) fn length(&self, held: &VecDeque<Packet>) -> Length {
+        match self {
+            Self::DropTail(_) | Self::Red(_) => Length::of(held),
+            Self::Scheduler(scheduler) => Length::of(&scheduler.waiting()),
+        }
+    }
+
     /// Builds the discipline for a line of `rate` bit/s.
     pub(crate) fn new(config: &Queue, rate: u64, random: Stream) -> Self {
         match config {

@@ -197,18 +197,20 @@ impl Network {
             return None;
         }
         let copying = engine.per_copy.saturating_mul(copies.saturating_sub(1));
-        engine.free = engine.free.max(self.now).saturating_add(engine.per_packet).saturating_add(copying);
+        let begins = engine.busy.until().max(self.now);
+        let done = begins.saturating_add(engine.per_packet).saturating_add(copying);
+        engine.busy.add(begins, done);
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
         let ahead = !engine.asks || self.frames.disabled_rule == Some(LookaheadRule::AskingEngine);
-        if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
-            return Some(engine.free);
+        if ahead && done <= self.end && !self.frames.silent && decides(step) {
+            return Some(done);
         }
         engine.bytes += u64::from(ip);
-        engine.busy.push_back((engine.free, packet));
-        if engine.busy.len() == 1 {
-            self.events.push(engine.free, engine.node, Event::Forward(step.router));
+        engine.packets.push_back((done, packet));
+        if engine.packets.len() == 1 {
+            self.events.push(done, engine.node, Event::Forward(step.router));
         }
         None
     }
@@ -216,9 +218,9 @@ impl Network {
     /// Forwards a packet that the engine of a router has finished.
     pub(in crate::simulate) fn router_done(&mut self, router: u32) {
         let engine = &mut self.frames.routers[router as usize];
-        let (_, packet) = engine.busy.pop_front().expect("a busy router has a packet");
+        let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
         engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
-        if let Some(&(at, _)) = engine.busy.front() {
+        if let Some(&(at, _)) = engine.packets.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
         let place = self.fabric.datagrams.packet(packet).place;

@@ -12,6 +12,7 @@ use engpass_testbed::topology::{CircuitPath, LinkEnds};
 
 use super::marks::ENTRY;
 use super::outage::apart;
+use super::told::LongestQueue;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
@@ -39,6 +40,7 @@ struct Queue {
     /// Until when a packet is being sent, and its bytes; `u64::MAX` while it is unknown when the line begins its last cell.
     sends: (u64, u32),
     frame: Option<u32>,
+    longest: LongestQueue,
 }
 
 impl Entry {
@@ -54,9 +56,15 @@ impl Entry {
             .and_then(|(link, end)| Some(link.queues[end].as_ref()?.build(random, link.lines[end].rate)));
         let queue = discipline.map(|discipline: Discipline| {
             let (admission, scheduler) = apart(discipline);
-            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), frame: None }
+            let longest = LongestQueue::default();
+            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), frame: None, longest }
         });
         Self { vc, encapsulation: circuit.encapsulation, ports, queue }
+    }
+
+    /// Returns the longest queue in the measurement window, if the circuit begins at a router.
+    pub(super) fn longest_queue(&self) -> Option<Backlog> {
+        self.queue.as_ref().map(|queue| queue.longest.lengths())
     }
 
     fn queue(&mut self) -> &mut Queue {
@@ -65,25 +73,27 @@ impl Entry {
 }
 
 impl Queue {
-    /// Admits or drops a packet that arrives. Returns when to ask for the next packet if that is earlier than known.
+    /// Admits or drops a packet that arrives. Returns when to ask for the next packet if that is earlier than known, and whether the packet has got a
+    /// congestion mark.
     fn join(
         &mut self,
         now: u64,
         mut packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> Option<u64> {
-        let (until, bytes) = self.sends;
+    ) -> (Option<u64>, bool) {
+        let (until, _) = self.sends;
+        let (backlog, mut marks) = (self.backlog(now), false);
         if let Some(admission) = &mut self.admission {
-            let Backlog { bytes: waits, packets } = self.scheduler.backlog();
-            let sent = if until > now { (u64::from(bytes), 1) } else { (0, 0) };
-            let backlog = Backlog { bytes: waits + sent.0, packets: packets + sent.1 };
             let idle_since = (backlog.packets == 0).then_some(Time(until));
             match admission.admit(Time(now), PortView { backlog, idle_since }, &packet) {
                 Verdict::Drop(cause) => {
                     lost.push((packet, cause));
-                    return None;
+                    return (None, false);
                 }
-                Verdict::Accept { mark } => packet.ecn = if mark { Ecn::Marked } else { packet.ecn },
+                Verdict::Accept { mark } => {
+                    marks = mark && packet.ecn != Ecn::Marked;
+                    packet.ecn = if mark { Ecn::Marked } else { packet.ecn };
+                }
             }
         }
         if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
@@ -91,12 +101,20 @@ impl Queue {
             self.scheduler.dequeue(Time(now), lost);
         }
         self.scheduler.enqueue(Time(now), packet, lost);
+        self.longest.note(self.backlog(now));
         let due = now.max(until);
         let sooner = due < self.asked;
         if sooner {
             self.asked = due;
         }
-        sooner.then_some(due)
+        (sooner.then_some(due), marks)
+    }
+
+    /// Returns the queue at `now`, as its limit counts it: with the packet being sent if the discipline decides on arrival.
+    fn backlog(&self, now: u64) -> Backlog {
+        let (until, bytes) = self.sends;
+        let waits = self.scheduler.backlog();
+        if self.admission.is_some() && until > now { waits.with(bytes) } else { waits }
     }
 
     /// Returns the packet to send next if none is being sent, or when there may be one.
@@ -152,8 +170,12 @@ impl Network {
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
         let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
         let view = queue::Packet { id, bytes, flow, priority, ecn };
-        if let Some(due) = entry.queue().join(at, view, &mut self.frames.lost) {
+        let (due, marks) = entry.queue().join(at, view, &mut self.frames.lost);
+        if let Some(due) = due {
             self.events.push(due, position, Event::Feed(number));
+        }
+        if marks {
+            self.frames.marks.add(position, self.fabric.window.holds(at));
         }
         self.drop_discarded_at_circuit(position);
     }
@@ -175,7 +197,11 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         match entry.queue().next(self.now, &mut self.frames.lost) {
             Ok(chosen) => {
-                self.fabric.datagrams.packet_mut(chosen.id).ecn = chosen.ecn;
+                let ecn = std::mem::replace(&mut self.fabric.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
+                let entry = &mut self.frames.entries[number as usize];
+                if ecn != chosen.ecn && entry.queue().admission.is_none() {
+                    self.frames.marks.add(position, self.fabric.window.holds(self.now));
+                }
                 if let Some(shaper) = self.fabric.vcs[vc].adapting {
                     let pace = self.adapting[shaper].rate.begin();
                     self.fabric.vcs[vc].shaper.restart(self.now, pace);
@@ -190,6 +216,23 @@ impl Network {
             Err(None) => {}
         }
         self.drop_discarded_at_circuit(position);
+    }
+
+    /// Begins the measurement of queues in front of circuits at `from`, when everything at this instant has happened.
+    pub(in crate::simulate) fn begin_window_on_circuits(&mut self, from: u64) {
+        for number in 0..self.frames.entries.len() {
+            let entry = &mut self.frames.entries[number];
+            let position = entry.ports[0];
+            let Some(queue) = &mut entry.queue else { continue };
+            if queue.frame.is_some() {
+                // The line may have begun the last cell of the packet.
+                self.advance(position, from);
+                self.collect_nic_departures();
+            }
+            let queue = self.frames.entries[number].queue();
+            queue.longest = LongestQueue::default();
+            queue.longest.note(queue.backlog(from));
+        }
     }
 
     /// Advances the port to find out when cells leave that arrived before now.

@@ -132,15 +132,17 @@ impl Network {
         if step.is_routed() && !self.passes_router(id, step, at) {
             return None;
         }
-        let Self { frames: Frames { ports, lost, .. }, fabric, .. } = self;
+        let Self { frames: Frames { ports, lost, marks, .. }, fabric, .. } = self;
         let Packet { ip, sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[step.port as usize];
         fabric.catch_up_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         match line.admit(at, view, lost, &fabric.window) {
             AdmitResult::Departs(sent, mark) => {
-                if mark {
-                    fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
+                if mark
+                    && std::mem::replace(&mut fabric.datagrams.packet_mut(id).ecn, Ecn::Marked) != Ecn::Marked
+                {
+                    marks.add(line.port as usize, fabric.window.holds(at));
                 }
                 self.transmit((id, view.bytes), place, &sent, last)
             }
@@ -262,7 +264,11 @@ impl Network {
     fn on_not_sent(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
         match admitted {
             AdmitResult::Departs(..) => unreachable!("a departing packet is forwarded by the caller"),
-            AdmitResult::Queued(due) => {
+            AdmitResult::Queued(due, marks) => {
+                if marks {
+                    let number = self.frames.ports[port as usize].port as usize;
+                    self.frames.marks.add(number, self.fabric.window.holds(at));
+                }
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
                     self.events.push(due, number, Event::Serve(port));
@@ -285,7 +291,12 @@ impl Network {
             if sent.transmission.held > 0 && !this.watched {
                 self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
             }
+            let number = this.port as usize;
+            let decides_when_free = !this.marks_on_arrival();
             let packet = self.fabric.datagrams.packet_mut(chosen.id);
+            if decides_when_free && packet.ecn != chosen.ecn {
+                self.frames.marks.add(number, self.fabric.window.holds(self.now));
+            }
             packet.ecn = chosen.ecn;
             let place = packet.place;
             let last = self.delivers_ahead_until(place);

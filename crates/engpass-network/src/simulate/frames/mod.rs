@@ -44,6 +44,7 @@ use engpass_model::unit::QueueLimit;
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
+use super::busy_time::BusyTime;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 use arp::Resolution;
@@ -60,6 +61,7 @@ pub(super) use port::FramePort;
 pub(super) use routes::RouteLine;
 pub(crate) use routes::choices_are_known;
 pub use rules::LookaheadRule;
+use told::CongestionMarks;
 pub(super) use told::PortTally;
 use tunnels::Tunnels;
 
@@ -100,6 +102,8 @@ pub(super) struct Frames {
     lost: Vec<(queue::Packet, Cause)>,
     /// Test switch: disables lookahead, so every hop schedules an event.
     silent: bool,
+    /// Packets that queue disciplines have marked.
+    pub(super) marks: CongestionMarks,
     /// ICMP messages of routers.
     pub(super) icmp: Icmp,
     pub(super) arp: Resolution,
@@ -221,6 +225,20 @@ impl Frames {
         self.ports.get_mut(self.places[port] as usize)
     }
 
+    /// Returns the longest queue in front of a transmitter of a switch or router: of its own, or of the circuits that begin there. `None` if there is none.
+    pub(super) fn longest_queue(&self, port: usize) -> Option<Backlog> {
+        match self.port(port) {
+            Some(line) => line.longest_queue(),
+            None => {
+                let own = self.entries.iter().filter(|entry| entry.ports[0] == port);
+                own.filter_map(Entry::longest_queue).reduce(|one, other| Backlog {
+                    bytes: one.bytes.max(other.bytes),
+                    packets: one.packets.max(other.packets),
+                })
+            }
+        }
+    }
+
     /// Returns true if the rule's condition holds, or if a test disables this rule.
     #[inline]
     pub(super) fn rule_holds(&self, rule: LookaheadRule, holds: bool) -> bool {
@@ -312,17 +330,17 @@ pub(super) struct ForwardingEngine {
     room: Option<QueueLimit>,
     /// Bytes of the packets in the engine.
     bytes: u64,
-    free: u64,
+    pub(super) busy: BusyTime,
     /// It never works ahead of virtual time: its input queue is bounded, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
     asks: bool,
     /// Packets in the forwarding engine, in order: when each is finished, and its packet number.
-    busy: std::collections::VecDeque<(u64, u32)>,
+    packets: std::collections::VecDeque<(u64, u32)>,
 }
 
 impl ForwardingEngine {
     /// Returns true if the input queue has room for a packet of `ip` bytes.
     fn has_room(&self, ip: u32) -> bool {
-        let held = Backlog { bytes: self.bytes, packets: self.busy.len() as u64 };
+        let held = Backlog { bytes: self.bytes, packets: self.packets.len() as u64 };
         self.room.is_none_or(|room| held.has_room(room, ip))
     }
 }

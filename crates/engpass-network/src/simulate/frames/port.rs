@@ -4,7 +4,7 @@ use engpass_cells::{LineStatus, Window};
 use engpass_ledger::FrameLine;
 use engpass_model::idle::LoneLine;
 use engpass_model::line::{LineTotals, Transmission};
-use engpass_model::queue::{self, Cause, Discipline};
+use engpass_model::queue::{self, Backlog, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
 use engpass_model::unit::QueueLimit;
@@ -16,7 +16,7 @@ mod service;
 use super::impairments::{InFlightFrame, LinkImpairments};
 use super::line_clock::LineClock;
 use super::outage::Served;
-use super::told::PortTally;
+use super::told::{ClippedFrames, LongestQueue, PortTally};
 use super::transmit_ring::{TOLD, TransmitRing};
 use service::ScheduledQueue;
 
@@ -28,7 +28,8 @@ pub(in crate::simulate) struct FramePort {
     clock: LineClock,
     /// Running totals for the ledger.
     pub(in crate::simulate) told: LineTotals,
-    /// Largest frame that surely finds room if the line is free, in bytes of [`Self::queue_bytes`]. 0 disables this shortcut.
+    /// Largest frame that surely finds room if the line is free, and that alone is no new longest queue, in bytes of [`Self::queue_bytes`]. 0 disables this
+    /// shortcut.
     largest: u32,
     /// Bytes on the line for an IP packet: the larger of its length and `least`, plus `around`.
     around: u32,
@@ -44,16 +45,20 @@ pub(in crate::simulate) struct FramePort {
     wake: u64,
     /// Packets that wait, are being sent, or are on the line.
     sent: TransmitRing,
-    /// Transmission time of a byte, in the parts of a picosecond that `clock` counts in.
-    per_byte: u64,
+    /// The longest queue in the measurement window; not for the port of a host.
+    longest: LongestQueue,
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) port: u32,
     /// Measurement of this line starts when the first packet arrives later than this; `u64::MAX` once it has started.
     opens: u64,
     waiting: PortQueue,
     lottery: Option<Box<LinkImpairments>>,
-    /// Frames sent and lost in the measurement window, without those in `told`.
-    tally: PortTally,
+    /// Transmission time of a byte, in the parts of a picosecond that `clock` counts in.
+    per_byte: u64,
+    /// Frames that are not in `told`.
+    clipped: ClippedFrames,
+    /// Frames lost in the measurement window.
+    lost: u64,
 }
 
 // Four cache lines. A packet that finds the line free and is handed ahead needs the first two; queues need the third, the slow path the last.
@@ -122,8 +127,8 @@ pub(super) enum FastPathResult {
 pub(super) enum AdmitResult {
     /// The packet's departure is known; `true` if it gets a congestion mark.
     Departs(Departure, bool),
-    /// The packet waits. If an instant is given, an event must ask the discipline then.
-    Queued(Option<u64>),
+    /// The packet waits. If an instant is given, an event must ask the discipline then. `true` if the packet has got a congestion mark.
+    Queued(Option<u64>, bool),
     /// The packet is dropped.
     Dropped(Cause),
     /// The line is down.
@@ -179,7 +184,9 @@ impl FramePort {
             sent: TransmitRing::default(),
             waiting,
             lottery: LinkImpairments::of(link, changes, draws.line).map(Box::new),
-            tally: PortTally::default(),
+            longest: LongestQueue::default(),
+            clipped: ClippedFrames::default(),
+            lost: 0,
             told: LineTotals::default(),
         };
         port.open();
@@ -211,13 +218,15 @@ impl FramePort {
         (self.plainly, self.largest) = match self.waiting {
             _ if self.lottery.is_some() => (FastPath::Unavailable, 0),
             PortQueue::Unlimited => (FastPath::Unlimited, u32::MAX),
-            PortQueue::TailDrop(limit) if limit.packets > 0 => {
-                (FastPath::TailDrop, limit.bytes.min(u32::MAX.into()) as u32)
-            }
             PortQueue::TailDrop(_) => (FastPath::TailDrop, 0),
             _ => (FastPath::Unavailable, 0),
         };
-        (from != u64::MAX).then_some(from)
+        let due = from != u64::MAX;
+        if due {
+            self.longest = LongestQueue::default();
+            self.note_queue(self.backlog(from));
+        }
+        due.then_some(from)
     }
 
     /// Returns true if measurement must start before a packet that arrives at `at`.
@@ -228,24 +237,28 @@ impl FramePort {
 
     /// Returns the frames and bytes sent, and the frames lost, in the measurement window.
     pub(in crate::simulate) fn tally(&self) -> PortTally {
-        let PortTally { frames, bytes, lost } = self.tally;
-        PortTally { frames: frames + self.told.frames, bytes: bytes + self.told.bytes, lost }
+        let ClippedFrames { frames, bytes } = self.clipped;
+        PortTally {
+            frames: u64::from(frames) + self.told.frames,
+            bytes: u64::from(bytes) + self.told.bytes,
+            lost: self.lost,
+        }
     }
 
     /// Resets the counters.
     pub(in crate::simulate) fn reset_counters(&mut self) {
-        self.tally = PortTally::default();
+        (self.clipped, self.lost) = (ClippedFrames::default(), 0);
     }
 
     /// Sets the frames and bytes sent in a measurement window that began at any instant.
     pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
-        (self.tally.frames, self.tally.bytes) = (frames, bytes);
-        (self.told.frames, self.told.bytes) = (0, 0);
+        (self.told.frames, self.told.bytes) = (frames, bytes);
+        self.clipped = ClippedFrames::default();
     }
 
     /// Counts a frame that was lost in the measurement window, in the queue or on the line.
     pub(super) fn count_lost(&mut self) {
-        self.tally.lost += 1;
+        self.lost += 1;
     }
 
     /// Returns true if packets arrive in the order in which they leave: the line has no impairments and no outages.
@@ -279,6 +292,14 @@ impl FramePort {
         let queue = self.sent.queue();
         let bytes = limit.bytes.saturating_sub(queue.bytes) / u64::from(self.queue_bytes(ip));
         bytes.min(limit.packets.saturating_sub(queue.packets))
+    }
+
+    /// Returns true if its discipline marks packets on arrival.
+    pub(super) fn marks_on_arrival(&self) -> bool {
+        match &self.waiting {
+            PortQueue::Scheduler(service) => service.decides_on_arrival(),
+            _ => true,
+        }
     }
 
     /// Returns true if drops and departures are known on arrival.
@@ -343,16 +364,18 @@ impl FramePort {
     ) -> AdmitResult {
         let mark = match &self.waiting {
             PortQueue::Unlimited => false,
-            PortQueue::TailDrop(limit) => {
-                let limit = *limit;
+            PortQueue::TailDrop(_) => {
                 self.release(now);
-                if !self.sent.queue().has_room(limit, packet.bytes) {
+                if !self.join(packet.bytes) {
                     return AdmitResult::Dropped(Cause::Full);
                 }
                 false
             }
             PortQueue::Admission(_) | PortQueue::Scheduler(_) => match self.ask(now, packet, lost) {
-                Ok(mark) => mark,
+                Ok(mark) => {
+                    self.note_queue(self.sent.queue().with(packet.bytes));
+                    mark
+                }
                 Err(other) => return other,
             },
         };
@@ -446,11 +469,12 @@ impl FramePort {
         } else {
             self.push_lone_packet();
         }
-        if !NIC
-            && let PortQueue::TailDrop(limit) = self.waiting
-            && !self.sent.has_room(now, |queue| queue.has_room(limit, bytes))
-        {
-            return FastPathResult::Dropped;
+        if !NIC {
+            // A queue that was as long before is within its limit.
+            let longest = self.longest;
+            if !self.sent.has_room(now, |queue| longest.covers(queue.with(bytes))) && !self.join(bytes) {
+                return FastPathResult::Dropped;
+            }
         }
         if now > before {
             self.told.idle += now - before;
@@ -464,6 +488,32 @@ impl FramePort {
         // Arrivals after the end of the run do not happen.
         self.sent.push(left, held, if at <= last { TOLD } else { packet });
         FastPathResult::ArrivesAt(at)
+    }
+
+    /// Returns true if a packet of `bytes` bytes finds room in a queue with tail drop, from which all packets that have left are removed. Notes how long the
+    /// queue becomes.
+    #[inline(never)]
+    fn join(&mut self, bytes: u32) -> bool {
+        let queue = self.sent.queue();
+        let joins = matches!(self.waiting, PortQueue::TailDrop(limit) if queue.has_room(limit, bytes));
+        if joins {
+            self.note_queue(queue.with(bytes));
+        }
+        joins
+    }
+
+    /// Notes the length of the queue after a packet has joined it.
+    #[inline(always)]
+    fn note_queue(&mut self, queue: Backlog) {
+        self.longest.note(queue);
+        if self.plainly == FastPath::TailDrop {
+            self.largest = self.longest.lengths().bytes.min(u32::MAX.into()) as u32;
+        }
+    }
+
+    /// Returns the longest queue in the measurement window; `None` for the port of a host, where senders wait instead.
+    pub(super) fn longest_queue(&self) -> Option<Backlog> {
+        (!matches!(self.waiting, PortQueue::Unlimited)).then(|| self.longest.lengths())
     }
 
     /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
@@ -503,8 +553,8 @@ impl FramePort {
             self.told.frames += 1;
             self.told.bytes += bytes;
         } else if window.holds(left) {
-            self.tally.frames += 1;
-            self.tally.bytes += bytes;
+            self.clipped.frames += 1;
+            self.clipped.bytes += taken;
         }
         Departure {
             left,
@@ -520,17 +570,17 @@ impl FramePort {
         }
     }
 
-    /// Returns the bytes in the queue at `at`. Everything before `at` must have been handled.
-    pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
+    /// Returns the queue at `at`. Everything before `at` must have been handled.
+    pub(in crate::simulate) fn backlog(&self, at: u64) -> Backlog {
         match &self.waiting {
             // Disciplines that decide on arrival count the packet being sent.
             PortQueue::Scheduler(service) if service.decides_on_arrival() => {
-                service.scheduler.backlog().bytes + self.sent.backlog(at)
+                service.scheduler.backlog().and(self.sent.backlog(at))
             }
-            PortQueue::Scheduler(service) => service.scheduler.backlog().bytes,
+            PortQueue::Scheduler(service) => service.scheduler.backlog(),
             _ if self.alone == 0 => self.sent.backlog(at),
-            _ if self.clock.left() > at => self.alone.into(),
-            _ => 0,
+            _ if self.clock.left() > at => Backlog::default().with(self.alone),
+            _ => Backlog::default(),
         }
     }
 
@@ -676,7 +726,6 @@ mod tests {
         let (mut places, mut alone) = (port(8_000_000_000), port(8_000_000_000));
         let limit = QueueLimit { packets: 4, bytes: 2_400 };
         (places.waiting, alone.waiting) = (PortQueue::TailDrop(limit), PortQueue::TailDrop(limit));
-        alone.largest = 2_400;
         let (mut now, mut found_free, mut lost, mut awaited) = (0, 0, 0, 0);
         for packet in 0..20_000 {
             now += random.below(1_900_000);
@@ -700,6 +749,7 @@ mod tests {
                 assert_eq!(places.backlog(at), alone.backlog(at));
             }
             assert_eq!(places.line_status(u64::MAX / 2), alone.line_status(u64::MAX / 2));
+            assert_eq!(places.longest_queue(), alone.longest_queue());
             while awaited > 0 && random.below(2) > 0 {
                 awaited -= 1;
                 assert_eq!(places.sent.pop_arrival(), alone.sent.pop_arrival());

@@ -1,5 +1,7 @@
 //! Frame counts of ports, for the outcome.
 
+use engpass_model::queue::Backlog;
+
 /// Traffic of a port in the measurement window. A frame counts as sent if its last bit leaves in the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct PortTally {
@@ -9,4 +11,62 @@ pub(in crate::simulate) struct PortTally {
     pub(in crate::simulate) bytes: u64,
     /// Frames lost in the queue or on the line.
     pub(in crate::simulate) lost: u64,
+}
+
+/// Frames that an edge of the measurement window clips, but whose last bit leaves in it: at most one at each edge.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ClippedFrames {
+    pub(super) frames: u32,
+    pub(super) bytes: u32,
+}
+
+/// Packets that queue disciplines marked CE in the measurement window, by transmitter.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct CongestionMarks(Vec<u64>);
+
+impl CongestionMarks {
+    /// Counts a packet that the discipline in front of this transmitter has marked. `counts`: in the measurement window.
+    #[cold]
+    pub(super) fn add(&mut self, port: usize, counts: bool) {
+        if port >= self.0.len() {
+            self.0.resize(port + 1, 0);
+        }
+        self.0[port] += u64::from(counts);
+    }
+
+    /// Returns the number of packets marked in front of a transmitter.
+    pub(in crate::simulate) fn of(&self, port: usize) -> u64 {
+        self.0.get(port).copied().unwrap_or(0)
+    }
+}
+
+/// The longest queue of a port so far, in bytes and in packets, each by itself. It is packed to fit into a cache line with other fields.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(4))]
+pub(super) struct LongestQueue {
+    bytes: u64,
+    packets: u32,
+}
+
+impl LongestQueue {
+    /// Returns true if `queue` is no longer than the longest one.
+    #[inline(always)]
+    pub(super) fn covers(self, queue: Backlog) -> bool {
+        queue.bytes <= self.bytes && queue.packets <= self.packets.into()
+    }
+
+    /// Notes the length of the queue after a packet has joined it.
+    #[inline(always)]
+    pub(super) fn note(&mut self, queue: Backlog) {
+        if !self.covers(queue) {
+            self.bytes = self.bytes.max(queue.bytes);
+            // A port has fewer than 2^32 packets.
+            self.packets = self.packets.max(queue.packets as u32);
+        }
+    }
+
+    /// Returns the lengths.
+    pub(super) fn lengths(self) -> Backlog {
+        Backlog { bytes: self.bytes, packets: self.packets.into() }
+    }
 }

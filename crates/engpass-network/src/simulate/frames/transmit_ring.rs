@@ -161,11 +161,12 @@ impl TransmitRing {
         (self.queued == self.next).then_some(self.last)
     }
 
-    /// Returns the bytes of packets that have not left at `at`.
-    pub(super) fn backlog(&self, at: u64) -> u64 {
+    /// Returns the packets that have not left at `at`.
+    pub(super) fn backlog(&self, at: u64) -> Backlog {
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
-        queued.filter(|sent| sent.left > at).map(|sent| u64::from(sent.bytes)).sum()
+        let queued = queued.filter(|sent| sent.left > at);
+        queued.fold(Backlog::default(), |queue, sent| queue.with(sent.bytes))
     }
 
     /// Returns when the first packet of the queue leaves.

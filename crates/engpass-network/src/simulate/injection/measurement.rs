@@ -103,7 +103,7 @@ impl InjectedNetwork {
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
             let (queue, unit, down) = match network.frames.port(port) {
-                Some(line) => (line.backlog(self.reached), "bytes", line.is_down()),
+                Some(line) => (line.backlog(self.reached).bytes, "bytes", line.is_down()),
                 None => {
                     let line = &network.ports[port];
                     (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
@@ -156,6 +156,7 @@ impl Network {
         }
         self.fabric.flows.iter_mut().for_each(FlowCounters::reset_counters);
         self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
+        self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 

@@ -1,7 +1,7 @@
 //! Ports whose discipline chooses a packet when the line is free.
 
 use engpass_cells::Window;
-use engpass_model::queue::{self, Cause, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
 
 use super::{AdmitResult, Departure, FramePort, PortQueue};
@@ -54,10 +54,12 @@ impl FramePort {
                 }
             }
             PortQueue::Scheduler(service) => {
+                let came_marked = packet.ecn == Ecn::Marked;
                 if let Some(served) = &mut service.served {
                     self.sent.release(now);
                     served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet)?;
                 }
+                let marks = packet.ecn == Ecn::Marked && !came_marked;
                 let ScheduledQueue { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
                     // A scheduler expects a `dequeue` whenever the line becomes free. With an empty queue that call was skipped; this one makes up for it.
@@ -69,7 +71,12 @@ impl FramePort {
                 if sooner {
                     *asked = due;
                 }
-                Err(AdmitResult::Queued(sooner.then_some(due)))
+                let mut queue = scheduler.backlog();
+                if service.decides_on_arrival() {
+                    queue = queue.and(self.sent.queue());
+                }
+                self.longest.note(queue);
+                Err(AdmitResult::Queued(sooner.then_some(due), marks))
             }
         }
     }

@@ -1,0 +1,91 @@
+//! Loads of the engines of nodes: the CPU of a host, the forwarding engine of a router.
+
+use engpass_outcome::{EngineLine, NodeLine};
+use engpass_testbed::Testbed;
+use indexmap::IndexMap;
+
+use super::Network;
+use super::busy_time::BusyTime;
+
+/// The engines of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeUse {
+    /// Name of the node.
+    pub node: String,
+    /// Its engines that take time.
+    pub engines: Vec<EngineUse>,
+}
+
+/// An engine in the measurement window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineUse {
+    /// `cpu` at a host, `forwarding` at a router.
+    pub name: &'static str,
+    /// Time in which it was busy, in ps.
+    pub busy: u64,
+    /// Share of the window in which it was busy.
+    pub load: f64,
+}
+
+/// The engines of a node that take time, with their names.
+type Engines<'a> = (&'a String, Vec<(&'static str, &'a BusyTime)>);
+
+impl Network {
+    /// Returns the nodes that have engines which take time, in the order of the file.
+    fn engines<'a>(&'a self, testbed: &'a Testbed) -> impl Iterator<Item = Engines<'a>> {
+        // Injected packets take no time of hosts.
+        let outside = self.fabric.fates.is_some();
+        let hosts = testbed.hosts.iter().zip(&self.cpus);
+        let hosts = hosts.filter(move |((_, host), _)| host.takes_time() && !outside);
+        let hosts = hosts.map(|((name, _), cpu)| (name, vec![("cpu", &cpu.busy)]));
+        let routers = testbed.routers.keys().zip(&self.frames.routers);
+        let routers = routers.filter(|(_, engine)| engine.per_packet > 0);
+        hosts.chain(routers.map(|(name, engine)| (name, vec![("forwarding", &engine.busy)])))
+    }
+
+    /// Returns how busy engines were in the measurement window.
+    pub(super) fn node_uses(&self, testbed: &Testbed) -> Vec<NodeUse> {
+        let window = self.fabric.window;
+        let measured = window.end - window.from.unwrap_or(0);
+        let engine = |(name, time): (&'static str, &BusyTime)| {
+            let busy = time.in_window(window.end);
+            EngineUse { name, busy, load: busy as f64 / measured as f64 }
+        };
+        let nodes = self.engines(testbed).map(|(node, engines)| NodeUse {
+            node: node.clone(),
+            engines: engines.into_iter().map(engine).collect(),
+        });
+        nodes.collect()
+    }
+
+    /// Returns the busy time of each engine up to `at`, in ps: an instant that has been reached, with everything that happens at it.
+    pub(super) fn busy_times(&self, testbed: &Testbed, at: u64) -> Vec<u64> {
+        self.engines(testbed).flat_map(|(_, engines)| engines).map(|(_, time)| time.up_to(at)).collect()
+    }
+
+    /// Returns the loads of all engines over time, given [`Self::busy_times`] at instants that begin with 0.
+    pub(super) fn node_lines(
+        &self,
+        testbed: &Testbed,
+        samples: &[(u64, Vec<u64>)],
+    ) -> IndexMap<String, NodeLine> {
+        let mut number = 0..;
+        let mut line = |_: &BusyTime| {
+            let index = number.next().expect("engines are numbered without end");
+            let interval = |pair: &[(u64, Vec<u64>)]| {
+                let (from, until) = (&pair[0], &pair[1]);
+                let busy = until.1[index] - from.1[index];
+                (until.0 as f64 / 1e12, busy as f64 / (until.0 - from.0) as f64)
+            };
+            // An interval of a run of few picoseconds may be empty.
+            let intervals = samples.windows(2).filter(|pair| pair[0].0 < pair[1].0);
+            let (time_s, load) = intervals.map(interval).unzip();
+            EngineLine { time_s, load }
+        };
+        let nodes = self.engines(testbed).map(|(node, engines)| {
+            let engines = engines.into_iter().map(|(name, time)| (name.to_owned(), line(time))).collect();
+            (node.clone(), NodeLine { engines })
+        });
+        nodes.collect()
+    }
+}
