@@ -278,7 +278,7 @@ impl StrictPriority {
     /// Begins to measure the longest queue at `at`, up to which all cells were taken. `waits` returns true if a cell of a channel has arrived by then that
     /// was not queued because it is drawn when the line chooses.
     pub fn measure_from(&mut self, at: u64, waits: impl Fn(usize) -> bool) {
-        let drawn = self.overtaking.as_ref().is_some_and(|rest| waits(rest.channel));
+        let drawn = self.leftover.as_ref().is_some_and(|rest| waits(rest.channel));
         let length = |(class, queue): (usize, &ClassQueue)| {
             let being_sent = self.serving == class && self.last_end > at;
             queue.waiting() + u64::from(being_sent) + u64::from(class == 0 && drawn)

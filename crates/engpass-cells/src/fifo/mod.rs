@@ -389,14 +389,14 @@ impl Fifo {
 
     /// Begins to measure the longest queue at `at`, up to which it was advanced.
     pub fn measure_from(&mut self, at: u64) {
-        if self.gate.is_some() {
+        if self.admission.is_some() {
             self.longest = self.length(at);
         }
     }
 
     /// Returns the longest queue in cells, the cell being sent included; `None` for an unbounded queue, which is not measured.
     pub fn longest(&self) -> Option<u64> {
-        self.gate.as_ref().map(|_| self.longest)
+        self.admission.as_ref().map(|_| self.longest)
     }
 
     /// Returns when the line has sent all accepted cells, in picoseconds.
