@@ -1,6 +1,6 @@
 //! The outcome of a link.
 
-use crate::signal::{count, rate, share};
+use crate::signal::{count, number, rate, share};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -90,14 +90,18 @@ pub struct FrameCounts {
 pub struct QueueOutcome {
     /// Longest queue in bytes, as the limit of the queue counts them: of frames with their headers, without preamble and gap; of the SDUs
     /// of packets in front of a circuit; 53 for a cell.
+    #[schemars(extend("signal" = number("Longest queue", "B").maximum().column("longest_queue_bytes").lower()))]
     pub longest_bytes: u64,
     /// Longest queue in packets; not for cells.
+    #[schemars(extend("signal" = number("Longest queue in packets", "packets").maximum().column("longest_queue_packets").lower().summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_packets: Option<u64>,
     /// Longest queue in cells, the cell being sent included; only at ATM switches.
+    #[schemars(extend("signal" = number("Longest queue in cells", "cells").maximum().column("longest_queue_cells").lower().summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_cells: Option<u64>,
     /// Number of packets that the queue discipline marked CE; not for cells. Packets that came with the mark do not count.
+    #[schemars(extend("signal" = count("ECN marks", "packets").column("ecn_marked_packets").summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_marked: Option<u64>,
 }

@@ -247,9 +247,10 @@ pub fn signals_page() -> String {
 }
 
 /// The lists of signals: their name in Python, the class with the fields, and their title.
-const SCOPES: [(&str, &str, &str); 2] = [
+const SCOPES: [(&str, &str, &str); 3] = [
     ("FLOW", "FlowOutcome", "Signals of a flow"),
     ("LINE", "DirectionOutcome", "Signals of a direction of a link"),
+    ("ENGINE", "EngineOutcome", "Signals of an engine of a node"),
 ];
 
 /// Returns the word that stands for a variant in JSON.

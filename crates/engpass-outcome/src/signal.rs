@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn titles_and_columns_are_unique_within_a_scope() {
         let schema = crate::declared();
-        for root in ["FlowOutcome", "DirectionOutcome"] {
+        for root in ["FlowOutcome", "DirectionOutcome", "EngineOutcome"] {
             let signals = of(&schema, root);
             let titles: BTreeSet<_> = signals.iter().map(|one| one.title.to_lowercase()).collect();
             let names: BTreeSet<_> = signals.iter().map(|one| &one.name).collect();

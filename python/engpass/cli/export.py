@@ -42,9 +42,17 @@ class Rows(enum.StrEnum):
 
     FLOWS = "flows"
     LINES = "lines"
+    ENGINES = "engines"
 
 
-RowsOf = Annotated[Rows, typer.Option("--of", help="A row for each point and flow, or point and line.")]
+RowsOf = Annotated[
+    Rows, typer.Option("--of", help="A row for each point and flow, for each line, or for each CPU or engine.")
+]
+    Rows,
+    typer.Option(
+        "--of", help="A row for each point and flow, or for each line, or each CPU and forwarding engine."
+    ),
+]
 Spreadsheet = Annotated[
     bool,
     typer.Option(

@@ -21,7 +21,7 @@ Ledger = Annotated[
 
 Lines = Annotated[
     bool,
-    typer.Option("--lines", help="Show how busy the lines were, and what was lost there."),
+    typer.Option("--lines", help="Show how busy lines and CPUs were, queues, and what was lost."),
 ]
 
 Delays = Annotated[
@@ -65,9 +65,10 @@ def command(
             return
         if lines:
             from engpass.show.terminal import print_block
-            from engpass.views.resources import line_table
+            from engpass.views.resources import engine_table, line_table
 
-            print_block(line_table(outcome for _, outcome in opened.read_outcomes(record)), out)
+            for table in (line_table, engine_table):
+                print_block(table(outcome for _, outcome in opened.read_outcomes(record)), out)
             return
         if ledger:
             _ledgers(opened, record, out)

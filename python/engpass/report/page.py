@@ -39,7 +39,7 @@ from engpass.show.html import block_html
 from engpass.show.markup import embed_json, esc, prose
 from engpass.types.outcome import Outcome
 from engpass.views.headline import headlines
-from engpass.views.resources import line_table
+from engpass.views.resources import engine_table, line_table
 
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
@@ -64,7 +64,7 @@ def render(
         ("claims", "Claims", claims_section(claims, notes)),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
-        ("lines", "Lines", block_html(line_table(outcomes))),
+        ("lines", "Lines", block_html(line_table(outcomes)) + block_html(engine_table(outcomes))),
         ("testbed", "Testbed", testbed_section(run)),
         ("points", "Points", points_section(table, len(outcomes), folded)),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),

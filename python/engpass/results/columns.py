@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from engpass.campaign import Axis
 from engpass.results import receivers
 from engpass.results.frame import at, value
-from engpass.results.outcomes import lines, sweep
-from engpass.types.outcome import DirectionOutcome, FlowOutcome, Outcome
-from engpass.types.signals import FLOW, LINE, Signal
+from engpass.results.outcomes import engines, lines, sweep
+from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, Outcome
+from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
 Type = Literal["integer", "unsigned", "number", "text"]
-Of = Literal["flows", "lines"]
+Of = Literal["flows", "lines", "engines"]
 """What the rows of a table are about."""
+
+_TEXT: Type = "text"
 
 _POINT: dict[str, Type] = {
     "point": "integer",
@@ -41,7 +43,7 @@ _ALWAYS: dict[str, Type] = {
 """Signals that every file has; files have the others if some outcome has a value."""
 
 
-def _number(flow: FlowOutcome | DirectionOutcome, signal: Signal) -> object:
+def _number(flow: FlowOutcome | DirectionOutcome | EngineOutcome, signal: Signal) -> object:
     """The value of a signal: a whole number as such."""
     return value(flow, signal) if signal.ratio is not None else at(flow, signal.path)
 
@@ -60,8 +62,9 @@ class Columns:
             for axis in axes
         }
         flow: dict[str, Type] = {"flow": "text", "kind": "text", **_ALWAYS, **dict.fromkeys(_TEXTS, "text")}
-        line: dict[str, Type] = {"link": "text", "from": "text", "to": "text"}
-        self.types: dict[str, Type] = {**_POINT, **swept, **(flow if of == "flows" else line)}
+        names: dict[Of, tuple[str, ...]] = {"lines": ("link", "from", "to"), "engines": ("node", "name")}
+        about = flow if of == "flows" else dict.fromkeys(names[of], _TEXT)
+        self.types: dict[str, Type] = {**_POINT, **swept, **about}
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
     def rows(self, position: int | None, outcome: Outcome) -> Iterator[dict[str, object]]:
@@ -83,7 +86,7 @@ class Columns:
             # An axis of text with a number among its values is text throughout.
             if path in shared:
                 shared[path] = str(shared[path])
-        yield from ({**shared, **row} for row in (_flows if self._of == "flows" else _lines)(outcome))
+        yield from ({**shared, **row} for row in _ROWS[self._of](outcome))
 
     def names(self, rows: Iterable[Mapping[str, object]]) -> list[str]:
         """All columns of some rows."""
@@ -107,8 +110,20 @@ def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
         yield {"flow": name, **values}
 
 
+def _engines(outcome: Outcome) -> Iterator[dict[str, object]]:
+    for node, name, engine in engines(outcome):
+        yield {"node": node, "name": name, **{signal.name: _number(engine, signal) for signal in ENGINE}}
+
+
 def _lines(outcome: Outcome) -> Iterator[dict[str, object]]:
     for link, side in lines(outcome):
         found = {signal.name: _number(side, signal) for signal in LINE}
         values = {name: value for name, value in found.items() if value is not None}
         yield {"link": link, "from": side.from_, "to": side.to, **values}
+
+
+_ROWS: dict[Of, Callable[[Outcome], Iterator[dict[str, object]]]] = {
+    "flows": _flows,
+    "lines": _lines,
+    "engines": _engines,
+}

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from engpass.types.signals import FLOW, LINE, Signal
 
 if TYPE_CHECKING:
-    from engpass.types.outcome import DirectionOutcome, FlowOutcome
+    from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome
+
+    Subject = FlowOutcome | DirectionOutcome | EngineOutcome
 
 FLOW_SIGNALS = {signal.name: signal for signal in FLOW}
 """Signals of a flow by the name of their column."""
@@ -43,7 +45,7 @@ def at(subject: object, path: str) -> object:
     return subject
 
 
-def value(subject: FlowOutcome | DirectionOutcome, signal: Signal) -> float | None:
+def value(subject: Subject, signal: Signal) -> float | None:
     """The value of a signal in one outcome; `None` if the engine does not give it."""
     found = _sample(subject, signal)
     return None if found is None else _fold([found], signal)
@@ -69,7 +71,7 @@ class Samples:
     def __init__(self, signals: Iterable[Signal]) -> None:
         self._values: dict[Signal, list[tuple[float, float]]] = {signal: [] for signal in signals}
 
-    def add(self, subject: FlowOutcome | DirectionOutcome) -> None:
+    def add(self, subject: Subject) -> None:
         """Add a repeat."""
         for signal, values in self._values.items():
             if (found := _sample(subject, signal)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from engpass.error import EngpassError
-from engpass.types.outcome import VERSION, DirectionOutcome, Outcome
+from engpass.types.outcome import VERSION, DirectionOutcome, EngineOutcome, Outcome
 from engpass.types.plan import Drawing
 
 _DECODER = msgspec.json.Decoder(Outcome)
@@ -50,6 +50,13 @@ def lines(outcome: Outcome) -> Iterator[tuple[str, DirectionOutcome]]:
     for link, found in outcome.links.items():
         for side in found.directions:
             yield link, side
+
+
+def engines(outcome: Outcome) -> Iterator[tuple[str, str, EngineOutcome]]:
+    """The engines of all nodes (CPUs, forwarding engines), each with the names of its node and its own."""
+    for node, found in outcome.nodes.items():
+        for name, engine in found.engines.items():
+            yield node, name, engine
 
 
 def swept(outcome: Outcome, path: str) -> float | str | None:

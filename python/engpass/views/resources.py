@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from engpass.results.frame import Samples
-from engpass.results.outcomes import lines, sweep
+from engpass.results.outcomes import engines, lines, sweep
 from engpass.show.blocks import Amount, Cell, Column, Table
 from engpass.types.outcome import Outcome
-from engpass.types.signals import LINE, Signal
+from engpass.types.signals import ENGINE, LINE, Signal
 
 MOST = 200
 """Most rows of a table."""
@@ -27,6 +27,17 @@ def line_table(outcomes: Iterable[Outcome]) -> Table:
             key = (outcome.variant, outcome.engine, f"{link}: {side.from_} → {side.to}")
             found.setdefault(key, {}).setdefault(place, Samples(shown)).add(side)
     return _table("Lines", "Line", shown, found)
+
+
+def engine_table(outcomes: Iterable[Outcome]) -> Table:
+    """The loads of CPUs and forwarding engines; an engine without work is left out."""
+    found: dict[_Key, dict[object, Samples]] = {}
+    for outcome in outcomes:
+        place = tuple(sweep(outcome).items())
+        for node, name, engine in engines(outcome) if outcome.engine != "limit" else ():
+            key = (outcome.variant, outcome.engine, f"{node}: {name}")
+            found.setdefault(key, {}).setdefault(place, Samples(ENGINE)).add(engine)
+    return _table("CPUs and forwarding engines", "Node", ENGINE, found)
 
 
 def _table(title: str, what: str, shown: Sequence[Signal], found: dict[_Key, dict[object, Samples]]) -> Table:
