@@ -13,7 +13,9 @@ pub(super) fn nodes(named: &Named<'_, '_>) -> IndexMap<String, NodeOutcome> {
     let first = topology.hosts + topology.switches;
     let hosts = testbed.hosts.iter().enumerate().filter(|(_, (_, host))| host.takes_time());
     let hosts = hosts.map(|(node, (name, _))| (node, name, "cpu"));
-    let routers = (first..).zip(&testbed.routers).filter(|(_, (_, router))| router.per_packet.0 > 0);
+    let routers = (first..)
+        .zip(&testbed.routers)
+        .filter(|(_, (_, router))| router.per_packet.0 > 0 || router.per_copy.0 > 0);
     let routers = routers.map(|(node, (name, _))| (node, name, "forwarding"));
     let outcome = |(node, name, engine): (NodeId, &String, &str)| {
         let engine = (engine.to_owned(), EngineOutcome { load: load(named, node) });

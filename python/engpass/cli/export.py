@@ -46,12 +46,7 @@ class Rows(enum.StrEnum):
 
 
 RowsOf = Annotated[
-    Rows, typer.Option("--of", help="A row for each point and flow, for each line, or for each CPU or engine.")
-]
-    Rows,
-    typer.Option(
-        "--of", help="A row for each point and flow, or for each line, or each CPU and forwarding engine."
-    ),
+    Rows, typer.Option("--of", help="A row for each point and flow, or for each line, or for each engine.")
 ]
 Spreadsheet = Annotated[
     bool,

@@ -41,7 +41,7 @@ pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_
 pub(super) fn input_queues(checker: &mut Checker<'_>, draft: &Draft) {
     for (router, config) in &draft.routers {
         let Some(config) = config.as_ref().filter(|config| config.input_queue.is_some()) else { continue };
-        if config.per_packet.0 == 0 {
+        if config.per_packet.0 == 0 && config.per_copy.0 == 0 {
             let message =
                 format!("router `{router}` has no processing time, so no packet waits in its `input_queue`");
             let help = "remove it, or give the router a processing time: `per_packet = \"10 us\"`";
