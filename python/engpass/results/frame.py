@@ -59,11 +59,6 @@ class Spread:
     low: float
     high: float
 
-    @staticmethod
-    def of(values: Sequence[float]) -> Spread:
-        """The mean, minimum and maximum of `values`, which must not be empty."""
-        return Spread(math.fsum(values) / len(values), min(values), max(values))
-
 
 class Samples:
     """Values of some signals of one subject (a flow, a line), a value for each repeat that has one."""

@@ -11,12 +11,13 @@ use engpass_model::unit::QueueLimit;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
+mod measured;
 mod service;
 
 use super::impairments::{InFlightFrame, LinkImpairments};
 use super::line_clock::LineClock;
 use super::outage::Served;
-use super::told::{ClippedFrames, LongestQueue, PortTally};
+use super::told::{ClippedFrames, LongestQueue};
 use super::transmit_ring::{TOLD, TransmitRing};
 use service::ScheduledQueue;
 
@@ -233,32 +234,6 @@ impl FramePort {
     #[inline(always)]
     pub(super) fn is_to_open(&self, at: u64) -> bool {
         at > self.opens
-    }
-
-    /// Returns the frames and bytes sent, and the frames lost, in the measurement window.
-    pub(in crate::simulate) fn tally(&self) -> PortTally {
-        let ClippedFrames { frames, bytes } = self.clipped;
-        PortTally {
-            frames: u64::from(frames) + self.told.frames,
-            bytes: u64::from(bytes) + self.told.bytes,
-            lost: self.lost,
-        }
-    }
-
-    /// Resets the counters.
-    pub(in crate::simulate) fn reset_counters(&mut self) {
-        (self.clipped, self.lost) = (ClippedFrames::default(), 0);
-    }
-
-    /// Sets the frames and bytes sent in a measurement window that began at any instant.
-    pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
-        (self.told.frames, self.told.bytes) = (frames, bytes);
-        self.clipped = ClippedFrames::default();
-    }
-
-    /// Counts a frame that was lost in the measurement window, in the queue or on the line.
-    pub(super) fn count_lost(&mut self) {
-        self.lost += 1;
     }
 
     /// Returns true if packets arrive in the order in which they leave: the line has no impairments and no outages.
@@ -509,11 +484,6 @@ impl FramePort {
         if self.plainly == FastPath::TailDrop {
             self.largest = self.longest.lengths().bytes.min(u32::MAX.into()) as u32;
         }
-    }
-
-    /// Returns the longest queue in the measurement window; `None` for the port of a host, where senders wait instead.
-    pub(super) fn longest_queue(&self) -> Option<Backlog> {
-        (!matches!(self.waiting, PortQueue::Unlimited)).then(|| self.longest.lengths())
     }
 
     /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.

@@ -1,0 +1,39 @@
+//! What a port measures: frames, bytes and losses, and its longest queue.
+
+use engpass_model::queue::Backlog;
+
+use super::{FramePort, PortQueue};
+use crate::simulate::frames::told::{ClippedFrames, PortTally};
+
+impl FramePort {
+    /// Returns the frames and bytes sent, and the frames lost, in the measurement window.
+    pub(in crate::simulate) fn tally(&self) -> PortTally {
+        let ClippedFrames { frames, bytes } = self.clipped;
+        PortTally {
+            frames: u64::from(frames) + self.told.frames,
+            bytes: u64::from(bytes) + self.told.bytes,
+            lost: self.lost,
+        }
+    }
+
+    /// Resets the counters.
+    pub(in crate::simulate) fn reset_counters(&mut self) {
+        (self.clipped, self.lost) = (ClippedFrames::default(), 0);
+    }
+
+    /// Sets the frames and bytes sent in a measurement window that began at any instant.
+    pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
+        (self.told.frames, self.told.bytes) = (frames, bytes);
+        self.clipped = ClippedFrames::default();
+    }
+
+    /// Counts a frame that was lost in the measurement window, in the queue or on the line.
+    pub(in crate::simulate::frames) fn count_lost(&mut self) {
+        self.lost += 1;
+    }
+
+    /// Returns the longest queue in the measurement window; `None` for the port of a host, where senders wait instead.
+    pub(in crate::simulate::frames) fn longest_queue(&self) -> Option<Backlog> {
+        (!matches!(self.waiting, PortQueue::Unlimited)).then(|| self.longest.lengths())
+    }
+}
