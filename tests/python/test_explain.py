@@ -317,7 +317,7 @@ def test_explain_rejects_an_unbalanced_ledger() -> None:
 
 
 def test_explain_tables_and_page_show_all_accounts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engpass import explanation as package
+    from engpass.explain import select_point as package
 
     monkeypatch.setattr(package, "choose_in", lambda *_, **__: chosen("congested", "20 kB"))
     shown = cli("explain", "any.toml", "--no-advice", code=2).stderr

@@ -1,4 +1,4 @@
-"""Lines as results: the table of their greatest values, and their export."""
+"""Lines and engines as results: the tables of their greatest values, and their export."""
 
 import csv
 import io
@@ -7,7 +7,7 @@ from pathlib import Path
 from conftest import Program
 from engpass import load
 from engpass.show.blocks import Amount
-from engpass.views.resources import line_table
+from engpass.views.resources import engine_table, line_table
 
 
 def test_the_table_has_the_greatest_value_of_each_signal_over_the_sweep(testbed_file: Path) -> None:
@@ -38,3 +38,19 @@ def test_export_of_lines_has_a_row_for_each_direction(program: Program, testbed_
     assert len(rows) == 4 * 2 * 2  # swept values, repeats, directions
     assert {(row["link"], row["from"], row["to"]) for row in rows} == {("wire", "a", "b"), ("wire", "b", "a")}
     assert all(float(row["sent_cells"]) > 0 for row in rows if row["from"] == "a")
+
+
+def test_the_table_of_engines_has_the_greatest_load_of_each_cpu(testbed_file: Path) -> None:
+    outcomes = load(testbed_file).run(engines=["simulate"], variants=["plain"]).outcomes
+    table = engine_table(outcomes)
+    loads = [o.nodes["a"].engines["cpu"].load for o in outcomes]
+    assert 0 < max(loads) <= 1
+    assert [list(row) for row in table.rows if row[0] == "a: cpu"] == [["a: cpu", Amount(max(loads), "")]]
+
+
+def test_export_of_engines_has_a_row_for_each_cpu_of_a_point(program: Program, testbed_file: Path) -> None:
+    program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain")
+    rows = list(csv.DictReader(io.StringIO(program("export", "--of", "engines").stdout)))
+    assert len(rows) == 4 * 2  # swept values, repeats
+    assert {(row["node"], row["name"]) for row in rows} == {("a", "cpu")}
+    assert all(0 < float(row["load"]) <= 1 for row in rows)

@@ -11,10 +11,12 @@ from engpass import formatting
 from engpass.explain.service import WAIT, Needs, Served, mean
 from engpass.results import above_limit, ledger, receivers
 from engpass.results.above_limit import GENERATORS
+from engpass.results.frame import Samples
 from engpass.results.ledger import Books, Direction
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
 from engpass.types.plan import Drawing
+from engpass.types.signals import Signal
 
 FULL = 0.01
 """A line that is idle for less than this share of the time is full."""
@@ -161,6 +163,13 @@ class Situation:
     @property
     def _flows(self) -> list[FlowOutcome]:
         return [outcome.flows[self.flow] for outcome in self.outcomes]
+
+    def folded(self, signal: Signal) -> float | None:
+        """The value of a signal of the flow over the repeats; `None` if no outcome has one."""
+        samples = Samples([signal])
+        for flow in self._flows:
+            samples.add(flow)
+        return samples.folded(signal)
 
     @property
     def goodput(self) -> float:

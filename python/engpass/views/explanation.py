@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engpass import formatting
+from engpass.results.frame import FLOW_SIGNALS
 from engpass.show.blocks import Amount, Cell, Column, Table
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ def service(at: Situation) -> Table:
         ("loss", Amount(at.served.loss, ""), ""),
         ("delay p50", _time(at.served.half), idle),
         ("delay p99", _time(at.served.delay), ""),
+    ]
+    rows += [
+        (signal.title.lower(), _time(value), "")
+        for name in ("queueing_delay_p99_s", "message_delay_p99_s")
+        if (value := at.folded(signal := FLOW_SIGNALS[name])) is not None
     ]
     if at.gap is not None:
         rows.append(("longest gap", _time(at.gap), at.outage_text))
