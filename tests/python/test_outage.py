@@ -87,7 +87,7 @@ def test_places_at_parallel_links_name_their_link(cli: Cli) -> None:
 def test_explanation_shows_the_longest_gap_beside_the_delay(cli: Cli) -> None:
     (cli.directory / "pair.toml").write_text(PAIR + CUT)
     shown = cli("explain", "pair.toml", "--no-advice").stdout
-    assert re.search(r"longest gap │ +501 ms │ +500 lost to line down", shown)
+    assert re.search(r"longest gap +│ +501 ms │ +500 lost to line down", shown)
     (made,) = [json.loads(cli("explain", "pair.toml", "--no-advice", "--json").stdout)]
     assert made["longest_gap_s"] == pytest.approx(0.501, rel=1e-3)
     assert made["lost_to_line_down"] == 500

@@ -105,6 +105,11 @@ def test_run_points_convert_to_pandas_and_polars(testbed_file: Path) -> None:
         "lost_datagrams", "in_flight_datagrams", "delay_min_s", "delay_p50_s", "delay_p90_s", "delay_p99_s",
         "delay_p999_s", "delay_max_s", "bound_bit_per_s", "idle_delay_s", "bottleneck", "next_bottleneck",
         "summary", "bound_bottleneck", "bound_summary", "next", "sentence", "efci_pdus",
+        *(
+            f"{delay}_delay_{quantile}_s"
+            for delay in ("queueing", "message")
+            for quantile in ("min", "p50", "p90", "p99", "p999", "max")
+        ),
     ]  # fmt: skip
     assert table.schema.field("traffic.stream.message").type == pa.float64()
     assert table.schema.field("sent_datagrams").type == pa.int64()

@@ -150,7 +150,7 @@ def test_probe_page_draws_all_its_figures(page: Page, tmp_path: Path, width: int
     assert heads == [
         "Memory over the working set, one thread",
         "Memory over the working set, 4 threads together",
-        "Upper limit of each data path, memory alone",
+        "Upper limit of each data path, memory only",
         "Roofline of the data paths, from memory",
     ]
     # The legend of each line shows the shape of its markers.

@@ -110,8 +110,8 @@ def test_page_sections_are_in_the_documented_order() -> None:
     run, outcomes = kyoto()
     page = Reader(render(run, outcomes, CLAIMS, ["A note of `it`"]))
     assert page.headings == [
-        "Claims",
         "Results",
+        "Claims",
         "Testbed",
         "Points",
         "Bottlenecks",

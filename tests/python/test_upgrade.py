@@ -55,6 +55,21 @@ def old(**more: object) -> Outcome:
     return outcomes.read(json.dumps({**PLAIN, "flows": {"stream": flow}}))
 
 
+def as_then(outcome: Outcome) -> Outcome:
+    """An outcome without the results that stored outcomes do not have: later delays, queues and loads."""
+    flows = {
+        name: replace(flow, delay_s=replace(flow.delay_s, queueing=None, message=None))
+        if flow.delay_s
+        else flow
+        for name, flow in outcome.flows.items()
+    }
+    links = {
+        name: replace(link, directions=[replace(side, queue=None) for side in link.directions])
+        for name, link in outcome.links.items()
+    }
+    return replace(outcome, flows=flows, links=links, nodes={})
+
+
 @pytest.mark.parametrize("stored", STORED, ids=[entry["testbed"].splitlines()[0] for entry in STORED])
 def test_old_outcome_equals_the_new_one_of_its_point(stored: dict[str, Any]) -> None:
     # Stored sentences keep their words, and some are worded differently now.
@@ -62,7 +77,7 @@ def test_old_outcome_equals_the_new_one_of_its_point(stored: dict[str, Any]) -> 
     now = engpass.loads(stored["testbed"]).run(["limit", "simulate"]).outcomes
     topology = msgspec.convert(stored["topology"], Drawing)
     then = [outcomes.read(json.dumps(outcome), topology) for outcome in stored["outcomes"]]
-    assert [outcomes.write(outcome) for outcome in then] == [outcomes.write(outcome) for outcome in now]
+    assert [outcomes.write(outcome) for outcome in then] == [outcomes.write(as_then(one)) for one in now]
 
 
 def test_old_outcome_gets_the_paths_of_its_topology() -> None:

@@ -123,7 +123,11 @@ def _times(times: Times, slow: int) -> Times:
 
 
 def _delays(delays: Delays, slow: int) -> Delays:
-    return Delays(network=_times(delays.network, slow))
+    return Delays(
+        network=_times(delays.network, slow),
+        queueing=None if delays.queueing is None else _times(delays.queueing, slow),
+        message=None if delays.message is None else _times(delays.message, slow),
+    )
 
 
 def _time(seconds: float | None, slow: int) -> float | None:

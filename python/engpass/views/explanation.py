@@ -26,7 +26,8 @@ def service(at: Situation) -> Table:
     ]
     rows += [
         (signal.title.lower(), _time(value), "")
-        for name in ("queueing_delay_p99_s", "message_delay_p99_s")
+        # The message delay of a datagram is its delay.
+        for name in ("queueing_delay_p99_s", *(["message_delay_p99_s"] if at.tcp else []))
         if (value := at.folded(signal := FLOW_SIGNALS[name])) is not None
     ]
     if at.gap is not None:
