@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from conftest import Program
 from engpass.results.comparison import Comparison, compare
 from engpass.results.frame import FLOW_SIGNALS, GOODPUT, LOSS
-from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome
+from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
 
 
 def outcome(
@@ -60,7 +61,9 @@ def test_runs_differ_only_if_their_means_are_further_apart_than_half_their_range
     if apart > 1.001 * max(scatter, 1e-3 * max(means)):
         assert [difference.signal for difference in found.differences] == [GOODPUT]
         assert found.differences[0].verdict == ("better" if means[1] > means[0] else "worse")
-        assert -1 <= found.differences[0].change <= 1
+        change = found.differences[0].change
+        assert change is not None
+        assert -1 <= change <= 1
     elif apart < 0.999 * max(scatter, 1e-3 * max(means)):
         assert not found.differences
 
@@ -92,6 +95,14 @@ def test_a_signal_without_a_better_direction_has_no_verdict() -> None:
     offered = FLOW_SIGNALS["offered_bit_per_s"]
     (one,) = compare([[outcome(1e6)], [outcome(2e6)]], [offered]).differences
     assert one.verdict == ""
+
+
+def test_a_signal_that_one_run_lacks_differs_without_a_change() -> None:
+    timeouts = FLOW_SIGNALS["timeouts"]
+    counted = outcome(1e6)
+    flows = {"f": replace(counted.flows["f"], tcp=Tcp(timeouts=3))}
+    (one,) = compare([[outcome(1e6)], [replace(counted, flows=flows)]], [timeouts]).differences
+    assert (one.change, one.verdict) == (None, "")
 
 
 def ids(program: Program) -> list[str]:

@@ -21,17 +21,17 @@ pub struct FlowOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Path>,
     /// Payload received, in bit/s. With `limit`: the max-min fair share.
-    #[schemars(extend("signal" = rate("Goodput").higher().always().summary(&[])))]
+    #[schemars(extend("x-signal" = rate("Goodput").higher().always().summary(&[])))]
     pub goodput_bit_per_s: f64,
     /// Payload sent, in bit/s. With `limit`: equal to the goodput.
-    #[schemars(extend("signal" = rate("Offered").always().summary(&[])))]
+    #[schemars(extend("x-signal" = rate("Offered").always().summary(&[])))]
     pub offered_bit_per_s: f64,
     /// Counts of datagrams, TCP segments or generator cells, if the engine counts them.
-    #[schemars(extend("signal" = ratio("Loss", "lost", "sent").column("loss").lower().always().summary(&[])))]
+    #[schemars(extend("x-signal" = ratio("Loss", "lost", "sent").column("loss").lower().always().summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     /// PDUs (for a generator: cells) that arrived complete, with the EFCI mark in the last cell.
-    #[schemars(extend("signal" = count("EFCI PDUs", "PDUs")))]
+    #[schemars(extend("x-signal" = count("EFCI PDUs", "PDUs")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efci_pdus: Option<u64>,
     /// One-way delays; absent for a generator.
@@ -69,24 +69,24 @@ pub struct FlowOutcome {
 #[schemars(deny_unknown_fields)]
 pub struct Datagrams {
     /// Number sent.
-    #[schemars(extend("signal" = count("Sent", "datagrams").column("sent_datagrams").always()))]
+    #[schemars(extend("x-signal" = count("Sent", "datagrams").column("sent_datagrams").always()))]
     pub sent: u64,
     /// Number received complete.
-    #[schemars(extend("signal" = count("Received", "datagrams").column("received_datagrams").always()))]
+    #[schemars(extend("x-signal" = count("Received", "datagrams").column("received_datagrams").always()))]
     pub received: u64,
     /// Number lost, completely or in part.
-    #[schemars(extend("signal" = count("Lost", "datagrams").column("lost_datagrams").always()))]
+    #[schemars(extend("x-signal" = count("Lost", "datagrams").column("lost_datagrams").always()))]
     pub lost: u64,
     /// Number sent, but neither received nor lost at the end of the run.
-    #[schemars(extend("signal" = count("In flight", "datagrams").column("in_flight_datagrams").always()))]
+    #[schemars(extend("x-signal" = count("In flight", "datagrams").column("in_flight_datagrams").always()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u64>,
     /// Number received more than once.
-    #[schemars(extend("signal" = count("Duplicates", "datagrams").column("duplicate_datagrams")))]
+    #[schemars(extend("x-signal" = count("Duplicates", "datagrams").column("duplicate_datagrams")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<u64>,
     /// Number received after one that was sent later.
-    #[schemars(extend("signal" = count("Reordered", "datagrams").column("reordered_datagrams")))]
+    #[schemars(extend("x-signal" = count("Reordered", "datagrams").column("reordered_datagrams")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
 }
@@ -97,16 +97,16 @@ pub struct Datagrams {
 pub struct Delays {
     /// One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a
     /// segment counts separately.
-    #[schemars(extend("signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
+    #[schemars(extend("x-signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
     /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took
     /// different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.
-    #[schemars(extend("signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
+    #[schemars(extend("x-signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<Quantiles>,
     /// Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for
     /// retransmissions and, with TCP, for earlier data. Every segment counts once.
-    #[schemars(extend("signal" = time("Message delay {}").column("message_delay_{}_s").lower()))]
+    #[schemars(extend("x-signal" = time("Message delay {}").column("message_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Quantiles>,
 }
@@ -134,10 +134,10 @@ pub struct Quantiles {
 #[schemars(deny_unknown_fields)]
 pub struct Outage {
     /// Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.
-    #[schemars(extend("signal" = time("Longest gap").column("outage_longest_s").maximum().lower().summary(&[])))]
+    #[schemars(extend("x-signal" = time("Longest gap").column("outage_longest_s").maximum().lower().summary(&[])))]
     pub longest_s: f64,
     /// Datagrams lost on links that were down, or in queues in front of them.
-    #[schemars(extend("signal" = count("Lost to line down", "datagrams").column("outage_lost_datagrams").lower()))]
+    #[schemars(extend("x-signal" = count("Lost to line down", "datagrams").column("outage_lost_datagrams").lower()))]
     pub lost: u64,
 }
 
@@ -146,39 +146,39 @@ pub struct Outage {
 #[schemars(deny_unknown_fields)]
 pub struct Tcp {
     /// Retransmitted segments.
-    #[schemars(extend("signal" = count("Retransmissions", "segments").lower()))]
+    #[schemars(extend("x-signal" = count("Retransmissions", "segments").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
     /// Number of expiries of the retransmission timer.
-    #[schemars(extend("signal" = count("Timeouts", "timeouts").lower()))]
+    #[schemars(extend("x-signal" = count("Timeouts", "timeouts").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
     /// Number of entries into fast recovery.
-    #[schemars(extend("signal" = count("Fast recoveries", "recoveries")))]
+    #[schemars(extend("x-signal" = count("Fast recoveries", "recoveries")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_retransmits: Option<u64>,
     /// Smoothed round-trip time of the first connection at the end, in seconds.
-    #[schemars(extend("signal" = time("Smoothed round trip").lower()))]
+    #[schemars(extend("x-signal" = time("Smoothed round trip").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothed_rtt_s: Option<f64>,
     /// Minimum round-trip time of the first connection, as its kernel measured it, in seconds.
-    #[schemars(extend("signal" = time("Minimum round trip").column("minimum_rtt_s").lower()))]
+    #[schemars(extend("x-signal" = time("Minimum round trip").column("minimum_rtt_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rtt_s: Option<f64>,
     /// Round-trip times as the senders measured them, in seconds.
-    #[schemars(extend("signal" = time("Round trip {}").column("round_trip_{}_s").lower()))]
+    #[schemars(extend("x-signal" = time("Round trip {}").column("round_trip_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_s: Option<Quantiles>,
     /// Fraction of the busy time in which the sender waited for its retransmission timer.
-    #[schemars(extend("signal" = share("Waits for timeouts").lower()))]
+    #[schemars(extend("x-signal" = share("Waits for timeouts").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_share: Option<f64>,
     /// Fraction of the busy time in which the receive window limited the sender.
-    #[schemars(extend("signal" = share("Limited by receive window")))]
+    #[schemars(extend("x-signal" = share("Limited by receive window")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window_limited_share: Option<f64>,
     /// Fraction of the busy time in which the send buffer limited the sender.
-    #[schemars(extend("signal" = share("Limited by send buffer")))]
+    #[schemars(extend("x-signal" = share("Limited by send buffer")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer_limited_share: Option<f64>,
 }

@@ -166,7 +166,7 @@ fn declared() -> Value {
 fn remove_declarations(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {
-            keys.shift_remove("signal");
+            keys.shift_remove(signal::KEYWORD);
             keys.values_mut().for_each(remove_declarations);
         }
         Value::Array(values) => values.iter_mut().for_each(remove_declarations),

@@ -18,7 +18,7 @@ pub struct FlowLimit {
     pub window: Option<WindowLimit>,
     /// One-way delay of a message, or of a full TCP segment, in an idle network, in seconds; the minimum over all paths. Absent for
     /// generators.
-    #[schemars(extend("signal" = time("Idle delay").lower().always()))]
+    #[schemars(extend("x-signal" = time("Idle delay").lower().always()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_delay_s: Option<f64>,
     /// Names of events that the fair share ignores. The fair share applies to the time before the first of them, when all links are up. The
@@ -37,7 +37,7 @@ pub struct FlowLimit {
 #[schemars(deny_unknown_fields)]
 pub struct Bound {
     /// Goodput that neither `limit` nor `simulate` exceeds in the measurement window, except for the backlog at the end of the warm-up.
-    #[schemars(extend("signal" = rate("Bound").column("bound_bit_per_s").always()))]
+    #[schemars(extend("x-signal" = rate("Bound").column("bound_bit_per_s").always()))]
     pub bit_per_s: f64,
     /// Candidate with the smallest bound.
     pub bottleneck: Bottleneck,

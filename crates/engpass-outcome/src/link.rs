@@ -22,7 +22,7 @@ pub struct DirectionOutcome {
     /// Receiving node.
     pub to: String,
     /// Fraction of time in which the line was busy. With `limit`: the share of the line used if every flow sends at its limit.
-    #[schemars(extend("signal" = share("Utilisation").summary(&[])))]
+    #[schemars(extend("x-signal" = share("Utilisation").summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
     /// Cell counts, on ATM links.
@@ -38,7 +38,7 @@ pub struct DirectionOutcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
     /// Line rate in bit/s; only from `limit`.
-    #[schemars(extend("signal" = rate("Line rate")))]
+    #[schemars(extend("x-signal" = rate("Line rate")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rate_bit_per_s: Option<f64>,
     /// Shares of the line by flow, in the order of the file; only from `limit`.
@@ -51,19 +51,19 @@ pub struct DirectionOutcome {
 #[schemars(deny_unknown_fields)]
 pub struct CellCounts {
     /// Number of cells that the line could have carried.
-    #[schemars(extend("signal" = count("Cell slots", "cells").column("capacity_cells")))]
+    #[schemars(extend("x-signal" = count("Cell slots", "cells").column("capacity_cells")))]
     pub capacity: u64,
     /// Number of cells sent.
-    #[schemars(extend("signal" = count("Cells", "cells").column("sent_cells")))]
+    #[schemars(extend("x-signal" = count("Cells", "cells").column("sent_cells")))]
     pub sent: u64,
     /// Number of cells sent with CLP = 1.
-    #[schemars(extend("signal" = count("CLP 1 cells", "cells").column("clp1_cells")))]
+    #[schemars(extend("x-signal" = count("CLP 1 cells", "cells").column("clp1_cells")))]
     pub clp1: u64,
     /// Number of cells sent with the EFCI mark.
-    #[schemars(extend("signal" = count("EFCI cells", "cells").column("efci_cells")))]
+    #[schemars(extend("x-signal" = count("EFCI cells", "cells").column("efci_cells")))]
     pub efci: u64,
     /// Number of cells lost in the queue of the line or in the policer in front of it.
-    #[schemars(extend("signal" = count("Lost cells", "cells").column("lost_cells").lower().summary(&[])))]
+    #[schemars(extend("x-signal" = count("Lost cells", "cells").column("lost_cells").lower().summary(&[])))]
     pub lost: u64,
 }
 
@@ -72,13 +72,13 @@ pub struct CellCounts {
 #[schemars(deny_unknown_fields)]
 pub struct FrameCounts {
     /// Number of frames sent.
-    #[schemars(extend("signal" = count("Frames", "frames").column("sent_frames")))]
+    #[schemars(extend("x-signal" = count("Frames", "frames").column("sent_frames")))]
     pub sent: u64,
     /// Bytes of these frames on the line, preamble and gap included.
-    #[schemars(extend("signal" = count("Bytes", "B").column("sent_bytes")))]
+    #[schemars(extend("x-signal" = count("Bytes", "B").column("sent_bytes")))]
     pub bytes: u64,
     /// Number of frames lost in the queue of the line or corrupted on the line.
-    #[schemars(extend("signal" = count("Lost frames", "frames").column("lost_frames").lower().summary(&[])))]
+    #[schemars(extend("x-signal" = count("Lost frames", "frames").column("lost_frames").lower().summary(&[])))]
     pub lost: u64,
 }
 
@@ -90,18 +90,18 @@ pub struct FrameCounts {
 pub struct QueueOutcome {
     /// Longest queue in bytes, as the limit of the queue counts them: of frames with their headers, without preamble and gap; of the SDUs
     /// of packets in front of a circuit; 53 for a cell.
-    #[schemars(extend("signal" = number("Longest queue", "B").maximum().column("longest_queue_bytes").lower()))]
+    #[schemars(extend("x-signal" = number("Longest queue", "B").maximum().column("longest_queue_bytes").lower()))]
     pub longest_bytes: u64,
     /// Longest queue in packets; not for cells.
-    #[schemars(extend("signal" = number("Longest queue in packets", "packets").maximum().column("longest_queue_packets").lower().summary(&[])))]
+    #[schemars(extend("x-signal" = number("Longest queue in packets", "packets").maximum().column("longest_queue_packets").lower().summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_packets: Option<u64>,
     /// Longest queue in cells, the cell being sent included; only at ATM switches.
-    #[schemars(extend("signal" = number("Longest queue in cells", "cells").maximum().column("longest_queue_cells").lower().summary(&[])))]
+    #[schemars(extend("x-signal" = number("Longest queue in cells", "cells").maximum().column("longest_queue_cells").lower().summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_cells: Option<u64>,
     /// Number of packets that the queue discipline marked CE; not for cells. Packets that came with the mark do not count.
-    #[schemars(extend("signal" = count("ECN marks", "packets").column("ecn_marked_packets").summary(&[])))]
+    #[schemars(extend("x-signal" = count("ECN marks", "packets").column("ecn_marked_packets").summary(&[])))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_marked: Option<u64>,
 }

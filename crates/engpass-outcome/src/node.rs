@@ -20,6 +20,6 @@ pub struct NodeOutcome {
 pub struct EngineOutcome {
     /// Share of the measurement window in which the engine was busy, 0 to 1. With `limit`: the share of its time that it works if every flow
     /// sends at its limit, without the time that a host's memory or I/O bus takes.
-    #[schemars(extend("signal" = share("Load").summary(&[])))]
+    #[schemars(extend("x-signal" = share("Load").summary(&[])))]
     pub load: f64,
 }

@@ -14,23 +14,23 @@ use crate::signal::{count, number, share, time};
 #[schemars(deny_unknown_fields)]
 pub struct RealFlow {
     /// CPU seconds of the sending threads per GB of payload.
-    #[schemars(extend("signal" = number("Sender CPU", "s/GB").lower()))]
+    #[schemars(extend("x-signal" = number("Sender CPU", "s/GB").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_cpu_s_per_gb: Option<f64>,
     /// CPU seconds of the receiving threads per GB of payload.
-    #[schemars(extend("signal" = number("Receiver CPU", "s/GB").lower()))]
+    #[schemars(extend("x-signal" = number("Receiver CPU", "s/GB").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_cpu_s_per_gb: Option<f64>,
     /// Fraction of its schedule that the sender kept, 0 to 1.
-    #[schemars(extend("signal" = share("Schedule kept").higher()))]
+    #[schemars(extend("x-signal" = share("Schedule kept").higher()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_kept: Option<f64>,
     /// Gaps between datagrams at the receiver.
-    #[schemars(extend("signal" = time("Gap {}").column("gap_{}_s")))]
+    #[schemars(extend("x-signal" = time("Gap {}").column("gap_{}_s")))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_s: Option<Gaps>,
     /// Maximum number of datagrams received within a millisecond.
-    #[schemars(extend("signal" = number("Burst", "datagrams/ms").maximum().lower()))]
+    #[schemars(extend("x-signal" = number("Burst", "datagrams/ms").maximum().lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_datagrams_per_ms: Option<u64>,
     /// Requests and responses; only for `request-response`.
@@ -76,14 +76,14 @@ pub struct Gaps {
 #[schemars(deny_unknown_fields)]
 pub struct Requests {
     /// Answered requests per second.
-    #[schemars(extend("signal" = number("Transactions", "1/s").column("transactions_per_s").higher()))]
+    #[schemars(extend("x-signal" = number("Transactions", "1/s").column("transactions_per_s").higher()))]
     pub per_s: f64,
     /// Number of requests without a response.
-    #[schemars(extend("signal" = count("Unanswered", "requests").lower()))]
+    #[schemars(extend("x-signal" = count("Unanswered", "requests").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
     /// Time from a request to its response.
-    #[schemars(extend("signal" = time("Latency {}").column("latency_{}_s").lower()))]
+    #[schemars(extend("x-signal" = time("Latency {}").column("latency_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<Latency>,
 }
@@ -160,7 +160,7 @@ pub struct Precision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width_bit_per_s: Option<f64>,
     /// Half width as a fraction of the mean; absent if the mean is zero.
-    #[schemars(extend("signal" = share("Precision").column("precision_share").lower()))]
+    #[schemars(extend("x-signal" = share("Precision").column("precision_share").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// Number of independent samples that are equivalent to the intervals.

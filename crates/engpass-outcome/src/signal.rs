@@ -1,11 +1,14 @@
 //! Signals: the numbers of an outcome that tables, files, figures, claims, comparisons and advice show.
 //!
 //! A field of an outcome declares its signal beside its documentation, for example
-//! `#[schemars(extend("signal" = count("Timeouts", "timeouts")))]`. [`of`] collects the declarations from the schema, and `make gen` writes
+//! `#[schemars(extend("x-signal" = count("Timeouts", "timeouts")))]`. [`of`] collects the declarations from the schema, and `make gen` writes
 //! them to `python/engpass/types/signals.py`. Its unit, the fold of repeats and the better direction are known nowhere else.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+/// Keyword of a declaration in the schema.
+pub(crate) const KEYWORD: &str = "x-signal";
 
 /// How the values of repeats become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,7 +173,7 @@ fn walk(schema: &Value, class: &Value, above: &str, found: &mut Vec<Signal>) {
     for (key, field) in class["properties"].as_object().into_iter().flatten() {
         let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
         let below = object_of(schema, field);
-        if let Some(declared) = field.get("signal") {
+        if let Some(declared) = field.get(KEYWORD) {
             let declared = Declaration::deserialize(declared).expect("a declaration was written as such");
             add(&declared, field, &path, below.filter(|_| declared.ratio.is_none()), found);
             if declared.ratio.is_none() {

@@ -14,9 +14,8 @@ from rich.text import Text
 from engpass.formatting import duration, listed, percent, quantity, rate
 from engpass.results import above_limit, receivers
 from engpass.results.engine_difference import FAR, apart
-from engpass.results.frame import DELAY_P99, GOODPUT, LONGEST_GAP, SUMMARY, Samples, at
+from engpass.results.frame import DELAY_P99, FAMILIES, GOODPUT, LONGEST_GAP, SUMMARY, Samples, at
 from engpass.results.run_notes import Remarks, chose_otherwise
-from engpass.types.signals import FLOW
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from engpass.campaign import Plan
     from engpass.store import RunRecord, Store
     from engpass.types.outcome import FlowOutcome, Outcome, Stage
-    from engpass.types.signals import Signal
 
 # Most swept values per variant in a summary: a few variants then fit on a screen.
 _MOST = 12
@@ -164,32 +162,22 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     """Print goodput, loss, delay and limits per variant and swept value; a long sweep is thinned out."""
     plan = record.plan
     shown, wanted = _shown(plan)
-    engines = [name for name in plan.engines if name != "limit"]
-    cells: _Cells = {}
-    kinds: dict[str, str] = {}
+    # The headlines need all points of a run, the table only some: a short run is read once for both.
+    short = record.points_total <= _MOST_READ
+    points = list(store.read_outcomes(record, None if short else _ranges(sorted(wanted))))
     remarks = Remarks()
-    for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
-        remarks.add(outcome)
-        for name, _, flow in receivers.rows(outcome):
-            kinds[name] = flow.kind
-            # The limit is a column in the rows of all other engines.
-            for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
-                cell = cells.setdefault((*wanted[position], name, engine), _Cell())
-                if outcome.engine == "limit":
-                    cell.fair, cell.bound = flow.goodput_bit_per_s, above_limit.bound(flow)
-                else:
-                    cell.add(outcome, flow)
+    cells, kinds = _cells(record, ((wanted[at], one) for at, one in points if at in wanted), remarks)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
     out.print(Text(record.name, style="bold"))
-    for line in _headlines(store, record):
+    for line in _headlines(record, (outcome for _, outcome in points)) if short else ():
         out.print(line, markup=False, soft_wrap=True)
     out.print(table)
     notes = _thinned(record, shown, len(flows))
     notes += _columns_explained(record, cells, left_out)
     if any(cell.invalid for cell in cells.values()):
         notes.append("invalid: packets of the emulated network were later than the limit; `--slow` helps")
-    if len(engines) > 1 and "simulate" in engines:
+    if len(_counting(plan)) > 1 and "simulate" in plan.engines:
         notes.append(
             f"vs simulate: difference in goodput from `simulate`; `!` marks more than {percent(FAR)}"
         )
@@ -200,15 +188,38 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
         out.print(note, markup=False, soft_wrap=True)
 
 
-def _headlines(store: Store, record: RunRecord) -> list[str]:
-    """A line for each variant; none for a run whose points take long to read."""
-    if record.points_total > _MOST_READ:
-        return []
+def _counting(plan: Plan) -> list[str]:
+    """The engines that have rows of their own: all but `limit`."""
+    return [name for name in plan.engines if name != "limit"]
+
+
+def _cells(
+    record: RunRecord, points: Iterable[tuple[tuple[str, int], Outcome]], remarks: Remarks
+) -> tuple[_Cells, dict[str, str]]:
+    """The cells of points with their variants and sweep points, and the kinds of flows."""
+    engines = _counting(record.plan)
+    cells: _Cells = {}
+    kinds: dict[str, str] = {}
+    for place, outcome in points:
+        remarks.add(outcome)
+        for name, _, flow in receivers.rows(outcome):
+            kinds[name] = flow.kind
+            # The limit is a column in the rows of all other engines.
+            for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
+                cell = cells.setdefault((*place, name, engine), _Cell())
+                if outcome.engine == "limit":
+                    cell.fair, cell.bound = flow.goodput_bit_per_s, above_limit.bound(flow)
+                else:
+                    cell.add(outcome, flow)
+    return cells, kinds
+
+
+def _headlines(record: RunRecord, outcomes: Iterable[Outcome]) -> list[str]:
+    """A line for each variant."""
     from engpass.results.aggregate import tabulate
     from engpass.views.headline import headlines
 
-    found = tabulate(record, (outcome for _, outcome in store.read_outcomes(record)))
-    return [f"{variant}: {text}" for variant, text in headlines(found)]
+    return [f"{variant}: {text}" for variant, text in headlines(tabulate(record, outcomes))]
 
 
 def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]) -> list[str]:
@@ -277,20 +288,15 @@ def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
 _Times = dict[tuple[str, int, str, str], Samples]
 """Samples of a family of times by variant, sweep point, flow and engine."""
 
-_FAMILIES: dict[str, list[Signal]] = {}
-for _signal in FLOW:
-    if _signal.family is not None:
-        _FAMILIES.setdefault(_signal.family[0], []).append(_signal)
-
 
 def delays(store: Store, record: RunRecord, out: Console) -> None:
     """Print a table for each family of times, such as delays and round trips."""
     shown, wanted = _shown(record.plan)
-    found: dict[str, _Times] = {family: {} for family in _FAMILIES}
+    found: dict[str, _Times] = {family: {} for family in FAMILIES}
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         for name, _, flow in receivers.rows(outcome):
             key = (*wanted[position], name, outcome.engine)
-            for family, signals in _FAMILIES.items():
+            for family, signals in FAMILIES.items():
                 if any(at(flow, signal.path) is not None for signal in signals):
                     found[family].setdefault(key, Samples(signals)).add(flow)
     if not any(found.values()):
@@ -309,7 +315,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
 
 
 def _times_table(record: RunRecord, family: str, rows: _Times, flows: Sequence[str]) -> Table:
-    plan, drawn, signals = record.plan, frozenset(flows), _FAMILIES[family]
+    plan, drawn, signals = record.plan, frozenset(flows), FAMILIES[family]
     engines = len({key[3] for key in rows}) > 1
     heads = [signal.family[1] for signal in signals if signal.family is not None]
     names = ["Variant", *(axis.path for axis in plan.axes), "Flow", *(["Engine"] if engines else [])]

@@ -34,16 +34,19 @@ class Difference:
     spreads: tuple[Spread | None, ...]
 
     @property
-    def change(self) -> float:
-        """The greatest change from the first run, as a share of the larger value: -1 to 1."""
+    def change(self) -> float | None:
+        """The greatest change from the first run, as a share of the larger value: -1 to 1.
+
+        `None` if the first run or all others lack the signal.
+        """
         base, *others = self.spreads
         changes = [_change(base, other) for other in others if base is not None and other is not None]
-        return max(changes, key=abs, default=0.0)
+        return max(changes, key=abs, default=None)
 
     @property
     def verdict(self) -> str:
         """`better`, `worse`, or empty if the signal has no better direction."""
-        if self.signal.better is None or self.change == 0:
+        if self.signal.better is None or not self.change:
             return ""
         return "better" if (self.change > 0) == (self.signal.better == "higher") else "worse"
 
@@ -74,7 +77,7 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
                 group.append(Difference(place, signal, spreads))
         if group:
             groups.append(group)
-    groups.sort(key=lambda group: -max(abs(one.change) for one in group))
+    groups.sort(key=lambda group: -max(abs(one.change or 0.0) for one in group))
     return Comparison(
         len(common),
         tuple(len(run) - len(common) for run in found),

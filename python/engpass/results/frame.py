@@ -27,6 +27,12 @@ IDLE_DELAY = FLOW_SIGNALS["idle_delay_s"]
 SUMMARY = tuple(signal for signal in FLOW if signal.summary)
 """Signals of a flow that summaries show, in their order."""
 
+FAMILIES = {
+    family: tuple(signal for signal in FLOW if signal.family is not None and signal.family[0] == family)
+    for family in dict.fromkeys(signal.family[0] for signal in FLOW if signal.family is not None)
+}
+"""Signals of a flow with a common title, such as the quantiles of a delay, by that title."""
+
 _BY_QUANTITY = {
     scope: {signal.title.lower().replace(".", ""): signal for signal in signals}
     for scope, signals in (("flow", FLOW), ("line", LINE))

@@ -89,7 +89,7 @@ def _table(
                 *([one.place.engine] if engines else []),
                 one.signal.title,
                 *(None if spread is None else Amount(spread.mean, unit) for spread in one.spreads),
-                f"{one.change:+.1%}".replace("%", " %"),
+                "" if one.change is None else f"{one.change:+.1%}".replace("%", " %"),
                 one.verdict,
             ]
         )

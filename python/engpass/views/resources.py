@@ -2,57 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from engpass.results.frame import Samples
 from engpass.results.outcomes import engines, lines, sweep
 from engpass.show.blocks import Amount, Cell, Column, Table
-from engpass.types.outcome import Outcome
+from engpass.types.outcome import DirectionOutcome, EngineOutcome, Outcome
 from engpass.types.signals import ENGINE, LINE, Signal
 
 MOST = 200
 """Most rows of a table."""
 
+_Subject = DirectionOutcome | EngineOutcome
 _Key = tuple[str, str, str]
 """Variant, engine of Engpass, and name of the line or engine."""
 
 
 def line_table(outcomes: Iterable[Outcome]) -> Table:
     """The signals of lines that summaries show; a line on which nothing was sent is left out."""
-    shown = [signal for signal in LINE if signal.summary]
-    found: dict[_Key, dict[object, Samples]] = {}
-    for outcome in outcomes:
-        place = tuple(sweep(outcome).items())
-        for link, side in lines(outcome) if outcome.engine != "limit" else ():
-            key = (outcome.variant, outcome.engine, f"{link}: {side.from_} → {side.to}")
-            found.setdefault(key, {}).setdefault(place, Samples(shown)).add(side)
-    return _table("Lines", "Line", shown, found)
+
+    def named(outcome: Outcome) -> Iterator[tuple[str, _Subject]]:
+        return ((f"{link}: {side.from_} → {side.to}", side) for link, side in lines(outcome))
+
+    return _table("Lines", "Line", [signal for signal in LINE if signal.summary], outcomes, named)
 
 
 def engine_table(outcomes: Iterable[Outcome]) -> Table:
     """The loads of CPUs and forwarding engines; an engine without work is left out."""
+
+    def named(outcome: Outcome) -> Iterator[tuple[str, _Subject]]:
+        return ((f"{node}: {name}", engine) for node, name, engine in engines(outcome))
+
+    return _table("CPUs and forwarding engines", "Node", ENGINE, outcomes, named)
+
+
+def _table(
+    title: str,
+    what: str,
+    shown: Sequence[Signal],
+    outcomes: Iterable[Outcome],
+    named: Callable[[Outcome], Iterator[tuple[str, _Subject]]],
+) -> Table:
     found: dict[_Key, dict[object, Samples]] = {}
     for outcome in outcomes:
         place = tuple(sweep(outcome).items())
-        for node, name, engine in engines(outcome) if outcome.engine != "limit" else ():
-            key = (outcome.variant, outcome.engine, f"{node}: {name}")
-            found.setdefault(key, {}).setdefault(place, Samples(ENGINE)).add(engine)
-    return _table("CPUs and forwarding engines", "Node", ENGINE, found)
-
-
-def _table(title: str, what: str, shown: Sequence[Signal], found: dict[_Key, dict[object, Samples]]) -> Table:
+        for name, subject in named(outcome) if outcome.engine != "limit" else ():
+            places = found.setdefault((outcome.variant, outcome.engine, name), {})
+            places.setdefault(place, Samples(shown)).add(subject)
     greatest = {key: _greatest(places.values(), shown) for key, places in found.items()}
     kept = {key: values for key, values in greatest.items() if any(values.values())}
     known = [signal for signal in shown if any(values[signal] is not None for values in kept.values())]
-    variants, engines = ({key[place] for key in kept} for place in (0, 1))
-    several = [len(variants) > 1, len(engines) > 1]
+    several = [len({key[place] for key in kept}) > 1 for place in (0, 1)]
     heads = [head for head, needed in zip(("Variant", "Engine"), several, strict=True) if needed]
     rows: list[list[Cell]] = []
     for (variant, engine, name), values in list(kept.items())[:MOST]:
         names = [text for text, needed in zip((variant, engine), several, strict=True) if needed]
-        amounts = [
-            None if values[signal] is None else Amount(values[signal] or 0.0, signal.unit) for signal in known
-        ]
+        amounts = (None if (value := values[one]) is None else Amount(value, one.unit) for one in known)
         rows.append([*names, name, *amounts])
     notes = []
     if any(len(places) > 1 for places in found.values()):
