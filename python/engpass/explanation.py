@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from engpass import formatting
+from engpass.advice import Advice, advise
 from engpass.environment import cores
 from engpass.explain.bottleneck import Finding, find
 from engpass.explain.point_facts import Hop, Situation
@@ -27,7 +28,6 @@ from engpass.timeline import SAMPLES, timeline
 from engpass.types.outcome import Timeline
 
 if TYPE_CHECKING:
-    from engpass.advice import Advice
     from engpass.types.outcome import Outcome
 
 REPEATS = 5
@@ -145,9 +145,6 @@ def explain(
     balance, `NeedsMemoryError` if simulating needs more than `max_memory` bytes, and `KeyboardInterrupt` on
     Ctrl-C.
     """
-    # Imported here, because advice imports this package.
-    from engpass.advice import advise
-
     bench = Bench(
         chosen.text,
         chosen.source,

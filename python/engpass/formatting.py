@@ -69,7 +69,9 @@ def quantity(value: float, base: str) -> str:
     """A value in its base unit (`bit/s`, `B/s`, `B`, `s`, none for a share, else as counted) as text."""
     if base in _SAID:
         return _SAID[base](value)
-    return f"{value:,.0f} {base}" if base != "B" and value == int(value) else _fixed(value, base)
+    if base == "B" or value != int(value):
+        return _fixed(value, base)
+    return f"{value:,.0f} {_counted_unit(base, value)}"
 
 
 def both(low: float, high: float, base: str) -> str:
@@ -118,8 +120,13 @@ def written(unit: str, decimals: int, *values: float) -> str:
     elif base and 0 < largest < 1:
         decimals = min(9, max(decimals, 2 - math.floor(math.log10(largest))))
     if base in _COUNTED:
-        unit = base.removesuffix("s") if numbers[-1] == 1 else base
+        unit = _counted_unit(base, numbers[-1])
     return f"{' to '.join(f'{number:,.{decimals}f}' for number in numbers)} {unit}"
+
+
+def _counted_unit(base: str, value: float) -> str:
+    """The unit of a count, which has no plural for 1."""
+    return base.removesuffix("s") if value == 1 and base.isalpha() else base
 
 
 def _unit(base: str, value: float) -> Unit:

@@ -163,7 +163,7 @@ class Started:
         self._emulation = emulation
 
     def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
-        """Run the missing points; see `lab.run_points`."""
+        """Run the missing points; see `campaign_runner.run_points`."""
         from engpass.campaign_runner import run_points
 
         return run_points(

@@ -1,4 +1,4 @@
-"""A checked testbed file: its variants, its sweep, its limit and its points. Nothing here runs them."""
+"""A checked testbed file: its variants, its sweep, its limit and its points. `engpass.testbed` runs them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ pub struct Event {
     pub mean_time_to_repair: Option<Duration>,
 }
 
-/// What changes.
+/// A change of a link, or of a receiver's membership in a multicast group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventChange {

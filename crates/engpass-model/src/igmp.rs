@@ -4,30 +4,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::range_errors::{LONGEST, RangeErrors};
+use crate::time::SECOND;
 use crate::unit::Duration;
 
 /// Timers of IGMPv2 (RFC 2236 section 8) for a multicast group whose receivers join and leave.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Igmp {
-    /// Number of reports that a host sends when it joins, in case one is lost (RFC 2236 section 8.1, robustness variable).
+    /// Number of reports that a host sends when it joins, in case one is lost (RFC 2236 section 8.1, robustness variable). The other defaults do not
+    /// follow it.
     #[serde(default = "robustness")]
     pub robustness: u64,
     /// Interval between these reports (RFC 2236 section 8.10).
     #[serde(default = "unsolicited_report_interval")]
     pub unsolicited_report_interval: Duration,
-    /// Number of queries that the router sends after a leave message (RFC 2236 section 8.9). If none is answered, the branch is pruned.
+    /// Number of queries that the router sends after a leave message (RFC 2236 section 8.9; the default there is the robustness variable). If none is
+    /// answered, the branch is pruned.
     #[serde(default = "last_member_query_count")]
     pub last_member_query_count: u64,
     /// Time that the router waits for an answer to each of these queries (RFC 2236 section 8.8).
     #[serde(default = "last_member_query_interval")]
     pub last_member_query_interval: Duration,
-    /// Time after which a branch is pruned if the leave message was lost (RFC 2236 section 8.4), from the instant at which the host left.
+    /// Time from a leave to the pruning of the branch if the leave message was lost. RFC 2236 section 8.4 counts it from the last report, so a real router
+    /// may prune earlier.
     #[serde(default = "group_membership_interval")]
     pub group_membership_interval: Duration,
 }
-
-const SECOND: u64 = crate::time::SECOND;
 
 fn robustness() -> u64 {
     2
@@ -89,7 +91,8 @@ impl Igmp {
         }
     }
 
-    /// Returns the time from the arrival of a leave message at the router to the end of forwarding, in picoseconds (section 3, last member query time).
+    /// Returns the time from the arrival of a leave message at the router to the end of forwarding, in picoseconds (RFC 2236 section 3; RFC 3376
+    /// section 8.10 calls it the last member query time).
     pub fn last_member_query_time(&self) -> u64 {
         self.last_member_query_count.saturating_mul(self.last_member_query_interval.0)
     }

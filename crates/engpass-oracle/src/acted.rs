@@ -46,9 +46,9 @@ pub enum Mechanism {
     PartLost,
     /// A report made nodes begin to forward to a receiver.
     Grafted,
-    /// Nodes stopped to forward to a receiver that had left.
+    /// Nodes stopped forwarding to a receiver that had left.
     Pruned,
-    /// A receiver had joined again before nodes stopped to forward to it.
+    /// A receiver had joined again before nodes stopped forwarding to it.
     AnswersQuery,
     /// A node made no copy for a branch without members.
     NotCopied,

@@ -27,7 +27,7 @@ pub(crate) enum Group {
     TunnelGivesUp,
     /// ARP requests of routers time out, in the order of the routers' interfaces, then of the stations.
     ArpRetry,
-    /// Hosts send IGMP messages, and nodes stop to forward to members that have left, in the order of the members; of one member, first the message.
+    /// Hosts send IGMP messages, and nodes stop forwarding to members that have left, in the order of the members; of one member, first the message.
     Igmp,
     /// Free ports of switches and routers take their next cell or packet.
     PortTakes,
@@ -94,7 +94,7 @@ pub(crate) enum Event {
         member: usize,
         message: Message,
     },
-    /// Nodes stop to forward to a receiver, unless its host is a member.
+    /// Nodes stop forwarding to a receiver, unless its host is a member.
     MembershipEnds {
         member: usize,
     },

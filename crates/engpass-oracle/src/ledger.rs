@@ -124,7 +124,7 @@ impl Datagram {
         self.header + self.payload
     }
 
-    /// Returns true for a TCP segment without data, an ICMP message, or an ARP packet.
+    /// Returns true for a TCP segment without data, an ICMP message, an ARP packet or an IGMP message.
     pub(crate) fn controls(&self) -> bool {
         self.segment.is_some() && self.payload == 0 || self.message.is_some() || self.is_unlisted
     }
@@ -144,11 +144,13 @@ pub(crate) struct Ledger {
     /// End of the warm-up in picoseconds; nothing up to it is counted. `None`: no warm-up.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
-    /// By flow: delays of its datagrams and messages, and round trips of its writing ends, in picoseconds.
+    /// By flow: delays of its datagrams in picoseconds.
     delays: Vec<Vec<u64>>,
     /// By flow: delays less idle delays, and idle delays; `None` once a datagram has no idle delay.
     queueing: Vec<Option<Vec<(u64, u64)>>>,
+    /// By flow: delays from the first transmission until the application has the data in order, in picoseconds.
     message_delays: Vec<Vec<u64>>,
+    /// By flow: round trips that its writing ends measured, in picoseconds.
     round_trips: Vec<Vec<u64>>,
     /// By flow: times at which datagrams were received, during the warm-up as well.
     receptions: Vec<Vec<u64>>,

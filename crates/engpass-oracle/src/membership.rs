@@ -11,10 +11,12 @@ use engpass_testbed::topology::NodeId;
 use crate::cell::LineId;
 use crate::outages::changes;
 
-/// An IGMP message on its way: the index of the member, and what its host says.
+/// An IGMP message in the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IgmpPacket {
+    /// Index in `Engine::members` of the receiver whose host sent it.
     pub(crate) member: usize,
+    /// Report or leave message.
     pub(crate) message: Message,
 }
 

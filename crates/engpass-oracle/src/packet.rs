@@ -14,7 +14,7 @@ use crate::idle::Crossing;
 use crate::membership::IgmpPacket;
 use crate::tunnel::Carries;
 
-/// An IP packet: a datagram, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no IP.
+/// An IP packet: a datagram, an IGMP message, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no IP.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Traffic it belongs to.

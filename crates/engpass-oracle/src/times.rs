@@ -9,7 +9,7 @@ pub struct Times {
     pub quantiles: [u64; 4],
     /// Largest value.
     pub max: u64,
-    /// The fast engine counts every value with this added, so that its buckets are wider.
+    /// Offset in picoseconds that `simulate` adds to each value before it chooses a bucket: percentiles are then within 1.6 % of value plus offset.
     pub floor: u64,
 }
 

@@ -100,7 +100,7 @@ pub struct Delays {
     #[schemars(extend("x-signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
     /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took
-    /// different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.
+    /// different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.
     #[schemars(extend("x-signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<Quantiles>,

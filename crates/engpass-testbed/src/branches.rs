@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use crate::topology::{FlowPath, NodeId, PathSegment};
 
-/// A branch of a multicast tree: from the sender, or from a node that copies packets, to the next such node or to a receiver.
+/// A branch of a multicast tree: from the sender, or from a node that copies packets or decides whether they go on, to the next such node or to a
+/// receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Index of the parent branch, at whose end this one begins; `None` if it begins at the sender.
     pub of: Option<usize>,
-    /// The node at its end: one that copies packets, or a receiver.
+    /// The node at its end: one that copies packets or decides whether they go on, or a receiver.
     pub to: NodeId,
     /// Its path segments, at least one.
     pub legs: Vec<PathSegment>,
 }
 
 impl FlowPath {
-    /// Returns the indices of the branches that end at a receiver; empty unless the traffic has several receivers.
+    /// Returns the indices of the branches that end at a receiver; empty unless the traffic has several receivers, or receivers
+    /// that join or leave.
     pub fn leaves(&self) -> impl Iterator<Item = usize> {
         let mut is_copied = vec![false; self.branches.len()];
         for of in self.branches.iter().filter_map(|branch| branch.of) {

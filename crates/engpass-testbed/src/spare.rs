@@ -1,4 +1,4 @@
-//! Warnings about what traffic uses: unused links, policies without a choice, events that change nothing, and token buckets that drop full packets.
+//! Warnings about parts without effect (unused links, policies without a choice, events that change nothing), and about token buckets that drop full packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 

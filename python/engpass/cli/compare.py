@@ -38,8 +38,9 @@ def command(
         raise EngpassError("a comparison needs two runs", "`engpass runs` lists them: `engpass compare A B`")
     with Store.open(store, create=False) as opened:
         records = [opened.run(run) for run in runs]
-        if len({record.id for record in records}) < len(records):
-            raise EngpassError(f"run {records[0].id} is given twice", "`engpass runs` lists the others")
+        ids = [record.id for record in records]
+        if (twice := next((one for one in ids if ids.count(one) > 1), None)) is not None:
+            raise EngpassError(f"run {twice} is given twice", "`engpass runs` lists the others")
         outcomes = [(outcome for _, outcome in opened.read_outcomes(record)) for record in records]
         signals = [signal for signal in SUMMARY if signal.better is not None]
         found = compare(outcomes, signals)

@@ -67,7 +67,7 @@ def command(
     spreadsheet: Spreadsheet = False,
     of: RowsOf = Rows.FLOWS,
 ) -> None:
-    """Write the points of a run as a table with one row per point and flow, or per point and line."""
+    """Write the points of a run as a table: a row for each flow, or with `--of` for each line or engine."""
     from engpass.store import Store
 
     if output == "-":

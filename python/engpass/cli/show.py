@@ -26,7 +26,7 @@ Lines = Annotated[
 
 Delays = Annotated[
     bool,
-    typer.Option("--delays", help="Show percentiles of the one-way delay and of the round-trip time of TCP."),
+    typer.Option("--delays", help="Show percentiles of delays, round-trip times, latencies and gaps."),
 ]
 
 
@@ -86,22 +86,20 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
     from engpass.cli.explain_tables import accounts
     from engpass.results import ledger
 
-    plan = record.plan
-    for variant in plan.variants:
-        shelves = {engine: ledger.Sums() for engine in plan.engines}
-        for engine, shelf in shelves.items():
-            for index in range(plan.sweep_points):
-                for _, outcome in store.read_outcomes(record, [plan.positions(engine, variant, index)]):
-                    shelf.add(outcome)
-        kept = {engine: shelf for engine, shelf in shelves.items() if shelf.outcomes}
+    sums: dict[tuple[str, str], ledger.Sums] = {}
+    for _, outcome in store.read_outcomes(record):
+        sums.setdefault((outcome.variant, outcome.engine), ledger.Sums()).add(outcome)
+    for variant in record.plan.variants:
+        found = {engine: sums.get((variant, engine)) for engine in record.plan.engines}
+        kept = {engine: one for engine, one in found.items() if one is not None and one.outcomes}
         if not kept:
             console.tell(f"no point of `{variant}` has a ledger")
-        for engine, shelf in kept.items():
-            used = [side for side in shelf.directions if not side.books.nobody_sends]
-            what = formatting.count(shelf.outcomes, f"{_DONE.get(engine, engine)} point")
+        for engine, ledgers in kept.items():
+            used = [side for side in ledgers.directions if not side.books.nobody_sends]
+            what = formatting.count(ledgers.outcomes, f"{_DONE.get(engine, engine)} point")
             out.print(f"{variant}: mean of {what}", markup=False)
             columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
-            for part in accounts(columns, out.width, shelf.outcomes):
+            for part in accounts(columns, out.width, ledgers.outcomes):
                 out.print(part)
 
 

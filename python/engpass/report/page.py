@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
+from engpass import formatting
 from engpass.report import csv_download, explanation, summary_text, theme
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
 from engpass.report.claims import claims_section
@@ -69,8 +70,8 @@ def render(
         ("points", "Points", points_section(table, len(outcomes), folded)),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
         ("losses", "Losses", drops_section(table, outcomes)),
-        ("environment", "Environment", _folded("Run and host", environment_section(run))),
-        ("file", "Testbed file", _folded(esc(run.source), file_section(run))),
+        ("environment", "Environment", _details("Run and host", environment_section(run))),
+        ("file", "Testbed file", _details(esc(run.source), file_section(run))),
     ]
     return _page(
         run.name,
@@ -192,7 +193,7 @@ def render_search(record: "SearchRecord") -> str:
     )
 
 
-def _folded(summary: str, body: str) -> str:
+def _details(summary: str, body: str) -> str:
     """A part of the page that few readers need, folded under its summary."""
     return f"<details><summary>{summary}</summary>{body}</details>" if body else ""
 
@@ -206,10 +207,9 @@ def _headlines(table: Table) -> str:
     if len(items) <= _OPEN:
         return f"<ul>{''.join(items)}</ul>" if items else ""
     more = len(table.variants) - len(lines)
-    rest = f"<p>The table of points has the other {more} variants.</p>" if more > 0 else ""
-    folded = _folded(
-        f"{len(table.variants) - _OPEN} more variants", f"<ul>{''.join(items[_OPEN:])}</ul>{rest}"
-    )
+    rest = f"<p>The table of points has {formatting.count(more, 'more variant')}.</p>" if more > 0 else ""
+    title = formatting.count(len(table.variants) - _OPEN, "more variant")
+    folded = _details(title, f"<ul>{''.join(items[_OPEN:])}</ul>{rest}")
     return f"<ul>{''.join(items[:_OPEN])}</ul>{folded}"
 
 

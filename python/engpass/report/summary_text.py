@@ -22,17 +22,20 @@ def summary(run: Run, table: Table) -> str:
     """What ran, in a sentence or two; names are in backticks."""
     text = _what_ran(run, table)
     if run.points_done < run.points_total:
-        text += f" Only {run.points_done} of {run.points_total} points are done."
+        text += f" Only {run.points_done:,} of {run.points_total:,} points are done."
     return text
 
 
 def _what_ran(run: Run, table: Table) -> str:
     if not table.points:
         return "No point of this run is done yet."
-    parts = [_count(len(table.variants), "variant")]
-    parts += [f"{_count(len(axis.texts), 'value')} of the {axis.label} ({axis.span})" for axis in table.axes]
+    parts = [formatting.count(len(table.variants), "variant")]
+    parts += [
+        f"{formatting.count(len(axis.texts), 'value')} of the {axis.label} ({axis.span})"
+        for axis in table.axes
+    ]
     if table.measured:
-        parts.append(_count(run.repeats, "repeat"))
+        parts.append(formatting.count(run.repeats, "repeat"))
     engines = [DONE_BY.get(engine, f"run with `{engine}`") for engine in table.engines]
     return f"{_join(parts)}, {' and '.join(engines)}."
 
@@ -105,10 +108,6 @@ def _stretch(table: Table, points: Sequence[Point]) -> Stretch:
         goodput=low if low == high else f"{low} to {high}",
         summary=last.summary or "",
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The columns of exported points, in `export` and in the CSV of the report: a row per flow, or per line."""
+"""The columns of exports and of the CSV in the report: a row per flow, line or engine of a point."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _number(flow: FlowOutcome | DirectionOutcome | EngineOutcome, signal: Signal
 
 
 class Columns:
-    """The columns of a run: of the point, its swept values, and of the flow or the line.
+    """The columns of a run: of the point, its swept values, and of the flow, line or engine.
 
     These come first, and in this order, in every file. Columns that only some outcomes have follow in the
     order in which they appear.
@@ -68,7 +68,7 @@ class Columns:
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
     def rows(self, position: int | None, outcome: Outcome) -> Iterator[dict[str, object]]:
-        """The rows of an outcome: for each flow and each receiver of a group, or for each line.
+        """The rows of an outcome: for each flow and each receiver of a group, or for each line or engine.
 
         Values are in base units (bit/s, bytes, seconds).
         """
@@ -110,16 +110,20 @@ def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
         yield {"flow": name, **values}
 
 
+def _numbers(subject: DirectionOutcome | EngineOutcome, signals: Sequence[Signal]) -> dict[str, object]:
+    """The values of the signals that the subject has, by column."""
+    found = {signal.name: _number(subject, signal) for signal in signals}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _engines(outcome: Outcome) -> Iterator[dict[str, object]]:
     for node, name, engine in engines(outcome):
-        yield {"node": node, "name": name, **{signal.name: _number(engine, signal) for signal in ENGINE}}
+        yield {"node": node, "name": name, **_numbers(engine, ENGINE)}
 
 
 def _lines(outcome: Outcome) -> Iterator[dict[str, object]]:
     for link, side in lines(outcome):
-        found = {signal.name: _number(side, signal) for signal in LINE}
-        values = {name: value for name, value in found.items() if value is not None}
-        yield {"link": link, "from": side.from_, "to": side.to, **values}
+        yield {"link": link, "from": side.from_, "to": side.to, **_numbers(side, LINE)}
 
 
 _ROWS: dict[Of, Callable[[Outcome], Iterator[dict[str, object]]]] = {

@@ -71,9 +71,12 @@ class Samples:
 
     def __init__(self, signals: Iterable[Signal]) -> None:
         self._values: dict[Signal, list[tuple[float, float]]] = {signal: [] for signal in signals}
+        self.repeats = 0
+        """Number of repeats."""
 
     def add(self, subject: Subject) -> None:
         """Add a repeat."""
+        self.repeats += 1
         for signal, values in self._values.items():
             if (found := _sample(subject, signal)) is not None:
                 values.append(found)
@@ -90,9 +93,6 @@ class Samples:
         """The folded value of a signal; `None` without a value."""
         values = self._values[signal]
         return _fold(values, signal) if values else None
-
-    def __len__(self) -> int:
-        return len(self._values[GOODPUT]) if GOODPUT in self._values else 0
 
 
 def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:

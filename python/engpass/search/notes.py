@@ -35,7 +35,7 @@ def learning(routers: Sequence[str]) -> list[str]:
     names += f" and {formatting.count(len(routers) - 3, 'other')}" if len(routers) > 3 else ""
     who = f"router {names} learns" if len(routers) == 1 else f"routers {names} learn"
     begin = f"each trial begins after {LEARNING_SECONDS:g} s of its traffic"
-    return [f"{begin}, in which {who} addresses (RFC 2544 section 23)"]
+    return [f"{begin}, in which {who} addresses (RFC 2544 section 23 waits as long)"]
 
 
 def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:

@@ -1,4 +1,4 @@
 """Documents, and how a terminal, a page and JSON show them.
 
-A view is one function from a result to a `Document`; the renderers know no results.
+The renderers know no results; views make documents and tables of them.
 """

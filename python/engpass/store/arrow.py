@@ -1,4 +1,4 @@
-"""Outcomes as an Arrow table: a row per point and flow, or per point and line."""
+"""Outcomes as an Arrow table: a row per point and flow, line or engine."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Store:
             return [Failure(plan.point(row.position), row.error) for row in rows]
 
     def table(self, run_id: str, of: Of = "flows") -> pa.Table:
-        """The outcomes of a run as an Arrow table: a row per point and flow, or per point and line."""
+        """The outcomes of a run as an Arrow table: a row per point and flow, line or engine."""
         from engpass.store.arrow import table
 
         record = self.run(run_id)

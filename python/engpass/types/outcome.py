@@ -162,8 +162,8 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arrive. Every transmission of a segment counts separately."""
     queueing: Quantiles | None = None
     """Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.
-    Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of
-    the delay in an idle network."""
+    Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles
+    are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram."""
     message: Quantiles | None = None
     """Time from the first transmission of a datagram or TCP segment until its receiving application can
     read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every

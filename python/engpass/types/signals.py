@@ -102,27 +102,27 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="queueing_delay_min_s", title="Queueing delay min", family=("Queueing delay", "min"), unit="s", path="delay_s.queueing.min", fold="min", better="lower",
-        help="Minimum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="Minimum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p50_s", title="Queueing delay p50", family=("Queueing delay", "p50"), unit="s", path="delay_s.queueing.p50", better="lower",
-        help="Median. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="Median. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p90_s", title="Queueing delay p90", family=("Queueing delay", "p90"), unit="s", path="delay_s.queueing.p90", better="lower",
-        help="90th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="90th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p99_s", title="Queueing delay p99", family=("Queueing delay", "p99"), unit="s", path="delay_s.queueing.p99", better="lower",
-        help="99th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="99th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p999_s", title="Queueing delay p99.9", family=("Queueing delay", "p99.9"), unit="s", path="delay_s.queueing.p99_9", better="lower",
-        help="99.9th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="99.9th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_max_s", title="Queueing delay max", family=("Queueing delay", "max"), unit="s", path="delay_s.queueing.max", fold="max", better="lower",
-        help="Maximum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Its quantiles are within 1.6 %, and 0.1 % of the delay in an idle network.",
+        help="Maximum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="message_delay_min_s", title="Message delay min", family=("Message delay", "min"), unit="s", path="delay_s.message.min", fold="min", better="lower",

@@ -1,1 +1,1 @@
-"""Views: each is one function from a result to a document."""
+"""Views: functions from a result to a document, a table or sentences."""

@@ -33,7 +33,8 @@ def service(at: Situation) -> Table:
     if at.gap is not None:
         rows.append(("longest gap", _time(at.gap), at.outage_text))
     columns = [Column("Measure"), Column("Simulated", right=True), Column("Compare with", right=True)]
-    return Table(f"Results of the flow{_of_repeats(at)}", columns, rows)
+    notes = ["several repeats: mean rates and delays, loss of all datagrams, longest gap of all"]
+    return Table("Results of the flow", columns, rows, notes if len(at.outcomes) > 1 else ())
 
 
 def _time(seconds: float | None) -> Amount | None:

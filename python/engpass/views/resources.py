@@ -62,6 +62,8 @@ def _table(
     notes = []
     if any(len(places) > 1 for places in found.values()):
         notes.append("each figure is the greatest over all swept values")
+    if any(samples.repeats > 1 for places in found.values() for samples in places.values()):
+        notes.append("counts are sums over the repeats, loads means, queues the longest")
     if len(kept) > MOST:
         notes.append(f"{MOST} of {len(kept):,} rows")
     columns = [*(Column(head) for head in heads), Column(what)]

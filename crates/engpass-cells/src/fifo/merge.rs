@@ -260,7 +260,7 @@ fn merge_cells<const WINS: bool>(
         if line.spare >= LATE || before == 0 {
             continue;
         }
-        // The queue is nearly as long as ever: every departure makes room for one more cell.
+        // The queue is close to its longest length so far: every departure makes room for one more cell.
         line.spare = 0;
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
@@ -348,10 +348,10 @@ fn date_losses(
 
 const WHOSE: &str = "a cell of the second channel implies that the merge has one";
 
-/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer nearly as long as ever.
+/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer close to its longest length so far.
 const LATE: u64 = 8;
 
-/// When cells find room in a queue that is nearly as long as ever.
+/// When cells find room in a queue that is close to its longest length so far.
 struct Room {
     /// Start of the busy period.
     since: u64,

@@ -21,7 +21,7 @@ const PROTOCOL: u8 = 2;
 /// The group of all routers, to which leave messages go (RFC 2236 section 3).
 const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 
-/// What a host says about its membership.
+/// An IGMP message of a host about its membership in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Message {
     /// Version 2 membership report: the host is a member.
@@ -41,7 +41,7 @@ impl Message {
 
     /// Returns the IP packet of the message about `group`.
     pub fn packet(self, source: Ipv4Addr, group: Ipv4Addr) -> Vec<u8> {
-        let mut packet = vec![0x46, 0xc0, 0, PACKET_BYTES as u8, 0, 0, 0x40, 0, TTL, PROTOCOL, 0, 0];
+        let mut packet = vec![0x46, PRIORITY << 5, 0, PACKET_BYTES as u8, 0, 0, 0x40, 0, TTL, PROTOCOL, 0, 0];
         packet.extend(source.octets());
         packet.extend(self.destination(group).octets());
         packet.extend(ROUTER_ALERT);

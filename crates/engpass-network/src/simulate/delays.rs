@@ -10,13 +10,13 @@ use super::ready_packet::{EgressPath, ONWARD};
 use super::shared_state::Vc;
 
 impl Network {
-    /// Counts the queueing delay of a datagram whose idle delay is not the last one.
+    /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
     #[inline(never)]
     pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
         let this = &self.fabric.datagrams[datagram];
         let (flow, begun, apart) = (this.flow as usize, this.begun, this.apart);
         if apart {
-            // There is no single path of which the idle delay could be taken.
+            // Its packets took different paths, so it has no idle delay.
             self.fabric.flows[flow].lose_queueing();
             return;
         }
@@ -47,8 +47,8 @@ impl Network {
         }
     }
 
-    /// Counts the message delays of the segments that end in the `delivered` bytes which the application of a reading endpoint has now. The sender
-    /// knows when it sent them first, because no acknowledgment of them is on its way.
+    /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The
+    /// sender still has their records, because this endpoint has not acknowledged them yet.
     #[inline(never)]
     pub(super) fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
         let this = &self.endpoints[endpoint];

@@ -39,7 +39,7 @@ impl Network {
         let hosts = hosts.filter(move |((_, host), _)| host.takes_time() && !outside);
         let hosts = hosts.map(|((name, _), cpu)| (name, vec![("cpu", &cpu.busy)]));
         let routers = testbed.routers.keys().zip(&self.frames.routers);
-        let routers = routers.filter(|(_, engine)| engine.per_packet > 0 || engine.per_copy > 0);
+        let routers = routers.filter(|(_, engine)| !engine.takes_no_time());
         hosts.chain(routers.map(|(name, engine)| (name, vec![("forwarding", &engine.busy)])))
     }
 

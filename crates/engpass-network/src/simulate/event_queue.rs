@@ -18,7 +18,7 @@ pub(super) enum Event {
     GiveUp(u32),
     /// An ARP request for this neighbour may be overdue.
     Arp(u32),
-    /// This timer of IGMP is due: a host sends its next message, or a router may stop to forward.
+    /// This timer of IGMP is due: a host sends its next message, or a router may stop forwarding.
     Igmp(u32),
     /// The last cell of this PDU may have reached its host.
     Frame(u32),
@@ -161,7 +161,7 @@ impl EventQueue {
             Event::Icmp(number) => (3, number),
             Event::GiveUp(tunnel) => (4, tunnel),
             Event::Arp(neighbour) => (5, neighbour),
-            // After all of ARP.
+            // `POSITION` in `frames/igmp.rs` puts these after ARP.
             Event::Igmp(timer) => (5, timer | SECOND_KIND),
             Event::Serve(port) => (6, port),
             Event::Feed(entry) => (6, entry | SECOND_KIND),

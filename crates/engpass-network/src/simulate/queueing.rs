@@ -5,9 +5,10 @@ use super::histogram::Histogram;
 /// Queueing delays of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queueing {
-    /// Each delay plus `floor`. Buckets of all powers of two down to a picosecond would take kilobytes.
+    /// Each queueing delay plus `floor`. Without it, buckets for all powers of two down to a picosecond would take kilobytes.
     delays: Histogram,
-    /// A sixteenth of the idle delay of the first datagram.
+    /// 1/16 of the idle delay of the first counted datagram. A bucket is within 1/64 of its value, so the floor adds an error of at most 1/1024 of
+    /// that idle delay.
     floor: u64,
     /// The idle delay used last.
     last: (IdleKey, u64),
@@ -90,7 +91,7 @@ impl PathId {
 impl IdleKey {
     #[inline(always)]
     pub(super) fn of(path: PathId, header: u32, bytes: u32) -> Self {
-        // A header has less than 64 KiB, and a payload less than 16 MiB.
+        // A transport header has at most 60 bytes, so it fits into 8 bits. A payload has less than 64 KiB.
         Self(u64::from(path.0) << 32 | u64::from(header) << 24 | u64::from(bytes))
     }
 

@@ -91,7 +91,7 @@ struct SegmentEffects {
     load: Option<Load>,
     /// Bytes that the application has now, if their message delays are not counted yet.
     delivered: u64,
-    /// Its idle delay, if its queueing delay is not counted yet.
+    /// Key of its idle delay, if its queueing delay is still to be counted.
     unknown: Option<IdleKey>,
 }
 

@@ -156,7 +156,7 @@ impl SharedState {
         &mut self.trees_mut().members
     }
 
-    /// Makes the branches to a member begin or stop to forward packets for it.
+    /// Makes the branches to a member begin or stop forwarding packets for it.
     pub(super) fn forward_to(&mut self, member: u32, begins: bool) {
         let trees = self.trees_mut();
         for branch in trees.members.get_mut(member).branches.clone() {

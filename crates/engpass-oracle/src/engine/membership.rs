@@ -124,7 +124,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Makes nodes stop to forward for a member at `at`, unless they stop earlier.
+    /// Makes nodes stop forwarding for a member at `at`, unless they stop earlier.
     fn stops_by(&mut self, at: u64, member: usize) {
         let this = &mut self.members[member];
         if this.forwards && this.deadline.is_none_or(|earlier| at < earlier) {

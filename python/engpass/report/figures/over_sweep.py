@@ -104,4 +104,4 @@ FIGURES = (
     _figure("loss", LOSS, _loss_caption),
     _figure("delay", DELAY_P99, _delay_caption),
 )
-"""Goodput, loss and delay are results of equal rank."""
+"""The figures of goodput, loss and delay over the sweep."""

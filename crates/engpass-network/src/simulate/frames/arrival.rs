@@ -185,8 +185,8 @@ impl Network {
             == u64::from(ip)
     }
 
-    /// Puts a packet of which `copies` will leave into the engine of a router. Returns when the engine finishes it if the packet may continue ahead of virtual time; otherwise an event
-    /// follows.
+    /// Puts a packet into the engine of a router; `copies` of it will leave. Returns when the engine finishes it, if the packet may continue ahead of
+    /// virtual time. Otherwise an event follows.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
         let ip = self.fabric.datagrams.packet(packet).ip;

@@ -42,9 +42,9 @@ struct Reporter {
     due: VecDeque<(u64, Message)>,
 }
 
-/// The timer in an event: of a host that sends its next message, or of the router that prunes.
+/// Timer numbers: `2 * member` sends the next message of its host, `2 * member + PRUNE` may prune its branches. At one instant the message comes first.
 const PRUNE: u32 = 1;
-/// Position of the first member among timers of one instant: behind those of ARP, whose positions are ports.
+/// Tie position of the first member. Timers of ARP come first: their positions are ports, which are below it.
 const POSITION: usize = 1 << 27;
 
 impl Igmp {
@@ -133,7 +133,7 @@ impl Network {
         }
     }
 
-    /// Handles a timer: a host sends its next message, or a router stops to forward.
+    /// Handles a timer: a host sends its next message, or a router stops forwarding.
     pub(in crate::simulate) fn on_igmp_timer(&mut self, timer: u32) {
         let (member, now) = (timer / 2, self.now);
         if timer % 2 == PRUNE {
