@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::discard::Discard;
 use engpass_model::host::Side;
 use engpass_model::queue::Queue;
+use engpass_model::router::Router;
 use engpass_model::shape::PolicingAction;
 use engpass_model::source::TcpStream;
 use engpass_model::switch::Switch;
@@ -89,6 +90,7 @@ impl Builder<'_> {
         if !nothing_happens
             || !tcp.full_segments
             || path.fans.is_some()
+            || self.testbed.routers.values().any(Router::has_kinds_of_work)
             // Packets in a tunnel may be fragmented.
             || path.legs.iter().any(|leg| matches!(leg, PathSegment::Tunnel { .. }))
             || !self.sharing.is_alone(self.topology, path)

@@ -7,8 +7,9 @@ use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpPara
 use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 use engpass_outcome::SetBy;
 use engpass_testbed::topology::{FlowPath, NodeId};
-use engpass_testbed::{Lane, Spread, Testbed, Topology};
+use engpass_testbed::{Lane, Spread, Topology};
 
+use super::engine_work::EngineWork;
 use super::idle::{Pick, Travel};
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
@@ -57,12 +58,12 @@ impl Window {
 
 /// Returns the parameters of the connections of a `tcp-stream` lane.
 pub(super) fn connection(
-    testbed: &Testbed,
-    topology: &Topology,
+    work: EngineWork<'_>,
     path: &FlowPath,
     lane: &Lane,
     config: &TcpStream,
 ) -> Connection {
+    let EngineWork { testbed, topology, .. } = work;
     let [sending, reading] = topology.segment_mtus(path);
     let of = |host: NodeId, mtu: u64| config.tcp.over(&testbed.hosts[host].tcp).resolve(mtu);
     let (sender, receiver) = (of(path.from, sending), of(path.to, reading));
@@ -90,7 +91,7 @@ pub(super) fn connection(
     let writes = sends.occupation(Side::Send, config.send_path);
     let reads = reads.occupation(Side::Receive, config.receive_path);
     let crossing = |spread: &Spread, pick: Pick, payload: u64| {
-        Travel::new(testbed, topology, spread, pick).of(vec![LonePacket::new(payload, 0)]).last
+        Travel::new(work, spread, pick).of(vec![LonePacket::new(payload, 0)]).last
     };
     let back = crossing(&lane.back, Pick::Shortest, header);
     let round_trip = |payload: u64, pick: Pick| {

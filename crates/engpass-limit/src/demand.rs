@@ -20,6 +20,7 @@ use super::acks::Sharing;
 use super::bound::Span;
 use super::certain::Certain;
 use super::connection::{Connection, Window, connection};
+use super::engine_work::EngineWork;
 use super::need::{Demand, Resource, Resources, application, unnamed};
 use super::receivers::SeparateReceivers;
 use super::way::Unit;
@@ -40,7 +41,7 @@ pub(super) fn demands<'a>(
             if let Some(apart) = apart {
                 demand.group = Some(apart.of[flow]).filter(|_| is_group);
                 (demand.table, demand.copies) = (apart.table(flow), &apart.copies[flow]);
-                demand.more_copies = Some(&apart.more_copies[apart.of[flow]]);
+                demand.work.copies = Some(&apart.copy_points[apart.of[flow]]).filter(|_| is_group);
             }
             builder.fill(&mut demand);
             demands.push(demand);
@@ -83,7 +84,7 @@ impl<'a> Builder<'a> {
             flow,
             group: None,
             copies: &[],
-            more_copies: None,
+            work: EngineWork::new(self.testbed, self.topology, traffic),
             lane,
             name,
             table: name,
@@ -179,7 +180,7 @@ impl<'a> Builder<'a> {
     }
 
     fn segments(&mut self, demand: &mut Demand<'a>, config: &TcpStream) {
-        let mut tcp = connection(self.testbed, self.topology, demand.path, &demand.lane, config);
+        let mut tcp = connection(demand.work, demand.path, &demand.lane, config);
         let acks = self.certain_acks(demand, config, &tcp);
         if acks > tcp.least_acks {
             (tcp.least_acks, tcp.certain) = (acks, true);

@@ -5,7 +5,6 @@ use engpass_model::idle::{self, LonePacket};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_outcome::BottleneckKind;
-use engpass_testbed::Spread;
 use engpass_testbed::topology::FlowPath;
 
 use super::ROUNDING;
@@ -38,12 +37,16 @@ const RECEIVING: Kinds = Kinds {
 /// CPU time of a host in picoseconds: per unit, and the least per bit of payload.
 pub(super) type Times<U, B> = (U, B);
 
+/// Returns when packets reach the receiver on the fastest path.
+fn shortest(demand: &Demand<'_>, packets: Vec<LonePacket>) -> Arrived {
+    Travel::new(demand.work, &demand.lane.there, Pick::Shortest).of(packets)
+}
+
 impl<'a> Builder<'a> {
     /// Returns the picoseconds that a UDP message takes to its receiver without other traffic.
     pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
-        let arrived =
-            self.shortest(&demand.lane.there, idle::message(&send, message, demand.path.mtu).collect());
+        let arrived = shortest(demand, idle::message(&send, message, demand.path.mtu).collect());
         arrived.last + receive.datagram(message, arrived.packets)
     }
 
@@ -51,12 +54,8 @@ impl<'a> Builder<'a> {
     pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
         let formed = vec![LonePacket::new(header + payload, send.segment())];
-        let arrived = self.shortest(&demand.lane.there, formed);
+        let arrived = shortest(demand, formed);
         arrived.last + receive.segment() + receive.bytes(payload)
-    }
-
-    fn shortest(&self, ways: &Spread, packets: Vec<LonePacket>) -> Arrived {
-        Travel::new(self.testbed, self.topology, ways, Pick::Shortest).of(packets)
     }
 
     /// Returns the CPU costs of the sender and of the receiver.

@@ -6,8 +6,10 @@ use engpass_model::idle::{self, LoneLine, LonePacket};
 use engpass_model::switch::Switch;
 use engpass_model::time::Pace;
 use engpass_model::wire::{Encapsulation, Framing, aal5, ethernet};
-use engpass_testbed::topology::{CircuitPath, Hop, Line, NodeId, NodeKind, PathSegment};
-use engpass_testbed::{Move, Onward, Spread, Testbed, Topology};
+use engpass_testbed::topology::{CircuitPath, Hop, Line, NodeKind, PathSegment};
+use engpass_testbed::{Move, Onward, Spread, Topology};
+
+use crate::engine_work::EngineWork;
 
 /// Choice among several paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub(super) struct Arrived {
 
 /// Computes the arrival of packets on the paths of a spread without other traffic.
 pub(super) struct Travel<'a> {
-    testbed: &'a Testbed,
+    work: EngineWork<'a>,
     topology: &'a Topology,
     spread: &'a Spread,
     pick: Pick,
@@ -38,8 +40,8 @@ pub(super) struct Travel<'a> {
 }
 
 impl<'a> Travel<'a> {
-    pub(super) fn new(testbed: &'a Testbed, topology: &'a Topology, spread: &'a Spread, pick: Pick) -> Self {
-        Self { testbed, topology, spread, pick, known: BTreeMap::new() }
+    pub(super) fn new(work: EngineWork<'a>, spread: &'a Spread, pick: Pick) -> Self {
+        Self { work, topology: work.topology, spread, pick, known: BTreeMap::new() }
     }
 
     /// Returns the arrival of packets that the sender hands to its NIC, in order.
@@ -60,7 +62,7 @@ impl<'a> Travel<'a> {
                     return Arrived { last, packets: packets.len() as u64 };
                 }
                 [only] => {
-                    self.by(only.by, &mut packets);
+                    self.by(only, &mut packets);
                     stop = only.to;
                 }
                 _ => break,
@@ -93,7 +95,7 @@ impl<'a> Travel<'a> {
         for onward in self.onward(stop) {
             let mut packets = vec![packet.clone()];
             packets[0].at = 0;
-            self.by(onward.by, &mut packets);
+            self.by(onward, &mut packets);
             let one = self.from(onward.to, packets);
             picked = Some(picked.map_or(one, |known| Arrived {
                 last: match self.pick {
@@ -109,9 +111,12 @@ impl<'a> Travel<'a> {
     }
 
     /// Moves packets on from a stop.
-    fn by(&self, by: Move, packets: &mut Vec<LonePacket>) {
-        match by {
-            Move::Leg(leg) => cross(self.testbed, self.topology, leg, packets),
+    fn by(&self, onward: Onward, packets: &mut Vec<LonePacket>) {
+        match onward.by {
+            Move::Leg(leg) => {
+                cross(self.topology, leg, packets);
+                self.forward(self.topology.last_hop(leg), onward.to, packets);
+            }
             Move::Enter(leg) => {
                 let PathSegment::Tunnel { tunnel, .. } = leg else {
                     unreachable!("only a tunnel segment is entered")
@@ -122,6 +127,19 @@ impl<'a> Travel<'a> {
         }
     }
 
+    /// Forwards packets that have come to a stop over a link.
+    fn forward(&self, hop: Hop, stop: usize, packets: &mut [LonePacket]) {
+        match self.topology.kind(hop.to) {
+            NodeKind::Host(_) => {}
+            NodeKind::Switch(index) => {
+                if let Switch::Ethernet(switch) = &self.work.testbed.switches[index] {
+                    packets.iter_mut().for_each(|packet| packet.at += switch.latency.0);
+                }
+            }
+            NodeKind::Router(index) => self.work.pass(index, hop.link, (self.spread, stop), packets),
+        }
+    }
+
     /// Returns the moves from a stop that count.
     fn onward(&self, stop: usize) -> Vec<Onward> {
         let counts = |onward: &&Onward| self.pick == Pick::Shortest || onward.share > 0.0;
@@ -129,8 +147,8 @@ impl<'a> Travel<'a> {
     }
 }
 
-/// Takes packets over a path segment to the node at its end, which forwards them. Fragments packets that are too long for the segment.
-fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: &mut Vec<LonePacket>) {
+/// Takes packets over a path segment to the node at its end. Fragments packets that are too long for the segment.
+fn cross(topology: &Topology, leg: PathSegment, packets: &mut Vec<LonePacket>) {
     idle::cut(packets, topology.mtu(leg));
     match leg {
         PathSegment::Link(hop) => frames(topology, hop, packets),
@@ -140,7 +158,6 @@ fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: &mut
         }
         PathSegment::Tunnel { .. } => unreachable!("packets enter tunnels and cross the segments inside"),
     }
-    forward(testbed, topology, topology.last_hop(leg).to, packets);
 }
 
 /// Takes packets over a frame line.
@@ -170,17 +187,4 @@ fn cells(
     let lines: Vec<_> = hops.iter().map(line).collect();
     let cells = |ip| aal5::cells(encapsulation.sdu(ip));
     idle::cross_circuit(packets, shaping.unwrap_or(lines[0].0), &lines, cells);
-}
-
-/// Forwards the packets that have come to a node.
-fn forward(testbed: &Testbed, topology: &Topology, node: NodeId, packets: &mut [LonePacket]) {
-    match topology.kind(node) {
-        NodeKind::Host(_) => {}
-        NodeKind::Switch(index) => {
-            if let Switch::Ethernet(switch) = &testbed.switches[index] {
-                packets.iter_mut().for_each(|packet| packet.at += switch.latency.0);
-            }
-        }
-        NodeKind::Router(index) => idle::pass_engine(packets, testbed.routers[index].per_packet.0),
-    }
 }

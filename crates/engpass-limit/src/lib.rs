@@ -10,6 +10,7 @@ mod certain;
 mod connection;
 mod cut;
 mod demand;
+mod engine_work;
 mod equivalence;
 mod flow;
 mod host_demand;

@@ -10,6 +10,7 @@ use engpass_testbed::topology::{FlowPath, Hop, NodeId, PathSegment};
 
 use super::bound::Span;
 use super::connection::Connection;
+use super::engine_work::EngineWork;
 use super::max_min::ResourceUse;
 use super::piece::LineLayers;
 
@@ -22,8 +23,10 @@ pub(super) enum Resource {
     Shaper(usize),
     /// A circuit's policer, in cells.
     Policer(usize),
-    /// A host's CPU or a router's forwarding engine, in picoseconds.
+    /// A host's CPU or a router's route processor, in picoseconds.
     Cpu(NodeId),
+    /// The engine of a line card, by the number of the card from 1, in picoseconds.
+    Card(NodeId, usize),
     /// A host's memory, in bytes moved.
     Memory(NodeId),
     /// A host's I/O bus towards its device, or from it, in bytes.
@@ -137,8 +140,8 @@ pub(super) struct Demand<'a> {
     pub(super) group: Option<usize>,
     /// Number of the copy of its group's packets on each link of its path, by the number of links before.
     pub(super) copies: &'a [usize],
-    /// For a receiver of a group: by router, the copies beyond the first that it certainly makes of each packet.
-    pub(super) more_copies: Option<&'a BTreeMap<NodeId, u64>>,
+    /// Work of routers on its packets.
+    pub(super) work: EngineWork<'a>,
     pub(super) lane: Lane,
     pub(super) name: &'a str,
     /// Name of the traffic in the file; for a receiver that of its group.

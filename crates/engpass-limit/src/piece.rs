@@ -49,6 +49,8 @@ pub(super) struct PathLink {
     /// Number of links before it, equal on every path.
     pub(super) level: usize,
     pub(super) leg: PathSegment,
+    /// The stop to which its path segment leads.
+    pub(super) to: usize,
     /// Its position in the path segment.
     pub(super) position: usize,
     pub(super) hop: Hop,
@@ -224,6 +226,7 @@ pub(super) fn pieces(
                 pieces.push(PathLink {
                     level,
                     leg,
+                    to: onward.to,
                     position,
                     hop,
                     wire,

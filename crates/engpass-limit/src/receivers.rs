@@ -8,6 +8,7 @@ use engpass_testbed::topology::{FlowPath, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
+use crate::engine_work::CopyPoint;
 use crate::outcome::{FlowLimit, LimitOutcome};
 
 /// A testbed in which each receiver of a group is a traffic of its own.
@@ -18,8 +19,8 @@ pub(crate) struct SeparateReceivers {
     pub(crate) of: Vec<usize>,
     /// By traffic of this testbed, for receivers: number of the copy on each link of the path, by the number of links before.
     pub(crate) copies: Vec<Vec<usize>>,
-    /// By traffic in the file and router: the copies beyond the first that it certainly makes of each packet.
-    pub(crate) more_copies: Vec<BTreeMap<NodeId, u64>>,
+    /// By traffic in the file, the nodes that copy its packets.
+    pub(crate) copy_points: Vec<BTreeMap<NodeId, CopyPoint>>,
     /// Names of the traffic in the file.
     names: Vec<String>,
 }
@@ -61,9 +62,9 @@ impl SeparateReceivers {
         }
         let testbed = Testbed { traffic: traffics, ..testbed.clone() };
         let names = topology.flows.iter().map(|path| path.name.clone()).collect();
-        let more_copies = topology.flows.iter().map(more_copies).collect();
+        let copy_points = topology.flows.iter().map(copy_points).collect();
         let topology = Topology { flows, ..topology.clone() };
-        Some(Self { testbed, topology, of, copies, more_copies, names })
+        Some(Self { testbed, topology, of, copies, copy_points, names })
     }
 
     /// Returns the name of a traffic in the file.
@@ -125,25 +126,30 @@ impl SeparateReceivers {
     }
 }
 
-/// Returns, by node, the copies beyond the first that it certainly makes of each packet of a group: those for receivers that never leave. Packets that come to
-/// the node in a tunnel do not count, since its engine takes the time of one packet for them.
-fn more_copies(path: &FlowPath) -> BTreeMap<NodeId, u64> {
+/// Returns the nodes that copy the packets of a group. Only copies for receivers that never leave are certain. Copies of packets that come to the node in a
+/// tunnel do not count, since its engine takes the time of one packet for them.
+fn copy_points(path: &FlowPath) -> BTreeMap<NodeId, CopyPoint> {
     let always: BTreeSet<usize> = path
         .leaf_by_receiver()
         .into_iter()
         .filter(|(host, _)| path.members.iter().all(|member| member.host != *host))
         .flat_map(|(_, leaf)| path.branches_to(leaf))
         .collect();
-    let mut more = BTreeMap::new();
+    let mut points = BTreeMap::new();
     for (place, branch) in path.branches.iter().enumerate() {
-        let copies = path.branches.iter().enumerate();
-        let copies =
-            copies.filter(|(next, branch)| branch.of == Some(place) && always.contains(next)).count();
-        if copies > 1 && !matches!(branch.legs.last(), Some(PathSegment::Tunnel { .. })) {
-            more.insert(branch.to, copies as u64 - 1);
+        let copies: Vec<_> =
+            path.branches.iter().enumerate().filter(|(_, branch)| branch.of == Some(place)).collect();
+        if copies.is_empty() {
+            continue;
         }
+        let mut point = CopyPoint { legs: copies.iter().map(|(_, copy)| copy.legs[0]).collect(), more: 0 };
+        let certain = copies.iter().filter(|(next, _)| always.contains(next)).count();
+        if !matches!(branch.legs.last(), Some(PathSegment::Tunnel { .. })) {
+            point.more = certain.saturating_sub(1) as u64;
+        }
+        points.insert(branch.to, point);
     }
-    more
+    points
 }
 
 /// Returns the path of a group's packets to the receiver at the end of a branch, and the number of the copy on each link: 1 plus the index of its branch.

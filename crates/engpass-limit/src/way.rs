@@ -11,6 +11,7 @@ use engpass_testbed::topology::NodeKind;
 use super::bound::restarts;
 use super::connection::Connection;
 use super::demand::Builder;
+use super::engine_work::StepWork;
 use super::need::{Demand, Need, Resource, application, named};
 use super::need::{Place, Spot};
 use super::piece::{Arriving, LineLayers, Part, PathLink, pieces};
@@ -289,54 +290,85 @@ impl<'a> Builder<'a> {
         let back = tcp.map_or(Vec::new(), |tcp| self.back(demand, tcp.header));
         // With a single path each router forwards all packets, and all acknowledgements.
         let is_one_way = demand.is_one_way();
-        let mut needs: Vec<(Place, f64, Need)> = Vec::new();
+        let mut needs: Vec<(Place, usize, f64, Need)> = Vec::new();
         let there = there.pieces.iter().map(|piece| (piece, false));
         for (piece, back) in there.chain(back.iter().map(|piece| (piece, true))) {
             let Some(node) = piece.end(self.topology) else { continue };
             let NodeKind::Router(router) = self.topology.kind(node) else { continue };
-            let config = &self.testbed.routers[router];
-            let copies = demand.more_copies.and_then(|copies| copies.get(&node)).copied().unwrap_or(0);
-            let time = config.per_packet.0 as f64 + config.per_copy.0 as f64 * copies as f64;
-            let need = match &tcp {
-                Some(tcp) if back => {
-                    let ack = demand.need_of_ack(tcp, time);
-                    let unit = ack.unit * piece.share;
-                    // Acknowledgements that may take another path do not certainly come here. The last ones come after the end.
-                    let least = if is_one_way { ack.least } else { 0.0 };
-                    Need { unit, least, ahead: ack.ahead * least }
+            let spread = if back { &demand.lane.back } else { &demand.lane.there };
+            for step in demand.work.at(router, piece.hop.link, spread, piece.to) {
+                let need = self.need_of_engine(demand, unit, (piece, back), &step, is_one_way);
+                let (spot, level) = (Spot::Node(node), piece.level + 1);
+                let here = Place { back, level, spot };
+                // If another copy of a packet comes to the same router, it counts again.
+                let is_same = |place: &Place| place.spot == spot && demand.copy(*place) == demand.copy(here);
+                match needs.iter_mut().find(|(place, engine, ..)| *engine == step.engine && is_same(place)) {
+                    Some((place, _, _, known)) if back && !place.back => {
+                        known.unit += need.unit;
+                        (known.least, known.ahead) = (known.least + need.least, need.ahead);
+                    }
+                    Some((_, _, share, known)) => {
+                        *share += piece.share;
+                        (known.unit, known.least) = (known.unit + need.unit, known.least.min(need.least));
+                    }
+                    None => needs.push((here, step.engine, piece.share, need)),
                 }
-                _ => {
-                    let (packets, least) = unit.packets(piece);
-                    demand.need(time * packets, time * least)
-                }
-            };
-            let (spot, level) = (Spot::Node(node), piece.level + 1);
-            let here = Place { back, level, spot };
-            // If another copy of a packet comes to the same router, it counts again.
-            let is_same = |place: &Place| place.spot == spot && demand.copy(*place) == demand.copy(here);
-            match needs.iter_mut().find(|(place, ..)| is_same(place)) {
-                Some((place, _, known)) if back && !place.back => {
-                    known.unit += need.unit;
-                    (known.least, known.ahead) = (known.least + need.least, need.ahead);
-                }
-                Some((_, share, known)) => {
-                    *share += piece.share;
-                    (known.unit, known.least) = (known.unit + need.unit, known.least.min(need.least));
-                }
-                None => needs.push((here, piece.share, need)),
             }
         }
-        for (place, share, need) in needs {
-            let Spot::Node(node) = place.spot else { unreachable!("a router's CPU belongs to a node") };
-            let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+        for (place, engine, share, need) in needs {
+            let Spot::Node(node) = place.spot else { unreachable!("an engine belongs to a node") };
             let name = &self.topology.nodes[node];
-            let router = named(BottleneckKind::Router, name, format!("router `{name}`"));
+            let (resource, title) = match engine {
+                0 => (Resource::Cpu(node), format!("router `{name}`")),
+                card => {
+                    let (card_name, _) = self.testbed.routers[name]
+                        .cards
+                        .get_index(card - 1)
+                        .expect("the router has the card");
+                    (Resource::Card(node, card), format!("card `{card_name}` of router `{name}`"))
+                }
+            };
+            let engine = self.resources.get(resource, || SECOND as f64);
+            let router = named(BottleneckKind::Router, name, title);
             let supply = SECOND as f64 * demand.span.seconds();
             let need = Need { ahead: if need.least > 0.0 { need.ahead / need.least } else { 0.0 }, ..need };
-            if let Some(limiter) = demand.add_bounded(router, (cpu, need), supply, Some(place)) {
+            if let Some(limiter) = demand.add_bounded(router, (engine, need), supply, Some(place)) {
                 limiter.share = share;
             }
         }
+    }
+
+    /// Returns the need of one engine at the end of a link: of the packets of a unit there, or of acknowledgements on the way back.
+    fn need_of_engine(
+        &self,
+        demand: &Demand<'a>,
+        unit: Unit,
+        (piece, back): (&PathLink, bool),
+        step: &StepWork,
+        is_one_way: bool,
+    ) -> Need {
+        if let Some(tcp) = demand.connection.as_ref().filter(|_| back) {
+            let ack = demand.need_of_ack(tcp, step.time);
+            let unit = ack.unit * piece.share;
+            // Acknowledgements that may take another path do not certainly come here. The last ones come after the end.
+            let least = if is_one_way { ack.least } else { 0.0 };
+            return Need { unit, least, ahead: ack.ahead * least };
+        }
+        let (packets, least) = unit.packets(piece);
+        // Other paths to the router may come by another card.
+        let least = if piece.surely || !demand.work.has_kinds(piece.hop.to) { least } else { 0.0 };
+        let fragments = match step.per_fragment > 0.0 {
+            true => demand.work.fragments(&demand.lane.there, piece.to, &piece.parts),
+            false => 0.0,
+        };
+        let least_fragments = match unit {
+            Unit::Datagram if packets > 0.0 => least * fragments / packets,
+            _ => 0.0,
+        };
+        demand.need(
+            step.time * packets + step.per_fragment * fragments,
+            step.time * least + step.per_fragment * least_fragments,
+        )
     }
 
     /// Adds the resources on the paths back, which carry packets without payload.

@@ -106,11 +106,12 @@ pub fn cross_circuit(
     }
 }
 
-/// Takes packets through the engine of a router, which takes `per_packet` picoseconds for each.
-pub fn pass_engine(packets: &mut [LonePacket], per_packet: u64) {
+/// Takes packets through an engine of a router, which takes `time` picoseconds for each. Interrupts do not count: a packet behind another may take none, and
+/// must not be faster than a lone one.
+pub fn pass_engine(packets: &mut [LonePacket], time: u64) {
     let mut free = 0;
     for packet in packets {
-        free = packet.at.max(free).saturating_add(per_packet);
+        free = packet.at.max(free).saturating_add(time);
         packet.at = free;
     }
 }

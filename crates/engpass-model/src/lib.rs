@@ -9,7 +9,7 @@
 //! - [`source`] creates messages, and [`host`] computes the CPU time of sending and receiving them.
 //! - [`wire`] gives their length at every layer, [`idle`] their time in a network without other traffic.
 //! - [`shape`] paces cells. [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
-//! - [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
+//! - A [`router`] forwards packets with its [`engine`]s: [`switching`] says which one. [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
 //! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
 //! - [`tcp`] is one TCP endpoint.
 
@@ -18,6 +18,7 @@ pub mod bond;
 pub mod circuit;
 pub mod component_family;
 pub mod discard;
+pub mod engine;
 pub mod event;
 pub mod forward;
 pub mod host;
@@ -33,6 +34,7 @@ pub mod schedule;
 pub mod shape;
 pub mod source;
 pub mod switch;
+pub mod switching;
 pub mod tcp;
 pub mod text;
 pub mod time;

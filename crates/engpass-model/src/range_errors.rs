@@ -48,6 +48,21 @@ impl RangeErrors {
         }));
     }
 
+    /// Adds the errors of an `inner` component whose table is at `below` in a table with a `name` from the testbed file.
+    pub fn under_named(
+        &mut self,
+        place: &[&'static str],
+        name: &str,
+        below: &[&'static str],
+        inner: RangeErrors,
+    ) {
+        let fixed = |keys: &[&'static str]| keys.iter().map(|key| Cow::Borrowed(*key)).collect::<Vec<_>>();
+        self.list.extend(inner.into_iter().map(|complaint| RangeError {
+            path: [fixed(place), vec![Cow::Owned(name.to_owned())], fixed(below), complaint.path].concat(),
+            ..complaint
+        }));
+    }
+
     /// Adds an error unless `least <= value <= most`, both in `unit`s.
     pub fn between(
         &mut self,

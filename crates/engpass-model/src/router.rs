@@ -1,14 +1,16 @@
 //! IPv4 routers (RFC 1812).
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arp::Arp;
+use crate::engine::{Engine, EngineTimes, check_input_queue};
 use crate::forward::Ecmp;
 use crate::queue::Queue;
 use crate::range_errors::{LONGEST, RangeErrors};
+use crate::switching::PacketKind;
 use crate::unit::{Duration, QueueLimit};
-use crate::wire::ip::MAX_PACKET_BYTES;
 
 /// A router. It joins links of any medium and ends of circuits, decrements the TTL of every packet (RFC 1812 section 5.3.1) and fragments
 /// packets that are larger than the MTU of the outgoing link (RFC 791 section 3.2).
@@ -27,6 +29,16 @@ pub struct Router {
     /// interface: `hold-queue in`, 75 packets.)
     #[serde(default)]
     pub input_queue: Option<QueueLimit>,
+    /// The route processor, or the core of a software router, with a time for each kind of work. It replaces `per_packet`, `per_copy` and `input_queue`,
+    /// the short form for a router whose only engine needs the same time for every packet.
+    #[serde(default)]
+    pub processor: Option<Engine>,
+    /// Kinds of packets that a process of the route processor forwards: they take its `process` time instead of `per_packet`.
+    #[serde(default)]
+    pub process_switched: Vec<PacketKind>,
+    /// Line cards, by name. The card by which a packet comes forwards it if it can; otherwise the route processor does.
+    #[serde(default)]
+    pub cards: IndexMap<String, Card>,
     /// Queue discipline of every output port. A link's own `queue` takes precedence.
     #[serde(default)]
     pub queue: Queue,
@@ -45,6 +57,26 @@ pub struct Router {
     pub arp: Option<Arp>,
 }
 
+/// A line card of a router.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Links of the router that end at this card.
+    pub links: Vec<String>,
+    /// Its engine. A card without one forwards nothing itself: packets that come by it go to the route processor. (The ATM Interface Processor, AIP, of the
+    /// Cisco 7000 and 7500 has none; a port adapter such as the PA-A1 uses that of its VIP2.)
+    #[serde(default)]
+    pub engine: Option<Engine>,
+    /// Kinds of packets that come and leave by this card in distributed switching. The card by which a packet comes forwards it if both cards list all its
+    /// kinds; for a multicast packet, all outgoing cards. All kinds if not given.
+    #[serde(default = "all_kinds")]
+    pub distributed: Vec<PacketKind>,
+}
+
+fn all_kinds() -> Vec<PacketKind> {
+    vec![PacketKind::Unicast, PacketKind::Multicast, PacketKind::Tunnels]
+}
+
 fn none() -> Duration {
     Duration(0)
 }
@@ -53,16 +85,75 @@ fn sends() -> bool {
     true
 }
 
+impl Default for Router {
+    fn default() -> Self {
+        Self {
+            per_packet: none(),
+            per_copy: none(),
+            input_queue: None,
+            processor: None,
+            process_switched: Vec::new(),
+            cards: IndexMap::new(),
+            queue: Queue::default(),
+            ecmp: Ecmp::default(),
+            icmp: sends(),
+            arp: None,
+        }
+    }
+}
+
 impl Router {
+    /// Returns the times of the route processor, which is the only engine of a router without line cards.
+    pub fn processor(&self) -> EngineTimes {
+        match &self.processor {
+            Some(processor) => processor.times(),
+            None => EngineTimes {
+                per_packet: self.per_packet.0,
+                process: self.per_packet.0,
+                per_copy: self.per_copy.0,
+                input_queue: self.input_queue,
+                ..EngineTimes::default()
+            },
+        }
+    }
+
+    /// Returns the name and times of every engine: first the route processor, `forwarding`, then one for each card.
+    pub fn engines(&self) -> impl Iterator<Item = (&str, EngineTimes)> {
+        let cards = self
+            .cards
+            .iter()
+            .map(|(name, card)| (name.as_str(), card.engine.as_ref().map(Engine::times).unwrap_or_default()));
+        [("forwarding", self.processor())].into_iter().chain(cards)
+    }
+
+    /// Returns true if its work on a packet depends on where the packet comes from and goes to.
+    pub fn has_kinds_of_work(&self) -> bool {
+        self.processor.is_some() || !self.cards.is_empty()
+    }
+
+    /// Returns true if packets may wait for one of its engines.
+    pub fn takes_time(&self) -> bool {
+        self.engines().any(|(_, times)| !times.takes_no_time())
+    }
+
     /// Adds an error for every invalid value.
     pub fn check(&self, errors: &mut RangeErrors) {
         errors.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         errors.at_most(&["per_copy"], Some(self.per_copy), LONGEST);
-        if let Some(limit) = self.input_queue
-            && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
-        {
-            let help = format!("give at least 1 packet, or at least {MAX_PACKET_BYTES} B");
-            errors.add(&["input_queue"], "the longest packet does not fit", help);
+        check_input_queue(self.input_queue, errors);
+        if let Some(processor) = &self.processor {
+            let mut own = RangeErrors::default();
+            processor.check(&mut own);
+            errors.under(&["processor"], own);
+        }
+        for (name, card) in &self.cards {
+            if name == "forwarding" {
+                let cause = "results call the route processor `forwarding`";
+                errors.add_named(&["cards"], name, cause, "give the card another name".to_owned());
+            }
+            let mut own = RangeErrors::default();
+            card.engine.as_ref().unwrap_or(&Engine::default()).check(&mut own);
+            errors.under_named(&["cards"], name, &["engine"], own);
         }
         self.queue.check_below(errors);
         self.ecmp.check_below(errors);

@@ -94,6 +94,14 @@ pub enum Mechanism {
     HoldFull,
     /// The input queue of a router was full.
     InputFull,
+    /// The input queue of a line card was full.
+    CardFull,
+    /// A line card forwarded a packet.
+    ForwardedByCard,
+    /// A line card handed a packet to the route processor.
+    Punted,
+    /// An engine took time for fragments.
+    FragmentsTakeTime,
     /// A router gave up an address resolution without a reply.
     NoReply,
     /// A router repeated an ARP request.
@@ -154,6 +162,10 @@ impl Mechanism {
             Self::Resolved => "a reply let packets go",
             Self::HoldFull => "ARP hold full",
             Self::InputFull => "input queue full",
+            Self::CardFull => "input queue of a card full",
+            Self::ForwardedByCard => "a card forwarded",
+            Self::Punted => "a card punted",
+            Self::FragmentsTakeTime => "fragments took time",
             Self::NoReply => "no ARP reply",
             Self::AskedAgain => "a request was sent again",
             Self::Expired => "a neighbour was asked for again",

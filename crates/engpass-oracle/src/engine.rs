@@ -11,6 +11,7 @@ mod books;
 mod check;
 mod copies;
 mod cpu;
+pub(crate) mod engines;
 mod entrance;
 pub(crate) mod forwarding;
 mod frame_line;
@@ -67,7 +68,7 @@ use crate::policer::Policer;
 use crate::possible::Possible;
 use crate::reassembly::Reassembly;
 use crate::resolve::{kind, resolve};
-use crate::router::Router;
+use crate::router::RouterEngine;
 use crate::sender_state::History;
 use crate::switch::Fate;
 use crate::tcp::Endpoint;
@@ -140,7 +141,8 @@ pub struct Engine<'a> {
     pub(crate) discard_random: BTreeMap<(LineId, usize), Stream>,
     /// Reassembly states by circuit direction.
     pub(crate) reassembly: Vec<Reassembly>,
-    pub(crate) routers: Vec<Router>,
+    /// By router, its route processor, then its line cards.
+    pub(crate) routers: Vec<Vec<RouterEngine>>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) sources: Vec<Source>,
     /// Two endpoints per connection, the writing one first.
@@ -206,7 +208,11 @@ impl<'a> Engine<'a> {
             pdus: BTreeMap::new(),
             discard_random: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
-            routers: testbed.routers.values().map(|_| Router::default()).collect(),
+            routers: testbed
+                .routers
+                .values()
+                .map(|router| router.engines().map(|_| RouterEngine::default()).collect())
+                .collect(),
             cpus: testbed.hosts.values().map(|_| Cpu::default()).collect(),
             sources: Vec::new(),
             endpoints: Vec::new(),
@@ -334,7 +340,7 @@ impl<'a> Engine<'a> {
             Event::FrameArrives { line, flying } => self.frame_arrives(now, line, flying),
             Event::LinkChanges { event, down } => self.link_changes(now, event, down),
             Event::BondLooks { bond } => self.bond_looks(now, bond),
-            Event::RouterDone { router } => self.router_done(now, router),
+            Event::RouterDone { router, engine } => self.router_done(now, router, engine),
             Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
             Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),
             Event::ArpRetry { of } => self.arp_retry(now, of),

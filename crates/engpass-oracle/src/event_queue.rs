@@ -75,6 +75,7 @@ pub(crate) enum Event {
     /// A router has processed a packet.
     RouterDone {
         router: usize,
+        engine: usize,
     },
     /// An ICMP message that a router created reaches its engine.
     MessageBegins {

@@ -5,7 +5,7 @@ use engpass_model::time::Pace;
 use crate::cell::{LineId, after};
 
 /// A step of a packet on its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Crossing {
     /// It crosses a line of frames.
     Line(LineId),
@@ -15,6 +15,8 @@ pub(crate) enum Crossing {
     Enters(usize),
     /// It leaves the tunnel that it entered last.
     Leaves,
+    /// Engines of a router work on it for these times, without copies, fragments and interrupts.
+    Engines(Vec<u64>),
 }
 
 /// A packet of a datagram that is alone in the network.

@@ -39,8 +39,8 @@ pub struct Observed {
     pub accounts: BTreeMap<(usize, usize), Accounts>,
     /// Queues of switches and routers, by link and end. There is an entry only if one was not empty.
     pub queues: BTreeMap<(usize, usize), QueueSeen>,
-    /// Busy time of CPUs and routers in picoseconds, by node. There is an entry only if it is not zero.
-    pub busy: BTreeMap<usize, u64>,
+    /// Busy time of CPUs and engines of routers in picoseconds, by node and engine. There is an entry only if it is not zero.
+    pub busy: BTreeMap<(usize, usize), u64>,
 }
 
 /// The queue of an output port. Each length is the longest in the measurement window.
@@ -280,10 +280,12 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
-    /// A router whose input queue is full.
+    /// An engine of a router whose input queue is full.
     InputFull {
         /// Index of the node.
         node: usize,
+        /// 0 for its route processor, else the number of the line card, from 1.
+        engine: usize,
     },
     /// A node that knows no member behind a branch.
     NoMember {
@@ -382,7 +384,7 @@ pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
         differ(format!("queue {key:?}"), &fast.queues.get(key), &oracle.queues.get(key));
     }
     for key in fast.busy.keys().chain(oracle.busy.keys()).collect::<BTreeSet<_>>() {
-        differ(format!("busy time of node {key}"), &fast.busy.get(key), &oracle.busy.get(key));
+        differ(format!("busy time of node and engine {key:?}"), &fast.busy.get(key), &oracle.busy.get(key));
     }
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }

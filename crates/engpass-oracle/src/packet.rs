@@ -59,7 +59,9 @@ pub(crate) struct Packet {
 impl Packet {
     /// Records a step of its path.
     pub(crate) fn crosses(&mut self, crossing: Crossing) {
-        self.path.iter_mut().for_each(|path| path.push(crossing));
+        if let Some(path) = &mut self.path {
+            path.push(crossing);
+        }
     }
 
     /// Returns the bytes of the IP or ARP packet.

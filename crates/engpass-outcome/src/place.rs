@@ -44,14 +44,18 @@ pub struct Place {
     /// Node at the other end of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Line card of a router, for a loss in front of its engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<String>,
 }
 
 impl fmt::Display for Place {
-    /// Formats an output port as `switch -> host` and a node as its name.
+    /// Formats an output port as `switch -> host`, a line card as `router (card)` and a node as its name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.to {
-            Some(to) => write!(f, "{} -> {to}", self.node),
-            None => f.write_str(&self.node),
+        match (&self.to, &self.card) {
+            (Some(to), _) => write!(f, "{} -> {to}", self.node),
+            (None, Some(card)) => write!(f, "{} ({card})", self.node),
+            (None, None) => f.write_str(&self.node),
         }
     }
 }

@@ -366,7 +366,8 @@ pub fn plan(point: &Point) -> PointPlan {
                 if let Ecmp::Hash(config) = &router.ecmp {
                     hash = Some(word(config.fields));
                 }
-                ("router", router.per_packet)
+                let slowest = router.engines().map(|(_, times)| times.per_packet).max();
+                ("router", Duration(slowest.unwrap_or(0)))
             }
             NodeKind::Switch(index) => match &testbed.switches[index] {
                 Switch::Atm(config) => {

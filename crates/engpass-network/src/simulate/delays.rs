@@ -4,6 +4,7 @@ use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
+use super::frames::Crossing;
 use super::packet_store::Datagram;
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
@@ -96,7 +97,7 @@ impl Network {
         let (sender, receiver, len) = (&self.endpoints[to ^ 1], &self.endpoints[to], u64::from(this.bytes));
         let formed = sender.segment_cost(&self.costs, len, false);
         packets.push(LonePacket::new(u64::from(this.header) + len, formed));
-        self.cross_alone(path, sender.way(), &[], packets);
+        self.cross_alone(path, sender.way(), (&[], false), packets);
         last_arrival(packets).saturating_add(receiver.segment_cost(&self.costs, len, true))
     }
 
@@ -106,7 +107,7 @@ impl Network {
         let process = self.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
         let process = &self.processes[process.expect("a process sends the flow's messages")];
         packets.extend(idle::message(&process.cost, this.bytes.into(), process.mtu));
-        self.cross_alone(path, process.way, &routes, packets);
+        self.cross_alone(path, process.way, (&routes, self.frames.switching.is_multicast(flow)), packets);
         let cost = &self.socket(this.flow as usize).cost;
         last_arrival(packets).saturating_add(cost.datagram(this.bytes.into(), packets.len() as u64))
     }
@@ -121,10 +122,17 @@ impl Network {
     }
 
     /// Takes lone packets over a path. Packets of a multicast traffic take `routes`, one after the other.
-    fn cross_alone(&self, path: PathId, way: EgressPath, routes: &[u32], packets: &mut Vec<LonePacket>) {
+    fn cross_alone(
+        &self,
+        path: PathId,
+        way: EgressPath,
+        (routes, is_multicast): (&[u32], bool),
+        packets: &mut Vec<LonePacket>,
+    ) {
         let circuits = |vc, encapsulation, packets: &mut [LonePacket]| {
             self.cross_circuit_alone(vc, encapsulation, packets)
         };
+        let crossing = Crossing { circuits: &circuits, is_multicast };
         let route = match way {
             EgressPath::Circuit { vc, encapsulation } if vc < ONWARD => {
                 return self.cross_circuit_alone(vc, encapsulation, packets);
@@ -133,11 +141,11 @@ impl Network {
             EgressPath::Frames { route } | EgressPath::Bond { route } => route,
         };
         if path == PathId::ONLY && !routes.is_empty() {
-            self.frames.cross_alone(routes, &circuits, packets);
+            self.frames.cross_alone(routes, crossing, packets);
         } else if path == PathId::ONLY {
-            self.frames.cross_alone(&[route], &circuits, packets);
+            self.frames.cross_alone(&[route], crossing, packets);
         } else {
-            self.frames.cross_alone_to(path.0, &circuits, packets);
+            self.frames.cross_alone_to(path.0, crossing, packets);
         }
     }
 }

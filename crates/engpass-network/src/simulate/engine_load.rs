@@ -19,8 +19,8 @@ pub struct NodeUse {
 /// An engine in the measurement window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineUse {
-    /// `cpu` at a host, `forwarding` at a router.
-    pub name: &'static str,
+    /// `cpu` at a host; at a router `forwarding`, or the name of a line card.
+    pub name: String,
     /// Time in which it was busy, in ps.
     pub busy: u64,
     /// Share of the window in which it was busy.
@@ -28,7 +28,7 @@ pub struct EngineUse {
 }
 
 /// The engines of a node that take time, with their names.
-type Engines<'a> = (&'a String, Vec<(&'static str, &'a BusyTime)>);
+type Engines<'a> = (&'a String, Vec<(&'a str, &'a BusyTime)>);
 
 impl Network {
     /// Returns the nodes that have engines which take time, in the order of the file.
@@ -38,18 +38,22 @@ impl Network {
         let hosts = testbed.hosts.iter().zip(&self.cpus);
         let hosts = hosts.filter(move |((_, host), _)| host.takes_time() && !outside);
         let hosts = hosts.map(|((name, _), cpu)| (name, vec![("cpu", &cpu.busy)]));
-        let routers = testbed.routers.keys().zip(&self.frames.routers);
-        let routers = routers.filter(|(_, engine)| !engine.takes_no_time());
-        hosts.chain(routers.map(|(name, engine)| (name, vec![("forwarding", &engine.busy)])))
+        let routers = testbed.routers.iter().enumerate().map(|(router, (name, config))| {
+            let engines = config.engines().zip(self.frames.switching.engines_of(router));
+            let engines = engines.filter(|((_, times), _)| !times.takes_no_time());
+            let busy = engines.map(|((name, _), (index, _))| (name, &self.frames.routers[index].busy));
+            (name, busy.collect::<Vec<_>>())
+        });
+        hosts.chain(routers.filter(|(_, engines)| !engines.is_empty()))
     }
 
     /// Returns how busy engines were in the measurement window.
     pub(super) fn node_uses(&self, testbed: &Testbed) -> Vec<NodeUse> {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
-        let engine = |(name, time): (&'static str, &BusyTime)| {
+        let engine = |(name, time): (&str, &BusyTime)| {
             let busy = time.in_window(window.end);
-            EngineUse { name, busy, load: busy as f64 / measured as f64 }
+            EngineUse { name: name.to_owned(), busy, load: busy as f64 / measured as f64 }
         };
         let nodes = self.engines(testbed).map(|(node, engines)| NodeUse {
             node: node.clone(),

@@ -10,7 +10,7 @@ pub(super) enum Event {
     Arrive(u32),
     /// The last cell of this PDU may have reached the router where its circuit ends.
     Land(u32),
-    /// The engine of this router finishes a packet.
+    /// This engine of a router finishes a packet.
     Forward(u32),
     /// The ICMP message with this number enters the engine of the router that made it.
     Icmp(u32),

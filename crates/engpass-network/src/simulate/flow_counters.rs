@@ -110,7 +110,7 @@ pub(super) enum DropLocation {
     NoReply(usize),
     /// This router: its hold queue for a neighbour without a known address is full.
     HoldFull(usize),
-    /// This router: the input queue of its engine is full.
+    /// This engine of a router: its input queue is full.
     InputFull(usize),
     /// This node, which copies multicast packets: it knows no member behind the branch. Or this host, which is no member.
     NoMember(usize),

@@ -568,10 +568,10 @@ impl Network {
             let (link, end) = (port / 2, port % 2);
             let LinkEnds { name, ends, .. } = &topology.links[link];
             let [node, to] = [end, 1 - end].map(|end| topology.nodes[ends[end]].clone());
-            (Located { node, link: Some(name.clone()), to: Some(to) }, cause, Some((link, end)))
+            (Located { node, link: Some(name.clone()), to: Some(to), card: None }, cause, Some((link, end)))
         };
         let inside = |node: NodeId, cause| {
-            (Located { node: topology.nodes[node].clone(), link: None, to: None }, cause, None)
+            (Located { node: topology.nodes[node].clone(), link: None, to: None, card: None }, cause, None)
         };
         let host = |cause| inside(receiver, cause);
         match place {
@@ -585,7 +585,11 @@ impl Network {
             DropLocation::TooBig(node) => inside(node, "too big"),
             DropLocation::NoReply(node) => inside(node, "no ARP reply"),
             DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
-            DropLocation::InputFull(node) => inside(node, "input queue full"),
+            DropLocation::InputFull(engine) => {
+                let mut place = inside(self.frames.routers[engine].node, "input queue full");
+                place.0.card = self.frames.switching.card(engine).map(str::to_owned);
+                place
+            }
             DropLocation::NoMember(node) => inside(node, "no known member"),
             DropLocation::Reassembly(None) => host("reassembly"),
             DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),

@@ -199,6 +199,13 @@ impl SharedState {
         self.trees.as_ref()?.branches[self.branch_of(datagram)].router
     }
 
+    /// Returns the routes of the branches that begin where the branch of a datagram of a tree ends, those that do not forward included.
+    pub(super) fn branches_behind(&self, datagram: u32) -> Vec<u32> {
+        let trees = self.trees.as_ref().expect("the network has multicast trees");
+        let onward = &trees.branches[self.branch_of(datagram)].onward;
+        onward.iter().map(|next| trees.branches[*next as usize].route).collect()
+    }
+
     /// Returns true if a datagram belongs to a tree.
     #[inline]
     pub(super) fn is_of_tree(&self, datagram: u32) -> bool {

@@ -2,6 +2,7 @@
 
 mod asking;
 mod bonded;
+mod engines;
 mod grouped;
 mod joined;
 mod mesh;
@@ -33,6 +34,7 @@ use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
 pub(crate) use asking::asking;
 pub(crate) use bonded::bonds;
+pub(crate) use engines::engines;
 pub(crate) use grouped::groups;
 pub(crate) use narrow::narrow;
 pub(crate) use port::port;
@@ -251,12 +253,10 @@ impl Parts {
                 self.node(i),
                 Router {
                     per_packet,
-                    per_copy: Duration(0),
                     input_queue: draw.input,
                     queue: draw.queue.clone(),
                     ecmp,
-                    icmp: true,
-                    arp: None,
+                    ..Router::default()
                 },
             )
         });

@@ -23,7 +23,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub(crate) use frames::{asking, bonds, frames, groups, joined, mesh, narrow, port, tunnels};
+pub(crate) use frames::{asking, bonds, engines, frames, groups, joined, mesh, narrow, port, tunnels};
 use memory::DataDraw;
 
 /// Shape of the graph.

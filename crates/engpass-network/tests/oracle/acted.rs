@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::fast::{compared, difference};
-use crate::networks::{Drawn, asking, bonds, groups, joined, mesh, narrow, tunnels};
+use crate::networks::{Drawn, asking, bonds, engines, groups, joined, mesh, narrow, tunnels};
 use crate::replay::testbed;
 
 /// Number of networks from which on each mechanism must act in a tenth of them.
@@ -111,6 +111,15 @@ fn bond_equals_oracle() {
     use Mechanism::{BondHash, BondMonitor, BondTurns, Failover, FollowsBond, InactiveMember, SwitchBond};
     let mechanisms = [BondHash, BondTurns, BondMonitor, Failover, FollowsBond];
     are_equal("acted::bond_equals_oracle", bonds(), &mechanisms, &[SwitchBond, InactiveMember]);
+}
+
+#[test]
+fn routers_with_line_cards_equal_oracle() {
+    use Mechanism::{
+        CardFull, CopiesAtRouter, ForwardedByCard, FragmentsTakeTime, InputFull, OuterFragmented, Punted,
+    };
+    let mechanisms = [ForwardedByCard, Punted, InputFull, CardFull, CopiesAtRouter, OuterFragmented];
+    are_equal("acted::routers_with_line_cards_equal_oracle", engines(), &mechanisms, &[FragmentsTakeTime]);
 }
 
 #[test]

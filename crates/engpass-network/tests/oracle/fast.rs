@@ -150,7 +150,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let mut losses = BTreeMap::new();
     for drop in &outcome.drops {
         let flow = testbed.traffic.get_index_of(&drop.flow).expect("a drop belongs to a flow");
-        let place = place(drop, topology);
+        let place = place(drop, testbed, topology);
         // Receivers of one group may have equal losses.
         let lost: &mut Lost = losses.entry(Losing { place, flow }).or_default();
         (lost.cells, lost.datagrams) = (lost.cells + drop.cells, lost.datagrams + drop.datagrams);
@@ -158,7 +158,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let (idle, books, accounts) = books(outcome);
     let at = testbed.run.duration.0;
     let flows = flows.collect();
-    let (queues, busy) = (queues(outcome), busy(outcome, topology));
+    let (queues, busy) = (queues(outcome), busy(outcome, testbed, topology));
     Observed {
         at,
         flows,
@@ -196,18 +196,25 @@ fn queues(outcome: &SimOutcome) -> BTreeMap<(usize, usize), QueueSeen> {
 }
 
 /// Returns the busy times of nodes that were not idle.
-fn busy(outcome: &SimOutcome, topology: &Topology) -> BTreeMap<usize, u64> {
+fn busy(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> BTreeMap<(usize, usize), u64> {
     let node =
         |name: &String| topology.nodes.iter().position(|node| node == name).expect("a node has a name");
-    let times = outcome.nodes.iter().map(|used| {
-        let [engine] = used.engines.as_slice() else { panic!("a node has one engine") };
-        (node(&used.node), engine.busy)
+    let times = outcome.nodes.iter().flat_map(|used| {
+        used.engines
+            .iter()
+            .map(|engine| ((node(&used.node), engine_number(testbed, &used.node, &engine.name)), engine.busy))
     });
     times.filter(|(_, busy)| *busy > 0).collect()
 }
 
+/// Returns the number of an engine: 0 for a CPU or route processor, else that of the line card.
+fn engine_number(testbed: &Testbed, node: &str, engine: &str) -> usize {
+    let card = testbed.routers.get(node).and_then(|router| router.cards.get_index_of(engine));
+    card.map_or(0, |card| card + 1)
+}
+
 /// Returns the place of a loss.
-fn place(drop: &Drop, topology: &Topology) -> Place {
+fn place(drop: &Drop, testbed: &Testbed, topology: &Topology) -> Place {
     let node = || {
         let node = topology.nodes.iter().position(|node| *node == drop.place.node);
         node.expect("a drop location has a node")
@@ -224,7 +231,11 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "too big" => Place::TooBig { node: node() },
             "no ARP reply" => Place::NoReply { node: node() },
             "ARP hold full" => Place::HoldFull { node: node() },
-            "input queue full" => Place::InputFull { node: node() },
+            "input queue full" => {
+                let card = drop.place.card.as_deref();
+                let engine = card.map_or(0, |card| engine_number(testbed, &drop.place.node, card));
+                Place::InputFull { node: node(), engine }
+            }
             "no known member" => Place::NoMember { node: node() },
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },

@@ -31,7 +31,7 @@ impl Engine<'_> {
         let of = |crossing: &Crossing| match crossing {
             Crossing::Line(_) => 1,
             Crossing::Circuit(vc) => 1 + self.vcs[*vc].lines.len() as u64,
-            Crossing::Enters(_) | Crossing::Leaves => 0,
+            Crossing::Enters(_) | Crossing::Leaves | Crossing::Engines(_) => 0,
         };
         path.iter().map(of).sum()
     }
@@ -64,6 +64,7 @@ impl Engine<'_> {
     fn cross(&self, path: &[Crossing], packets: &mut Vec<Alone>) {
         for crossing in path {
             match *crossing {
+                Crossing::Engines(ref times) => times.iter().for_each(|time| process(*time, packets)),
                 Crossing::Line(line) => {
                     self.cut_at(self.topology.links[line.link].ends[line.end], Out::Line(line), packets);
                     self.cross_line(line, packets);
@@ -106,7 +107,6 @@ impl Engine<'_> {
             busy.takes(packet.at, line_bytes(link, IP_HEADER_BYTES + packet.bytes));
             packet.at = busy.left(this.gap) + this.delay;
         }
-        self.process_at(link.ends[1 - line.end], packets);
     }
 
     fn cross_circuit(&self, vc: usize, packets: &mut [Alone]) {
@@ -128,17 +128,15 @@ impl Engine<'_> {
                 }
             }
         }
-        self.process_at(this.to, packets);
     }
+}
 
-    /// Processes packets at a node, one after the other, if it is a router.
-    fn process_at(&self, node: NodeId, packets: &mut [Alone]) {
-        let NodeKind::Router(router) = kind(&self.topology, node) else { return };
-        let mut done = 0;
-        for packet in packets {
-            done = done.max(packet.at) + self.testbed.routers[router].per_packet.0;
-            packet.at = done;
-        }
+/// Processes packets one after the other.
+fn process(time: u64, packets: &mut [Alone]) {
+    let mut done = 0;
+    for packet in packets {
+        done = done.max(packet.at) + time;
+        packet.at = done;
     }
 }
 

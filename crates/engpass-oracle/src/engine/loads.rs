@@ -7,18 +7,21 @@ use crate::cell::LineId;
 use crate::queue::Length;
 
 impl Engine<'_> {
-    /// Returns the time in the measurement window in which each host's CPU or router was busy, in picoseconds, by node; without those that never were.
-    pub(crate) fn busy_times(&self, at: u64) -> BTreeMap<usize, u64> {
+    /// Returns the time in the measurement window in which each host's CPU or router's engine was busy, in picoseconds, by node and number of the engine;
+    /// without those that never were.
+    pub(crate) fn busy_times(&self, at: u64) -> BTreeMap<(usize, usize), u64> {
         let cpus = self
             .cpus
             .iter()
             .map(|cpu| cpu.worked + cpu.busy.as_ref().map_or(0, |busy| self.books.counted(busy.since, at)));
         let first = self.topology.hosts + self.topology.switches;
-        let routers = self
-            .routers
-            .iter()
-            .map(|router| router.worked + router.since.map_or(0, |since| self.books.counted(since, at)));
-        let busy = cpus.enumerate().chain((first..).zip(routers));
+        let cpus = cpus.enumerate().map(|(node, time)| ((node, 0), time));
+        let routers = (first..).zip(&self.routers).flat_map(|(node, engines)| {
+            engines.iter().enumerate().map(move |(engine, this)| {
+                ((node, engine), this.worked + this.since.map_or(0, |since| self.books.counted(since, at)))
+            })
+        });
+        let busy = cpus.chain(routers);
         busy.filter(|(_, time)| *time > 0).collect()
     }
 

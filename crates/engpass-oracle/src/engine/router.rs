@@ -1,16 +1,19 @@
-//! Routers (docs/model.md, "Ethernet switches" and "Routers").
+//! Routers (docs/model.md, "Ethernet switches", "Forwarding" and "Engines of routers").
 //!
 //! The state is in `../router.rs`.
 
 use engpass_testbed::topology::NodeId;
 
 use super::Engine;
+use super::engines::Plan;
 use crate::acted::Mechanism;
 use crate::cell::LineId;
 use crate::event_queue::{Event, Group};
 use crate::fragments::fragments;
+use crate::idle::Crossing;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};
+use crate::router::{Job, Waiting};
 
 impl Engine<'_> {
     /// Handles the arrival of a packet at a router over a line.
@@ -19,47 +22,80 @@ impl Engine<'_> {
         self.comes_to_engine(now, router, packet);
     }
 
-    /// Adds a packet to the queue of a router, which processes one packet after the other.
+    /// Adds a packet to the queue of the first engine of a router that works on it.
     pub(crate) fn comes_to_engine(&mut self, now: u64, router: usize, packet: usize) {
-        let waiting = &self.routers[router].waiting;
-        let bytes = |packet: usize| self.packets[packet].ip();
-        let held: u64 = waiting.iter().map(|packet| bytes(*packet)).sum();
-        let room = self.testbed.routers[router].input_queue;
-        if room.is_some_and(|room| waiting.len() as u64 >= room.packets || held + bytes(packet) > room.bytes)
-        {
-            self.acted.note(Mechanism::InputFull);
-            let place = Place::InputFull { node: self.router_node(router) };
-            return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        let Plan { punt, work, per_copy, fragments } = self.plan(router, packet);
+        if !self.has_room(router, punt.unwrap_or(work).engine, packet) {
+            return self.finds_no_room(now, router, punt.unwrap_or(work).engine, packet);
         }
         // The packet decides now how many copies of it leave.
         let copies = self.copies_at(now, self.router_node(router), packet);
-        self.routers[router].copies.insert(packet, copies);
-        self.routers[router].waiting.push_back(packet);
-        let config = &self.testbed.routers[router];
-        if config.per_packet.0 == 0 && config.per_copy.0 == 0 {
-            self.router_done(now, router);
-        } else if self.routers[router].waiting.len() == 1 {
-            self.processes_next(now, router);
+        let whole = Job { time: work.time + per_copy * copies.saturating_sub(1) + fragments, ..work };
+        let lone = punt.into_iter().chain([work]).map(|job| job.time).collect();
+        self.packets[packet].crosses(Crossing::Engines(lone));
+        match punt {
+            Some(punt) => {
+                self.acted.note(Mechanism::Punted);
+                self.begins_job(now, router, packet, punt, Some(whole));
+            }
+            None => {
+                if work.engine > 0 {
+                    self.acted.note(Mechanism::ForwardedByCard);
+                }
+                self.begins_job(now, router, packet, whole, None);
+            }
         }
     }
 
-    fn processes_next(&mut self, now: u64, router: usize) {
-        let config = &self.testbed.routers[router];
-        let copies = self.routers[router].copies[&self.routers[router].waiting[0]];
-        let at = now + config.per_packet.0 + config.per_copy.0 * copies.saturating_sub(1);
-        self.routers[router].since = Some(now);
-        self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
+    fn has_room(&self, router: usize, engine: usize, packet: usize) -> bool {
+        let waiting = &self.routers[router][engine].waiting;
+        let held: u64 = waiting.iter().map(|waiting| self.packets[waiting.packet].ip()).sum();
+        self.times(router, engine).input_queue.is_none_or(|room| {
+            (waiting.len() as u64) < room.packets && held + self.packets[packet].ip() <= room.bytes
+        })
     }
 
-    /// Handles the end of processing of a packet at a router, and forwards it.
-    pub(crate) fn router_done(&mut self, now: u64, router: usize) {
-        let packet = self.routers[router].waiting.pop_front().expect("a busy router has a packet");
-        self.routers[router].copies.remove(&packet);
-        if let Some(since) = self.routers[router].since.take() {
-            self.routers[router].worked += self.books.counted(since, now);
+    fn finds_no_room(&mut self, now: u64, router: usize, engine: usize, packet: usize) {
+        self.acted.note(if engine == 0 { Mechanism::InputFull } else { Mechanism::CardFull });
+        let place = Place::InputFull { node: self.router_node(router), engine };
+        self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+    }
+
+    /// Adds a packet to the queue of an engine that has room for it.
+    fn begins_job(&mut self, now: u64, router: usize, packet: usize, job: Job, then: Option<Job>) {
+        let is_timed = self.testbed.routers[router].takes_time();
+        let this = &mut self.routers[router][job.engine];
+        let time = job.time + if this.waiting.is_empty() { job.interrupt } else { 0 };
+        this.waiting.push_back(Waiting { packet, time, then });
+        if !is_timed {
+            self.router_done(now, router, job.engine);
+        } else if self.routers[router][job.engine].waiting.len() == 1 {
+            self.processes_next(now, router, job.engine);
         }
-        if !self.routers[router].waiting.is_empty() {
-            self.processes_next(now, router);
+    }
+
+    fn processes_next(&mut self, now: u64, router: usize, engine: usize) {
+        let this = &mut self.routers[router][engine];
+        let at = now + this.waiting[0].time;
+        this.since = Some(now);
+        self.agenda.put(at, Group::RouterDone, (router, engine), Event::RouterDone { router, engine });
+    }
+
+    /// Handles the end of the work of an engine on a packet: another engine goes on, or the router forwards the packet.
+    pub(crate) fn router_done(&mut self, now: u64, router: usize, engine: usize) {
+        let this = &mut self.routers[router][engine];
+        let Waiting { packet, then, .. } = this.waiting.pop_front().expect("a busy engine has a packet");
+        if let Some(since) = this.since.take() {
+            this.worked += self.books.counted(since, now);
+        }
+        if !this.waiting.is_empty() {
+            self.processes_next(now, router, engine);
+        }
+        if let Some(job) = then {
+            if !self.has_room(router, job.engine, packet) {
+                return self.finds_no_room(now, router, job.engine, packet);
+            }
+            return self.begins_job(now, router, packet, job, None);
         }
         if self.packets[packet].arp.is_some() {
             return self.arp_leaves_router(now, router, packet);

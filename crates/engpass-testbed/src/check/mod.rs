@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 mod bonds;
 mod costs;
+mod engines;
 pub(crate) mod events;
 mod groups;
 mod memberships;

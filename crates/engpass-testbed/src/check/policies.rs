@@ -1,4 +1,4 @@
-//! Checks routers against the rest of the file: the links that policies give weights to, and a queue in front of an engine.
+//! Checks routers against the rest of the file: the links that policies give weights to.
 
 use super::names::Names;
 use super::{Checker, find};
@@ -33,20 +33,6 @@ pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_
             let path = ["router", router, "ecmp", ecmp.kind(), "weights", link];
             let found = Diagnostic::error("dangling-reference", message).help(help);
             checker.report_key(&path, found);
-        }
-    }
-}
-
-/// Warns about a queue in front of an engine that takes no time.
-pub(super) fn input_queues(checker: &mut Checker<'_>, draft: &Draft) {
-    for (router, config) in &draft.routers {
-        let Some(config) = config.as_ref().filter(|config| config.input_queue.is_some()) else { continue };
-        if config.per_packet.0 == 0 && config.per_copy.0 == 0 {
-            let message =
-                format!("router `{router}` has no processing time, so no packet waits in its `input_queue`");
-            let help = "remove it, or give the router a processing time: `per_packet = \"10 us\"`";
-            let found = Diagnostic::warning("no-effect", message).help(help);
-            checker.report_key(&["router", router, "input_queue"], found);
         }
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         astray.insert(("bond", name.to_owned()));
     }
     super::policies::weights(&mut checker, draft, &links);
-    super::policies::input_queues(&mut checker, draft);
+    super::engines::check(&mut checker, draft, &links);
     for name in draft.events.keys() {
         let is_known = match super::memberships::is_of_member(tree, name) {
             true => super::memberships::references(&mut checker, draft, name, &hosts),

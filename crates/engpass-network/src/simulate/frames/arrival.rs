@@ -189,11 +189,14 @@ impl Network {
     /// virtual time. Otherwise an event follows.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
+        if self.frames.switching.depends_on_packet(step.router) {
+            self.begin_work(step.router, packet, copies);
+            return None;
+        }
         let ip = self.fabric.datagrams.packet(packet).ip;
         let engine = &mut self.frames.routers[step.router as usize];
         if !engine.has_room(ip) {
-            let node = engine.node;
-            self.drop_packet(packet, DropLocation::InputFull(node), self.now);
+            self.drop_packet(packet, DropLocation::InputFull(step.router as usize), self.now);
             return None;
         }
         let copying = engine.per_copy.saturating_mul(copies.saturating_sub(1));
@@ -207,21 +210,25 @@ impl Network {
         if ahead && done <= self.end && !self.frames.silent && decides(step) {
             return Some(done);
         }
-        engine.bytes += u64::from(ip);
-        engine.packets.push_back((done, packet));
+        engine.hold(done, packet, ip);
         if engine.packets.len() == 1 {
             self.events.push(done, engine.node, Event::Forward(step.router));
         }
         None
     }
 
-    /// Forwards a packet that the engine of a router has finished.
-    pub(in crate::simulate) fn router_done(&mut self, router: u32) {
-        let engine = &mut self.frames.routers[router as usize];
+    /// Forwards a packet that an engine of a router has finished.
+    pub(in crate::simulate) fn router_done(&mut self, number: u32) {
+        let first = self.frames.routers[0].node;
+        let engine = &mut self.frames.routers[number as usize];
+        let router = (engine.node - first) as u32;
         let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
         engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
         if let Some(&(at, _)) = engine.packets.front() {
-            self.events.push(at, engine.node, Event::Forward(router));
+            self.events.push(at, engine.node, Event::Forward(number));
+        }
+        if router != number && self.continues_work(router, packet) {
+            return;
         }
         let place = self.fabric.datagrams.packet(packet).place;
         self.leave_engine(packet, place);

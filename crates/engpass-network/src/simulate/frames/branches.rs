@@ -49,7 +49,8 @@ impl Network {
             return;
         };
         // A packet that finds no room decides nothing.
-        let copies = match self.frames.routers[router].has_room(ip) {
+        let first = self.first_engine(router, packet);
+        let copies = match self.frames.routers[first].has_room(ip) {
             true => self.fabric.decide_copies(datagram, self.now),
             false => 0,
         };

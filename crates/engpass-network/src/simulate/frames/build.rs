@@ -12,7 +12,7 @@ use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{DecisionMode, END, ForwardingEngine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
+use super::{DecisionMode, END, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
 use crate::simulate::SimError;
 
 impl Frames {
@@ -67,18 +67,7 @@ impl Frames {
                 frames.ports.push(port);
             }
         }
-        for (index, router) in testbed.routers.values().enumerate() {
-            let node = topology.hosts + topology.switches + index;
-            let (per_packet, per_copy, room) = (router.per_packet.0, router.per_copy.0, router.input_queue);
-            frames.routers.push(ForwardingEngine {
-                node,
-                per_packet,
-                per_copy,
-                room,
-                asks: room.is_some() || per_copy > 0,
-                ..ForwardingEngine::default()
-            });
-        }
+        frames.add_engines(testbed, topology);
         for (flow, traffic) in topology.flows.iter().zip(testbed.traffic.values()) {
             let back: Vec<PathSegment> = flow.legs.iter().rev().map(|leg| leg.back()).collect();
             for legs in [&flow.legs, &back] {

@@ -4,10 +4,16 @@ use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::Encapsulation;
 
 use super::marks::WRAP;
-use super::{END, Frames, Step};
+use super::{END, Frames};
 
-/// Takes lone packets over a circuit direction, in which they have this encapsulation.
-pub(in crate::simulate) type CrossCircuit<'a> = &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]);
+/// What crossing the steps of a route needs.
+#[derive(Clone, Copy)]
+pub(in crate::simulate) struct Crossing<'a> {
+    /// Takes lone packets over a circuit direction, in which they have this encapsulation.
+    pub(in crate::simulate) circuits: &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]),
+    /// They go to a multicast group.
+    pub(in crate::simulate) is_multicast: bool,
+}
 
 impl Frames {
     /// Returns the step at the end of a route without decision steps.
@@ -21,14 +27,14 @@ impl Frames {
     pub(in crate::simulate) fn cross_alone(
         &self,
         routes: &[u32],
-        circuits: CrossCircuit<'_>,
+        crossing: Crossing<'_>,
         packets: &mut Vec<LonePacket>,
     ) {
-        let mut arrived = false;
+        let mut arrived = None;
         for route in routes {
-            let steps = &self.steps[self.routes[*route as usize].first as usize..];
-            for step in steps.iter().take_while(|step| step.port != END) {
-                self.take_step(*step, circuits, &mut arrived, packets);
+            let first = self.routes[*route as usize].first;
+            for place in first..self.end_of(*route) {
+                self.take_step(place, crossing, &mut arrived, packets);
             }
         }
     }
@@ -37,33 +43,36 @@ impl Frames {
     pub(in crate::simulate) fn cross_alone_to(
         &self,
         end: u32,
-        circuits: CrossCircuit<'_>,
+        crossing: Crossing<'_>,
         packets: &mut Vec<LonePacket>,
     ) {
-        let mut arrived = false;
+        let mut arrived = None;
         if !self.is_branched(end) {
             let before = self.steps[..end as usize].iter().rposition(|step| step.port == END);
-            for step in &self.steps[before.map_or(0, |before| before + 1)..end as usize] {
-                self.take_step(*step, circuits, &mut arrived, packets);
+            for place in before.map_or(0, |before| before as u32 + 1)..end {
+                self.take_step(place, crossing, &mut arrived, packets);
             }
             return;
         }
         let places: Vec<u32> = self.carried(end, 0).collect();
         for place in places.into_iter().rev() {
-            self.take_step(self.steps[place as usize], circuits, &mut arrived, packets);
+            self.take_step(place, crossing, &mut arrived, packets);
         }
     }
 
-    /// Takes lone packets over a step. `arrived` is true if they have crossed a line since a router handled them.
+    /// Takes lone packets over a step. `arrived` is the step to which they have come over a line since a router handled them.
     fn take_step(
         &self,
-        step: Step,
-        circuits: CrossCircuit<'_>,
-        arrived: &mut bool,
+        place: u32,
+        crossing: Crossing<'_>,
+        arrived: &mut Option<u32>,
         packets: &mut Vec<LonePacket>,
     ) {
-        if step.is_routed() && std::mem::take(arrived) {
-            idle::pass_engine(packets, self.routers[step.router as usize].per_packet);
+        let step = self.steps[place as usize];
+        if step.is_routed()
+            && let Some(arrived) = arrived.take()
+        {
+            self.pass_engines(step.router, (arrived, crossing.is_multicast), packets);
         }
         let mtu = u64::from(step.mtu);
         if step.is_wrap() {
@@ -80,11 +89,13 @@ impl Frames {
             idle::cut(packets, mtu);
         }
         if let Some(entry) = entry {
-            circuits(entry.vc, entry.encapsulation, packets);
+            (crossing.circuits)(entry.vc, entry.encapsulation, packets);
         } else if step.is_line() {
             let line = &self.ports[step.port as usize];
             idle::cross_line(packets, line.lone_line(), |ip| line.line_bytes(ip));
         }
-        *arrived |= carries;
+        if carries {
+            *arrived = Some(place + 1);
+        }
     }
 }

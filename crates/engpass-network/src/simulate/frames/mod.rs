@@ -13,6 +13,7 @@ mod choices;
 mod circuits;
 mod drops;
 mod egress;
+mod engines;
 mod fast_path;
 mod fragmentation;
 mod hop;
@@ -51,7 +52,9 @@ use arp::Resolution;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
+use engines::Switching;
 use icmp::Icmp;
+pub(super) use idle::Crossing;
 use igmp::Igmp;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, HOLD, UNWRAP, WRAP};
@@ -76,7 +79,10 @@ pub(super) struct Frames {
     pub(super) routes: Vec<Route>,
     /// The step table: the steps of all routes in one array. A mark ends each route.
     steps: Vec<Step>,
+    /// The engines of all routers: first the route processors, in the order of the file, then the line cards.
     pub(super) routers: Vec<ForwardingEngine>,
+    /// Which of them work on a packet.
+    pub(super) switching: Switching,
     /// Nodes at the ends of every link; empty if the testbed has no events.
     ends: Vec<[NodeId; 2]>,
     seed: u64,
@@ -298,9 +304,9 @@ impl Frames {
 }
 
 impl ForwardingEngine {
-    /// Returns true if packets never wait for the engine.
+    /// Returns true if packets never wait at this router.
     pub(super) fn takes_no_time(&self) -> bool {
-        self.per_packet == 0 && self.per_copy == 0
+        !self.takes_time
     }
 }
 
@@ -331,7 +337,9 @@ pub(super) struct ForwardingEngine {
     /// Bytes of the packets in the engine.
     bytes: u64,
     pub(super) busy: BusyTime,
-    /// It never works ahead of virtual time: its input queue is bounded, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
+    /// Of a route processor: some engine of the router takes time.
+    takes_time: bool,
+    /// It never works ahead of virtual time: its input queue is bounded, its work depends on the packet, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
     asks: bool,
     /// Packets in the forwarding engine, in order: when each is finished, and its packet number.
     packets: std::collections::VecDeque<(u64, u32)>,
@@ -342,6 +350,12 @@ impl ForwardingEngine {
     fn has_room(&self, ip: u32) -> bool {
         let held = Backlog { bytes: self.bytes, packets: self.packets.len() as u64 };
         self.room.is_none_or(|room| held.has_room(room, ip))
+    }
+
+    /// Adds a packet of `ip` bytes, which it finishes at `done`.
+    fn hold(&mut self, done: u64, packet: u32, ip: u32) {
+        self.bytes += u64::from(ip);
+        self.packets.push_back((done, packet));
     }
 }
 

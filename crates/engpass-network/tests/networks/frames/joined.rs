@@ -258,12 +258,10 @@ impl Joined {
                 name,
                 Router {
                     per_packet: Duration(node.time),
-                    per_copy: Duration(0),
                     input_queue: node.input,
                     queue: node.queue.clone(),
                     ecmp,
-                    icmp: true,
-                    arp: None,
+                    ..Router::default()
                 },
             )
         });

@@ -91,18 +91,7 @@ impl Segment {
             let own = links.iter().filter(|(_, link)| link.ends.contains(&name)).map(|(name, _)| name);
             let ecmp = policy_of(ecmp, &own.collect::<Vec<_>>());
             let (per_packet, queue) = (Duration(draw.time), draw.queue.clone());
-            (
-                name,
-                Router {
-                    per_packet,
-                    per_copy: Duration(0),
-                    input_queue: None,
-                    queue,
-                    ecmp,
-                    icmp: true,
-                    arp: None,
-                },
-            )
+            (name, Router { per_packet, queue, ecmp, ..Router::default() })
         });
         let hosts = parts.hosts.iter().take(self.hosts.len()).enumerate();
         let ends = links.iter().map(|(name, link)| (name.clone(), link.ends.clone())).collect();

@@ -189,7 +189,7 @@ fn copies_fill_the_input_queue() {
     assert_eq!(losses(&slow("")), []);
     // Of six datagrams every other one finds the engine with the one before it.
     let seen = slow("per_copy = \"1500 us\"\n");
-    assert_eq!(losses(&seen), [(Place::InputFull { node: ROUTER }, 0, 3, 9)]);
+    assert_eq!(losses(&seen), [(Place::InputFull { node: ROUTER, engine: 0 }, 0, 3, 9)]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn packet_being_processed_occupies_the_input_queue() {
     // The tenth one arrives 985.32 us after the beginning, and the first one is finished after 1085.32 us: two find room.
     let seen = run("input_queue = \"2 packets\"");
     assert_eq!(fates(&seen.flows[0]), [10, 2, 8, 0]);
-    assert_eq!(losses(&seen), [(Place::InputFull { node: R }, 0, 8, 8)]);
+    assert_eq!(losses(&seen), [(Place::InputFull { node: R, engine: 0 }, 0, 8, 8)]);
 }
 
 #[test]
