@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
 use engpass_model::source::Traffic;
 use engpass_model::unit::Size;
@@ -19,8 +20,8 @@ pub(crate) struct PathUsage {
     taken: BTreeSet<PathSegment>,
     /// For a node and an equally short but unused path segment, the segment that packets take instead.
     spare: BTreeMap<(NodeId, PathSegment), PathSegment>,
-    /// Nodes at which packets have a choice of segments.
-    choices: BTreeSet<NodeId>,
+    /// Nodes at which packets have a choice of segments, with the segments.
+    choices: BTreeSet<(NodeId, Vec<PathSegment>)>,
 }
 
 impl PathUsage {
@@ -40,9 +41,13 @@ impl PathUsage {
         for (node, legs) in fans.iter().take(directions).flat_map(|fan| &fan.at) {
             self.taken.extend(legs);
             if legs.len() > 1 {
-                self.choices.insert(*node);
+                self.choices.insert((*node, legs.clone()));
             }
         }
+    }
+
+    fn has_choice_at(&self, node: NodeId) -> bool {
+        self.choices.iter().any(|(at, _)| *at == node)
     }
 }
 
@@ -65,10 +70,11 @@ impl Resolver<'_> {
         for index in 0..self.draft.routers.len() {
             let node = self.draft.hosts.len() + self.draft.switches.len() + index;
             let given = self.checker.has(&["router", &self.nodes[node], "ecmp"]);
-            if given && self.passage(node) == Passage::Choice && !shown.choices.contains(&node) {
+            if given && self.passage(node) == Passage::Choice && !shown.has_choice_at(node) {
                 self.policy_without_choice(node);
             }
         }
+        self.choices_of_engines(&shown);
         self.bonds_without_traffic(&shown);
         self.buckets_below_the_mtu(&shown);
         self.events_without_effect(events, &shown, arp);
@@ -104,6 +110,37 @@ impl Resolver<'_> {
             let warning =
                 Diagnostic::warning("short-burst", message).help(help).only_if_at_every_point(&name);
             self.checker.report(&path, warning);
+        }
+    }
+
+    /// Reports policies of routers with several kinds of work that choose among path segments of which each takes other work.
+    fn choices_of_engines(&mut self, shown: &PathUsage) {
+        let mut found = Vec::new();
+        for (node, legs) in &shown.choices {
+            let NodeKind::Router(router) = self.kind(*node) else { continue };
+            let Some(router) = self.draft.routers[router].as_ref().filter(|router| router.has_kinds_of_work())
+            else {
+                continue;
+            };
+            if matches!(router.ecmp, Ecmp::First(_)) {
+                continue;
+            }
+            let work = |leg: &PathSegment| {
+                let first = self.route(&[*leg])?.first()?.link;
+                let card = router.cards.values().find(|card| card.links.contains(&self.links[first].name));
+                let is_tunnel = matches!(leg, PathSegment::Tunnel { .. });
+                Some((card.map(|card| card.distributed.clone()), is_tunnel, self.mtu(*leg)))
+            };
+            if let Some(other) = legs.iter().find(|leg| work(leg) != work(&legs[0])) {
+                found.push((self.nodes[*node].clone(), self.leg_name(legs[0]), self.leg_name(*other)));
+            }
+        }
+        for (router, one, other) in found {
+            let message = format!(
+                "the policy of router `{router}` chooses between {one} and {other}, which need different work of its engines"
+            );
+            let help = "give both the same MTU and cards with the same `distributed`, or set `ecmp = \"first\"`";
+            self.checker.report_key(&["router", &router], Diagnostic::error("not-allowed", message).help(help));
         }
     }
 
@@ -150,7 +187,7 @@ impl Resolver<'_> {
             for (node, legs) in &fan.at {
                 entered.extend(legs.iter().filter(|leg| shown.taken.insert(**leg)));
                 if legs.len() > 1 {
-                    shown.choices.insert(*node);
+                    shown.choices.insert((*node, legs.clone()));
                 }
             }
         }

@@ -603,6 +603,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     absent if it is not certain."""
     to: str | None = None
     """Node at the other end of the link."""
+    card: str | None = None
+    """Line card of a router, for a loss in front of its engine."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
