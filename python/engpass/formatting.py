@@ -1,4 +1,4 @@
-"""Formats figures for people, in terminal, report and claims: rates, sizes, times, shares and changes."""
+"""Formats figures for people, on terminals, in reports and claims: rates, sizes, times and shares."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 def rate(bit_per_s: float | None) -> str:
-    """A rate with the unit that suits it, two decimals."""
+    """A rate with the unit that fits its size and two decimals."""
     return "" if bit_per_s is None else _fixed(bit_per_s, "bit/s")
 
 
 def byte_rate(bytes_per_s: float) -> str:
-    """A rate in bytes, as memories and buses are rated, two decimals."""
+    """A rate in bytes per second, as for memories and buses, with the unit that fits and two decimals."""
     return _fixed(bytes_per_s, "B/s")
 
 
 def bits(amount: float) -> str:
-    """An amount of bits with the unit that suits it, two decimals."""
+    """A number of bits with the unit that fits its size and two decimals."""
     return _fixed(amount, "bit")
 
 
 def size(count: int) -> str:
-    """A size in bytes, in powers of 1024."""
+    """A size in bytes with a binary unit (powers of 1024)."""
     unit = largest_unit("B", count, binary=True)
     return f"{count / unit.factor:g} {unit.name}"
 
 
 def percent(share: float | None) -> str:
-    """A share as per cent; a small one has two decimals and is not rounded to nothing."""
+    """A share as a percentage; a small one has two decimals, so that it is not rounded to 0."""
     if share is None:
         return ""
     if 0 < abs(share) < 0.00005:
@@ -45,18 +45,18 @@ def percent(share: float | None) -> str:
 
 
 def place_name(place: Place, parallel: Container[str] = ()) -> str:
-    """The name of a drop location: the node, or `switch -> host` for a transmitter.
+    """The name of the place of drops: the node, `router (card)`, or `switch -> host` for a transmitter.
 
     The name of the link follows if it is one of the `parallel` links: `near -> far (upper)`.
     """
     if place.to is None:
-        return place.node
+        return f"{place.node} ({place.card})" if place.card else place.node
     link = f" ({place.link})" if place.link in parallel else ""
     return f"{place.node} -> {place.to}{link}"
 
 
 def duration(seconds: float | None) -> str:
-    """A time with the unit that suits it, three digits."""
+    """A time in seconds with the unit that fits its size and three digits."""
     if seconds is None:
         return ""
     return _unit("s", seconds).say(float(f"{seconds:.3g}"), 3)
@@ -66,7 +66,7 @@ _SAID: Mapping[str, Callable[[float], str]] = {"bit/s": rate, "B/s": byte_rate, 
 
 
 def quantity(value: float, base: str) -> str:
-    """A value in its base unit (`bit/s`, `B/s`, `B`, `s`, none for a share, else as counted) as text."""
+    """A value with its base unit (`bit/s`, `B/s`, `B`, `s`, none for shares, else a counted thing)."""
     if base in _SAID:
         return _SAID[base](value)
     if base == "B" or value != int(value):
@@ -75,16 +75,16 @@ def quantity(value: float, base: str) -> str:
 
 
 def both(low: float, high: float, base: str) -> str:
-    """Two values in their base unit, in one unit if that suits both: `21.41 to 21.56 Mbit/s`."""
+    """Two values in a base unit as text, with one unit if it fits both: `21.41 to 21.56 Mbit/s`."""
     return _pair(low, high, base, "to")
 
 
 _FAR = 0.1
-"""A value below this in the unit of a larger one beside it has a unit of its own."""
+"""The smaller of two values gets its own unit if it is less than this in the unit of the larger one."""
 
 
 def _pair(one: float, other: float, base: str, word: str) -> str:
-    """Two values joined by a word, in the unit of the larger; a far smaller one has its own unit."""
+    """Two values joined by a word, in the unit of the larger one; a far smaller value has its own unit."""
     unit = _unit(base, max(abs(one), abs(other)))
     least = min(abs(one), abs(other))
     own = base in _LADDERED and 0 < least < _FAR * unit.factor
@@ -98,7 +98,7 @@ def _pair(one: float, other: float, base: str, word: str) -> str:
 
 
 _LADDERED = ("s", "bit/s", "B/s", "B", "bit")
-"""Base units with smaller and larger ones."""
+"""Base units for which there are smaller or larger units."""
 
 
 def _digits(number: float, base: str, unit: Unit) -> str:
@@ -108,7 +108,7 @@ def _digits(number: float, base: str, unit: Unit) -> str:
 
 
 def written(unit: str, decimals: int, *values: float) -> str:
-    """Format values, given in their base unit, like a text beside them: in its unit, with its decimals.
+    """Format values, given in a base unit, in the unit and with the decimals of another figure.
 
     A value below 1 in that unit has three digits; counts have no decimals. Several values are joined by `to`.
     """
@@ -125,13 +125,13 @@ def written(unit: str, decimals: int, *values: float) -> str:
 
 
 def _counted_unit(base: str, value: float) -> str:
-    """The unit of a count, which has no plural for 1."""
+    """The name of a counted thing, in the singular for the value 1."""
     return base.removesuffix("s") if value == 1 and base.isalpha() else base
 
 
 def _unit(base: str, value: float) -> Unit:
-    """The unit of a value as it is shown: 999 999 bit/s are 1.00 Mbit/s, not 1000.00 kbit/s."""
-    # Times have three digits, others two decimals.
+    """The unit for a rounded value: 999 999 bit/s are shown as 1.00 Mbit/s, not as 1000.00 kbit/s."""
+    # Times are shown with three digits, other values with two decimals.
     return largest_unit(base, float(f"{value:.{3 if base == 's' else 5}g}"))
 
 
@@ -142,22 +142,22 @@ def _fixed(value: float, base: str) -> str:
 
 _COUNTED = ("cells", "packets", "datagrams", "timeouts")
 _WHOLE = ("bit/s", "bit", "B")
-"""Units whose values are whole numbers."""
+"""Units in which all values are whole numbers."""
 
 
 def change(before: float, after: float) -> str:
-    """From one rate to another: `6.10 → 21.80 Mbit/s`."""
+    """A change from one rate to another as text: `6.10 → 21.80 Mbit/s`."""
     return _pair(before, after, "bit/s", "→")
 
 
 def share_change(before: float, after: float) -> str:
-    """From one share to another: `0.3 → 2.1 %`."""
+    """A change from one share to another as text: `0.3 → 2.1 %`."""
     texts = [percent(one) for one in (before, after)]
     return f"{texts[0].removesuffix(' %')} → {texts[1]}"
 
 
 def time_change(before: float | None, after: float | None) -> str:
-    """From one time to another: `747 → 14.1 ms`, `1.11 s → 332 us`."""
+    """A change from one time to another as text: `747 → 14.1 ms`, `1.11 s → 332 us`."""
     if before is not None and after is not None:
         return _pair(before, after, "s", "→")
     texts = ["none" if one is None else duration(one) for one in (before, after)]
@@ -165,7 +165,7 @@ def time_change(before: float | None, after: float | None) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun: `1 point`, `2,000 points`."""
+    """A number with its noun as text: `1 point`, `2,000 points`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
@@ -176,17 +176,17 @@ def listed(names: Sequence[str]) -> str:
 
 
 def named(key: str) -> str:
-    """The name of an outcome's figure in a table."""
+    """The name of a figure of an outcome, as tables show it."""
     return "smoothed round-trip time" if key == "smoothed_rtt_s" else key.replace("_", " ")
 
 
 def counted(key: str, value: float) -> str:
-    """A figure of an outcome as text: a count, or a time."""
+    """A figure of an outcome as text: a count, or a time if the key says so."""
     return duration(value) if key.endswith("_s") else f"{value:,.0f}"
 
 
 def lateness(found: Mapping[str, int | None]) -> str:
-    """How late the packets of an emulated network were: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
+    """Text: how late an emulated network sent its packets: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
     if found.get("packets") == 0:
         return "no packets yet"
     words = [
@@ -200,7 +200,7 @@ def lateness(found: Mapping[str, int | None]) -> str:
 
 
 def trials(made: Sequence[tuple[Mapping[str, Any], str]]) -> list[list[str]]:
-    """Rows for trials with their remarks; trials in a row with the same figures and remark share one.
+    """Table rows for trials with remarks; successive trials with equal figures and remark share a row.
 
     A row has numbers, load, duration, datagrams sent and lost, loss, forwarding rate, and the remark.
     """
@@ -228,7 +228,7 @@ def trials(made: Sequence[tuple[Mapping[str, Any], str]]) -> list[list[str]]:
 
 
 def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Results of the sequence of RFC 6349 for a path: name, figure, and the section that it comes from."""
+    """Rows with the results of RFC 6349's test sequence for a path: name, figure, section of the RFC."""
     known = "given" if found["bandwidth_known"] else "of IP packets"
     return [
         ("path MTU", f"{found['mtu_bytes']:,} B", "section 3.1"),
@@ -240,7 +240,7 @@ def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def transfer(found: Mapping[str, Any]) -> list[str]:
-    """A row for a transfer of the sequence of RFC 6349.
+    """A table row for one transfer of RFC 6349's test sequence.
 
     It has the window as a share of the bandwidth-delay product, as requested and as granted; the expected and
     the achieved rate; and the three metrics (sections 4.1, 4.2, 4.3). The efficiency includes the range over
@@ -264,7 +264,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uf
 
 
 def clean(text: object) -> str:
-    """Replace characters that names must not contain by spaces.
+    """Replace characters that names must not contain with spaces.
 
     These are control characters, line separators (which end strings in Vega's expressions) and lone
     surrogates (which UTF-8 cannot encode).

@@ -37,6 +37,7 @@ NAMES = [
     "karlsruhe-1998",
     "kyoto-1997",
     "kyoto-outlook",
+    "nren-1998",
     "path-mtu",
     "satellite",
     "ten-flows",

@@ -46,6 +46,7 @@ STUDIES: dict[str, dict[str, str]] = {
     "karlsruhe-1998": {},
     "kyoto-1997": {"run.duration": "500 ms"},
     "kyoto-outlook": {"run.duration": "500 ms"},
+    "nren-1998": {"run.duration": "400 ms", "run.warmup": "200 ms"},
     "path-mtu": {},
     "satellite": {},
     "ten-flows": {"run.duration": "1200 ms", "run.warmup": "1 s"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from engpass.advice import ports
+from engpass.advice import engines, ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
 from engpass.explain.point_facts import INPUT_FULL, Situation
 from engpass.settings import join
@@ -15,9 +15,10 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Double the buffer of each port or router that drops; a steady overload would fill any buffer."""
     if at.overload:
         return
-    for node in dict.fromkeys(drop.place.node for drop in at.lost_at(INPUT_FULL)):
-        path = ("router", node, "input_queue")
-        words = f"raise the input queue of router `{node}` to {{}}"
+    full = {drop.place: None for drop in at.lost_at(INPUT_FULL)}
+    for engine in dict.fromkeys(engines.of(at, place.node, place.card) for place in full):
+        path = (*engine.path, "input_queue")
+        words = f"raise the input queue of {engine.name} to {{}}"
         yield from doubling("buffer", Cost.SETTING, path, at.settings.amount(*path), words)
     for node, end in ports.losing(at, ports.ROOM):
         if ports.is_atm(at, node):

@@ -1,4 +1,4 @@
-"""Curves: a quantity of a flow, of all flows together, or of a link, over the swept values of a campaign."""
+"""Curves: a quantity of a flow, of all flows, of a link or of an engine, as a function of the swept value."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from engpass.claims.links import account_bytes, first_direction
 from engpass.claims.missing import NoDataError
 from engpass.results import frame, receivers
 from engpass.results.frame import Samples, signal_of
-from engpass.types.outcome import DirectionOutcome, FlowOutcome, Outcome, SweptValue
+from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, Outcome, SweptValue
 from engpass.types.signals import Signal
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One point of a curve: the swept value in base units and as written, and the quantity there."""
+    """A point of a curve: the swept value as a number in base units and as text, and the quantity there."""
 
     x: float
     text: str
@@ -27,7 +27,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Curve:
-    """Samples in ascending order of the swept values."""
+    """A quantity as a function of the swept value: samples in ascending order of the swept values."""
 
     samples: tuple[Sample, ...]
     x_unit: str
@@ -52,7 +52,7 @@ class Curve:
         return Curve((self.at(x),), self.x_unit, self.unit)
 
     def scaled(self, factor: float, unit: str) -> Curve:
-        """All values times a factor, in another unit."""
+        """The curve with all values multiplied by a factor, in another unit."""
         samples = (Sample(sample.x, sample.text, sample.value * factor) for sample in self.samples)
         return Curve(tuple(samples), self.x_unit, unit)
 
@@ -70,7 +70,7 @@ class Curve:
 
 
 class Campaign:
-    """The outcomes of one campaign."""
+    """The outcomes of one campaign, from which curves are taken."""
 
     def __init__(self, axes: Sequence[Axis], outcomes: Iterable[Outcome]) -> None:
         self._axes = tuple(axes)
@@ -87,13 +87,15 @@ class Campaign:
         quantity: str,
         where: Mapping[str, str] | None = None,
         link: str | None = None,
+        node: str | None = None,
     ) -> Curve:
-        """A quantity over the sweep; without a sweep, one sample.
+        """A quantity as a function of the swept value; without a sweep the curve has one sample.
 
         Quantities are signals of the flow by their title, such as `goodput` or `delay p99`, the names of
         stages of the limit engine, and those of `TOGETHER`, which ignore the flow. With a `link` they are
-        signals of its first direction, and accounts of its ledger in bytes (`a + b` is a sum). If several
-        paths are swept, `where` fixes all but one. Raises `NoDataError`.
+        signals of its first direction, and accounts of its ledger in bytes (`a + b` is a sum). With a `node`
+        they are signals of its engine, or with `ROUTER.CARD` of that card's. If several paths are swept,
+        `where` fixes all but one. Raises `NoDataError`.
         """
         fixed = where or {}
         free = [index for index, axis in enumerate(self._axes) if axis.path not in fixed]
@@ -105,9 +107,12 @@ class Campaign:
             there = all(want is None or want == have for want, have in zip(at, place, strict=True))
             if (of_engine, of_variant) == (engine, variant) and there:
                 x, text = (place[free[0]], _text(self._axes[free[0]], place[free[0]])) if free else (0.0, "")
-                value, unit = (
-                    _on_link(outcomes, link, quantity) if link else _of_flow(outcomes, flow, quantity)
-                )
+                if node:
+                    value, unit = _at_node(outcomes, node, quantity)
+                elif link:
+                    value, unit = _on_link(outcomes, link, quantity)
+                else:
+                    value, unit = _of_flow(outcomes, flow, quantity)
                 samples.append(Sample(x, text, value))
         if not samples:
             raise NoDataError(f"no point of {engine}, variant {variant}")
@@ -126,7 +131,7 @@ class Campaign:
 def _number(axis: Axis, value: SweptValue) -> float:
     if value.number is not None:
         return value.number
-    # A value that is not a number is represented by its position in the file.
+    # A word or boolean stands for its position among the swept values.
     return float([v.text for v in axis.values].index(value.text or ""))
 
 
@@ -138,7 +143,7 @@ def _text(axis: Axis, x: float) -> str:
 
 
 def _of_flow(outcomes: Sequence[Outcome], flow: str, quantity: str) -> tuple[float, str]:
-    """A quantity of a flow over the repeats, and its base unit."""
+    """A quantity of a flow over the repeats: its value and its base unit."""
     if quantity in TOGETHER:
         unit, together = TOGETHER[quantity]
         values = [known(together(one.flows.values()), f"the outcome has no {quantity}") for one in outcomes]
@@ -163,15 +168,33 @@ def _find(outcome: Outcome, flow: str) -> FlowOutcome:
 
 
 def _on_link(outcomes: Sequence[Outcome], link: str, quantity: str) -> tuple[float, str]:
-    """A quantity of the first direction of a link over the repeats, and its base unit."""
+    """A quantity of the first direction of a link over the repeats: its value and its base unit."""
     sides = [first_direction(one, link) for one in outcomes]
     if (signal := signal_of(quantity, "line")) is not None:
         return folded(sides, signal), signal.unit
     return math.fsum(account_bytes(side, link, quantity) for side in sides) / len(sides), "B"
 
 
-def folded(subjects: Sequence[FlowOutcome | DirectionOutcome], signal: Signal) -> float:
-    """The folded value of a signal; raises `NoDataError` if a repeat has none."""
+def _at_node(outcomes: Sequence[Outcome], node: str, quantity: str) -> tuple[float, str]:
+    """A quantity of an engine of a node over the repeats: its value and its base unit."""
+    if (signal := signal_of(quantity, "engine")) is None:
+        raise NoDataError(f"`{quantity}` is no signal of engines")
+    return folded([_engine(one, node) for one in outcomes], signal), signal.unit
+
+
+def _engine(outcome: Outcome, place: str) -> EngineOutcome:
+    """The engine of `HOST` or `ROUTER`, or that of a line card, `ROUTER.CARD`."""
+    node, _, card = place.partition(".")
+    engines = outcome.nodes[node].engines if node in outcome.nodes else {}
+    names = (card,) if card else ("forwarding", "cpu")
+    found = next((engines[name] for name in names if name in engines), None)
+    if found is None:
+        raise NoDataError(f"the outcome has no engine `{place}` that takes time")
+    return found
+
+
+def folded(subjects: Sequence[FlowOutcome | DirectionOutcome | EngineOutcome], signal: Signal) -> float:
+    """A signal's value over all repeats, combined as the signal defines; raises `NoDataError`."""
     samples = Samples([signal])
     for subject in subjects:
         known(frame.value(subject, signal), f"the engine does not report `{signal.title.lower()}`")
@@ -180,7 +203,7 @@ def folded(subjects: Sequence[FlowOutcome | DirectionOutcome], signal: Signal) -
 
 
 def known(found: float | None, otherwise: str) -> float:
-    """A value that is there; raises `NoDataError` with the reason if it is not."""
+    """The value if it is known; else raises `NoDataError` with the reason."""
     if found is None:
         raise NoDataError(otherwise)
     return found

@@ -12,20 +12,20 @@ from engpass.claims.file import KINDS, Claim, Measure
 from engpass.claims.missing import NoDataError
 
 Status = Literal["holds", "fails", "known difference", "holds after all", "open"]
-"""`holds after all`: a claim that the file does not expect to hold does hold."""
+"""The result of a claim; `holds after all`: it holds although the file does not expect that."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and its verdict."""
+    """A claim with the verdict on it."""
 
     claim: Claim
     verdict: Verdict | None
-    """`None` for an open claim."""
+    """`None` for an open claim, which has no check."""
 
     @property
     def status(self) -> Status:
-        """The verdict combined with the expectation of the file."""
+        """The result of the claim: its verdict compared with what the file expects."""
         if self.verdict is None:
             return "open"
         if self.claim.expected:
@@ -33,7 +33,7 @@ class Judged:
         return "holds after all" if self.verdict.holds else "known difference"
 
     def to_json(self) -> dict[str, str | bool | dict[str, str] | None]:
-        """The claim as `engpass reproduce --json` prints it and the report shows it."""
+        """The claim as JSON data, for `engpass reproduce --json` and for the report."""
         claim, measure = self.claim, self.claim.measure
         return {
             "id": claim.id,
@@ -64,12 +64,14 @@ def judge(claims: Iterable[Claim], campaigns: Mapping[str, Campaign]) -> list[Ju
 
 
 def verdict(measure: Measure, campaign: Campaign) -> Verdict:
-    """Check one claim on the outcomes of its campaign."""
+    """Check one claim on the outcomes of its campaign; without data the verdict is not `judged`."""
 
     def curves(variant: str, quantity: str) -> Curve:
         where = dict(measure.where)
-        curve = campaign.curve(measure.engine, variant, measure.flow, quantity, where, measure.link)
-        # A claim in bytes per second gets its result in the same unit.
+        curve = campaign.curve(
+            measure.engine, variant, measure.flow, quantity, where, measure.link, measure.node
+        )
+        # The result of a claim in bytes per second is in bytes per second too.
         in_bytes = measure.accept is not None and measure.accept.unit == "B/s"
         return curve.in_bytes() if in_bytes else curve
 
@@ -80,7 +82,7 @@ def verdict(measure: Measure, campaign: Campaign) -> Verdict:
 
 
 def counted(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
-    """Number of claims, and number of claims per status, for each kind that occurs."""
+    """The number of claims for each kind that occurs: in total, and per status."""
     counts: dict[str, dict[str, int]] = {}
     for kind in KINDS:
         of_kind = [one.status for one in judged if one.claim.kind == kind]
@@ -92,7 +94,7 @@ def counted(judged: Sequence[Judged]) -> dict[str, dict[str, int]]:
 
 
 def summed(statuses: Sequence[str]) -> str:
-    """A summary of the verdicts: `23 of 27 claims hold, 2 known differences, 2 open`."""
+    """The verdicts summed up in a sentence: `23 of 27 claims hold, 2 known differences, 2 open`."""
     unknown = statuses.count("open")
     if unknown == len(statuses):
         return f"{unknown} open"

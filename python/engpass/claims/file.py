@@ -1,4 +1,4 @@
-"""The data of claims: their kinds, the claims of a study, and the campaigns that they need."""
+"""The content of a claims file: kinds of claims, the claims of a study, and the campaigns they need."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ KINDS = {
     "prediction": "predicted by us before the run; there is no published value",
     "open": "the source does not determine it",
 }
-"""The kinds of claims in the order in which tables show them, each with its meaning."""
+"""The kinds of claims, in the order in which tables show them, with the meaning of each."""
 
 MAIN = "main"
-"""Name of the default campaign of claims, which the report shows: the testbed file without overrides."""
+"""Name of the campaign that claims use by default and the report shows: the testbed without overrides."""
 
 
 class ClaimsError(EngpassError):
-    """A claims file is invalid."""
+    """A claims file has an error."""
 
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """A campaign that claims need: the study's testbed, with overrides."""
+    """A campaign that claims need: the study's testbed with some overrides."""
 
     name: str
     set: tuple[tuple[str, str], ...] = ()
@@ -37,22 +37,24 @@ class CampaignSpec:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a claim is checked: on which campaign, engine and flow, and with which check."""
+    """How a claim is checked: the campaign, engine and flow, and the check with its arguments."""
 
     check: Check
     accept: Interval | None
-    """Accepted values of a numeric check, `None` for a check that compares no number."""
+    """The values that the claim accepts; `None` if its check compares no number."""
     campaign: str
     engine: str
     flow: str
     link: str | None = None
-    """Link whose first direction the check reads, instead of the flow."""
+    """The link whose first direction is checked, instead of the flow."""
+    node: str | None = None
+    """Node whose engine the check reads instead of the flow: `HOST`, `ROUTER` or `ROUTER.CARD`."""
     where: tuple[tuple[str, str], ...] = ()
-    """Swept paths with the values that the claim is about, if several paths are swept."""
+    """If several paths are swept: the values of all but one, for which the claim is made."""
 
     @property
     def tolerance(self) -> str:
-        """The condition under which the claim holds, in words."""
+        """What must be the case for the claim to hold, as text."""
         parts = [self.accept.text if self.accept else "", self.check.criterion()]
         return "; ".join(part for part in parts if part)
 
@@ -65,40 +67,40 @@ class Claim:
     statement: str
     kind: str
     source: str | None = None
-    """Standard, formula or figure; may be missing if `section` is given."""
+    """The standard, formula or figure; may be missing if `section` is given."""
     published: str | None = None
-    """The stated value in the units of Engpass, if the source prints it."""
+    """The value that the source prints, in the units of Engpass."""
     section: str | None = None
     """Number or title of the section of the source that prints the value."""
     printed: str | None = None
-    """The value as that section prints it."""
+    """The value exactly as that section prints it."""
     value: str | None = None
-    """The stated value if no source prints it: it follows from formulas, or is a prediction."""
+    """The value if no source prints it: derived from formulas, or predicted."""
     measure: Measure | None = None
-    """`None` for an open claim."""
+    """How the claim is checked; `None` for an open claim."""
     expected: bool = True
-    """`False` for a known difference: the claim is not expected to hold."""
+    """False for a known difference: a claim that Engpass is not expected to fulfil."""
     reason: str | None = None
-    """Why a known difference does not hold."""
+    """The reason for a known difference."""
     decided_by: str | None = None
-    """For an open claim: an observation that would decide it."""
+    """For an open claim: the observation that would decide it."""
     breaks: tuple[str, str] | None = None
-    """A path of the testbed and a value for it under which this claim fails."""
+    """A path of the testbed, and a value for it with which this claim must fail."""
 
 
 @dataclass(frozen=True)
 class ClaimsFile:
-    """The claims of a study in the order of their kinds, and the campaigns they need: the main one last."""
+    """The claims of a study, ordered by kind, and the campaigns they need, of which the main one is last."""
 
     title: str
     reference: str
     campaigns: tuple[CampaignSpec, ...]
     claims: tuple[Claim, ...]
     text: str | None = None
-    """Title that identifies the text of the study's source; `None` without a source text."""
+    """Title by which the text of the study's source is found; `None` if there is no text."""
     notes: tuple[str, ...] = ()
-    """Sentences about the whole study: missing figures, parts that the testbed leaves out."""
+    """Sentences about the whole study, such as missing figures, and parts that the testbed leaves out."""
 
     def campaign(self, name: str) -> CampaignSpec:
-        """The campaign of a name that a claim uses."""
+        """The campaign of this name."""
         return next(spec for spec in self.campaigns if spec.name == name)

@@ -31,12 +31,24 @@ _TOP = {
 _TEXTS = ("id", "statement", "source", "kind", "check")
 _CLAIM: dict[str, type] = {
     **dict.fromkeys((*_TEXTS, "published", "section", "printed", "value"), str),
-    **dict.fromkeys(("tolerance", "least", "most", "campaign", "engine", "flow", "link"), str),
+    **dict.fromkeys(("tolerance", "least", "most", "campaign", "engine", "flow", "link", "node"), str),
     **dict.fromkeys(("reason", "decided_by"), str),
     **dict.fromkeys(("where", "with", "breaks"), dict),
     "expected": bool,
 }
-_CHECKED = ("value", "check", "with", "tolerance", "least", "most", "where", "link", "expected", "reason")
+_CHECKED = (
+    "value",
+    "check",
+    "with",
+    "tolerance",
+    "least",
+    "most",
+    "where",
+    "link",
+    "node",
+    "expected",
+    "reason",
+)
 _NAMES = {
     str: "text",
     list: "a list",
@@ -270,6 +282,7 @@ class _Reader:
             engine=_text_or(table, "engine", "simulate"),
             flow=_text_or(table, "flow", flow),
             link=_text_at(table, "link"),
+            node=_text_at(table, "node"),
             where=self._pairs(at, table, "where"),
         )
 

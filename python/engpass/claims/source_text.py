@@ -1,6 +1,6 @@
 """Finds a printed value in the text of a source.
 
-The text is Markdown, with headings that begin with `#`. Blanks are ignored, and characters are compared after
+The text is Markdown, with headings that begin with `#`, or plain text with headings such as `3.0 Results`. Blanks are ignored, and characters are compared after
 Unicode NFKC normalisation, which turns full-width letters and digits into the usual ones.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from engpass.error import EngpassError
 
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?\s+\S")
+_HEADING = re.compile(r"\d+(?:\.\d+)+ \S.{0,60}")
 _TEX_TEXT = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}")
 
 
@@ -44,6 +45,8 @@ def section_of(text: str, section: str) -> str:
     """
     lines = text.splitlines()
     headings = [(at, line.lstrip("#").strip()) for at, line in enumerate(lines) if line.startswith("#")]
+    if not headings:
+        headings = [(at, line.strip()) for at, line in enumerate(lines) if _HEADING.fullmatch(line.strip())]
     for position, (at, heading) in enumerate(headings):
         if section in (_number(heading), heading):
             after = (

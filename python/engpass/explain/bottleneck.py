@@ -380,7 +380,8 @@ def _lost(at: Situation) -> Finding | None:
         return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INPUT_FULL:
         evidence += " because its input queue is full"
-        return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
+        card = f"card `{drop.place.card}` of " if drop.place.card else ""
+        return Finding(f"drops: {drop.cause}", f"{card}router `{drop.place.node}`", evidence)
     if drop.cause == INACTIVE:
         evidence += f", because host `{drop.place.to}` receives on another member of its bond"
     dead = at.share("lost datagrams")

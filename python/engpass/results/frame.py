@@ -1,4 +1,4 @@
-"""Values of signals: of one outcome, and of repeats together, folded as each signal declares."""
+"""Values of signals: in one outcome, and over repeats, combined (folded) as each signal declares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engpass.types.signals import FLOW, LINE, Signal
+from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
 if TYPE_CHECKING:
     from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Subject = FlowOutcome | DirectionOutcome | EngineOutcome
 
 FLOW_SIGNALS = {signal.name: signal for signal in FLOW}
-"""Signals of a flow by the name of their column."""
+"""Signals of a flow by column name."""
 
 GOODPUT = FLOW_SIGNALS["goodput_bit_per_s"]
 OFFERED = FLOW_SIGNALS["offered_bit_per_s"]
@@ -35,12 +35,12 @@ FAMILIES = {
 
 _BY_QUANTITY = {
     scope: {signal.title.lower().replace(".", ""): signal for signal in signals}
-    for scope, signals in (("flow", FLOW), ("line", LINE))
+    for scope, signals in (("flow", FLOW), ("line", LINE), ("engine", ENGINE))
 }
 
 
 def signal_of(quantity: str, scope: str = "flow") -> Signal | None:
-    """The signal that claims call `quantity`, of a `flow` or a `line`; `None` for other words."""
+    """The signal of a `flow`, a `line` or an `engine` that claims call `quantity`; `None` if there is none."""
     return _BY_QUANTITY[scope].get(quantity.lower().replace(".", ""))
 
 
@@ -59,7 +59,7 @@ def value(subject: Subject, signal: Signal) -> float | None:
 
 @dataclass(frozen=True)
 class Spread:
-    """The repeats of a signal: `mean` is the folded value, whatever the fold; the range is of repeats."""
+    """A signal over the repeats: `mean` is the folded value, even if it is no mean, with the range."""
 
     mean: float
     low: float
@@ -67,22 +67,22 @@ class Spread:
 
 
 class Samples:
-    """Values of some signals of one subject (a flow, a line), a value for each repeat that has one."""
+    """Values of some signals of one flow, line or engine: one value for each repeat that has one."""
 
     def __init__(self, signals: Iterable[Signal]) -> None:
         self._values: dict[Signal, list[tuple[float, float]]] = {signal: [] for signal in signals}
         self.repeats = 0
-        """Number of repeats."""
+        """Number of repeats that were added."""
 
     def add(self, subject: Subject) -> None:
-        """Add a repeat."""
+        """Add the outcome of a repeat."""
         self.repeats += 1
         for signal, values in self._values.items():
             if (found := _sample(subject, signal)) is not None:
                 values.append(found)
 
     def spread(self, signal: Signal) -> Spread | None:
-        """The folded value and the range of a signal; `None` without a value."""
+        """The folded value and the range of a signal; `None` if no repeat has a value."""
         values = self._values[signal]
         if not values:
             return None
@@ -90,13 +90,13 @@ class Samples:
         return Spread(_fold(values, signal), min(each), max(each))
 
     def folded(self, signal: Signal) -> float | None:
-        """The folded value of a signal; `None` without a value."""
+        """The folded value of a signal; `None` if no repeat has a value."""
         values = self._values[signal]
         return _fold(values, signal) if values else None
 
 
 def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:
-    """A value with its divisor, which is 1 but for ratios."""
+    """The value of a signal with its divisor, which is 1 unless the signal is a ratio."""
     if signal.ratio is None:
         found = at(subject, signal.path)
         return (float(found), 1.0) if isinstance(found, int | float) else None
@@ -108,7 +108,7 @@ def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:
 
 def _fold(values: Sequence[tuple[float, float]], signal: Signal) -> float:
     if signal.ratio is not None:
-        # A datagram that is lost within the window may have been sent before it.
+        # More datagrams may be lost in the window than sent: a lost one may have been sent before.
         return min(1.0, math.fsum(part for part, _ in values) / math.fsum(whole for _, whole in values))
     numbers = [number for number, _ in values]
     match signal.fold:
