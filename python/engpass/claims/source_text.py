@@ -1,7 +1,8 @@
 """Finds a printed value in the text of a source.
 
-The text is Markdown, with headings that begin with `#`, or plain text with headings such as `3.0 Results`. Blanks are ignored, and characters are compared after
-Unicode NFKC normalisation, which turns full-width letters and digits into the usual ones.
+The text is Markdown, with headings that begin with `#`, or plain text with headings such as `3.0 Results`.
+Blanks are ignored, and characters are compared after Unicode NFKC normalisation, which turns full-width
+letters and digits into the usual ones.
 """
 
 from __future__ import annotations

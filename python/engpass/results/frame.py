@@ -40,7 +40,7 @@ _BY_QUANTITY = {
 
 
 def signal_of(quantity: str, scope: str = "flow") -> Signal | None:
-    """The signal of a `flow`, a `line` or an `engine` that claims call `quantity`; `None` if there is none."""
+    """The signal of a `flow`, `line` or `engine` that claims call `quantity`; `None` if there is none."""
     return _BY_QUANTITY[scope].get(quantity.lower().replace(".", ""))
 
 
