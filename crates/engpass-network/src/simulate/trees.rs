@@ -36,8 +36,10 @@ pub(super) struct Trees {
     pub(super) members: Members,
 }
 
+const HAS_TREES: &str = "the network has multicast trees";
+
 /// A branch of a tree.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct TreeBranch {
     /// Index of its counters: of the traffic, or of one of its receivers.
     tally: u32,
@@ -148,7 +150,7 @@ impl Trees {
 
 impl SharedState {
     fn trees_mut(&mut self) -> &mut Trees {
-        self.trees.as_mut().expect("the network has multicast trees")
+        self.trees.as_mut().expect(HAS_TREES)
     }
 
     /// Returns the receivers that join and leave.
@@ -169,13 +171,14 @@ impl SharedState {
     pub(super) fn decide_copies(&mut self, datagram: u32, now: u64) -> u64 {
         self.begin_copies(datagram);
         let branch = self.branch_of(datagram);
-        let trees = self.trees_mut();
-        let TreeBranch { onward, to, .. } = trees.branches[branch].clone();
-        let copied = trees.copied.get_mut(&datagram).expect("the datagram has a copy record");
+        let Trees { branches, copied, .. } = self.trees_mut();
+        let TreeBranch { onward, to, .. } = &branches[branch];
+        let to = *to;
+        let copied = copied.get_mut(&datagram).expect("the datagram has a copy record");
         let mut lost = Vec::new();
         if !std::mem::replace(&mut copied.is_decided, true) {
-            for (copy, next) in copied.copies.iter().zip(&onward) {
-                if trees.branches[*next as usize].forwards == 0 {
+            for (copy, next) in copied.copies.iter().zip(onward) {
+                if branches[*next as usize].forwards == 0 {
                     copied.pruned.push(*next);
                     lost.push(*copy);
                 }
@@ -217,21 +220,18 @@ impl SharedState {
         self.begin_copies(datagram);
         let fragments = self.datagrams[datagram].fragments;
         let branch = self.branch_of(datagram);
-        let trees = self.trees_mut();
-        let onward =
-            trees.branches[branch].onward.iter().map(|next| (*next, trees.branches[*next as usize].route));
-        let onward: Vec<(u32, u32)> = onward.collect();
-        let copied = trees.copied.get_mut(&datagram).expect("the datagram has a copy record");
+        let Trees { branches, copied, .. } = self.trees.as_deref_mut().expect(HAS_TREES);
+        let copied = copied.get_mut(&datagram).expect("the datagram has a copy record");
         let more = fragments - std::mem::replace(&mut copied.fragments, fragments);
-        let (copies, pruned) = (copied.copies.clone(), copied.pruned.clone());
         // Fragments made by routers before are still to come.
-        copies.iter().for_each(|copy| self.datagrams[*copy].fragments += more);
-        let all = copies.into_iter().zip(onward);
-        all.filter(|(_, (next, _))| !pruned.contains(next)).map(|(copy, (_, route))| (copy, route)).collect()
+        copied.copies.iter().for_each(|copy| self.datagrams[*copy].fragments += more);
+        let all = copied.copies.iter().zip(&branches[branch].onward);
+        let kept = all.filter(|(_, next)| !copied.pruned.contains(next));
+        kept.map(|(copy, next)| (*copy, branches[*next as usize].route)).collect()
     }
 
     fn branch_of(&self, datagram: u32) -> usize {
-        let trees = self.trees.as_ref().expect("the network has multicast trees");
+        let trees = self.trees.as_ref().expect(HAS_TREES);
         trees.branch_of(&self.datagrams[datagram]).expect("the datagram belongs to a multicast tree") as usize
     }
 

@@ -4,7 +4,7 @@ use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::Encapsulation;
 
 use super::marks::WRAP;
-use super::{END, Frames};
+use super::{END, Frames, Route};
 
 /// What crossing the steps of a route needs.
 #[derive(Clone, Copy)]
@@ -18,7 +18,10 @@ pub(in crate::simulate) struct Crossing<'a> {
 impl Frames {
     /// Returns the step at the end of a route without decision steps.
     pub(in crate::simulate) fn end_of(&self, route: u32) -> u32 {
-        let first = self.routes[route as usize].first;
+        let Route { first, hops, .. } = self.routes[route as usize];
+        if hops > 0 {
+            return first + u32::from(hops);
+        }
         let steps = (first..).zip(&self.steps[first as usize..]);
         steps.into_iter().find(|(_, step)| step.port == END).expect("a route has an end").0
     }
