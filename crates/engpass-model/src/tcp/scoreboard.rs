@@ -452,7 +452,8 @@ impl Scoreboard {
         let records = (self.index_of(ends.start)..self.len()).map(|index| &self.sent[index]);
         let within = records.take_while(move |record| record.end() <= ends.end);
         within.filter(|record| !record.is(PART)).map(|record| {
-            let first = self.more.as_ref().and_then(|more| more.first_sent.get(&record.end()));
+            let more = self.more.as_ref().filter(|_| record.is(AMBIGUOUS));
+            let first = more.and_then(|more| more.first_sent.get(&record.end()));
             first.copied().unwrap_or(record.at)
         })
     }

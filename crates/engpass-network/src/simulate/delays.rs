@@ -48,15 +48,56 @@ impl Network {
         }
     }
 
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
+    // Inlined, it would take registers from the code around it.
+    #[inline(never)]
+    pub(super) fn count_segment(&mut self, (datagram, path): (u32, PathId), endpoint: usize, delivered: u64) {
+        let this = &self.fabric.datagrams[datagram];
+        let tally = &mut self.fabric.flows[this.flow as usize];
+        tally.in_flight -= 1;
+        tally.receive(this.index, self.now);
+        if !self.fabric.window.holds(self.now) {
+            return;
+        }
+        tally.received += 1;
+        // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
+        tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
+        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), self.now - this.begun);
+        let ends_message = this.ends_message(delivered);
+        if !(ends_message && !this.apart && tally.add_delays(key, delay)) {
+            self.count_delays_apart(datagram, key, endpoint, (!ends_message).then_some(delivered));
+        }
+    }
+
+    /// Counts the delays of a segment one by one. `delivered`: what it has brought to the application, if its own delay is no message delay.
+    #[inline(never)]
+    fn count_delays_apart(&mut self, datagram: u32, key: IdleKey, endpoint: usize, delivered: Option<u64>) {
+        let this = &self.fabric.datagrams[datagram];
+        let delay = self.now - this.begun;
+        let tally = &mut self.fabric.flows[this.flow as usize];
+        let known = !this.apart && tally.queueing_mut().add(key, delay);
+        match delivered {
+            None => tally.add_delay(delay),
+            Some(delivered) => {
+                tally.add_segment_delay(delay);
+                if delivered > 0 {
+                    self.count_delivered(endpoint, delivered);
+                }
+            }
+        }
+        if !known {
+            self.count_queueing(datagram, key);
+        }
+    }
+
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The
     /// sender still has their records, because this endpoint has not acknowledged them yet.
-    #[inline(never)]
-    pub(super) fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
+    fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
         let this = &self.endpoints[endpoint];
         let to = this.connection.received_to();
         let tally = &mut self.fabric.flows[this.flow as usize];
         for first in self.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
-            tally.add_message_delay(self.now - first.ps());
+            tally.add_late_delay(self.now - first.ps());
         }
     }
 

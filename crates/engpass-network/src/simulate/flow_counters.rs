@@ -19,7 +19,7 @@ pub(super) struct FlowCounters {
     last: u64,
     times: u64,
     weighted: u64,
-    /// Delays: from the start of sending a datagram to its reception.
+    /// Delays that are message delays, too: from the start of sending a datagram to its reception by the application.
     delays: Histogram,
     /// The part of each delay that an idle network would not cause.
     queueing: Queueing,
@@ -44,8 +44,10 @@ pub(super) struct ColdCounters {
     pub(super) places: Vec<Losses>,
     /// Gaps between receptions; kept only if events may take lines down.
     gaps: Option<Gaps>,
-    /// Message delays, once they differ from the delays of datagrams: since the first segment that its application did not have on arrival.
-    messages: Option<Histogram>,
+    /// Delays of segments that are no message delays: the application had the data before, or got it later.
+    segments: Histogram,
+    /// Message delays of the data that other segments than its own brought to the application.
+    late: Histogram,
     /// A datagram has no idle delay, because its packets took different paths.
     no_queueing: bool,
 }
@@ -203,19 +205,20 @@ impl FlowCounters {
         self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }
 
-    /// Counts the delay of a datagram that its application has on arrival, and never had before.
+    /// Counts the delay and the queueing delay of a datagram that its application has on arrival, and never had before. Returns false, without effect, if
+    /// its idle delay is not the one used last.
     #[inline(always)]
-    pub(super) fn add_delay(&mut self, delay: u64) {
-        self.delays.add(delay);
-        if let Some(ColdCounters { messages: Some(messages), .. }) = self.rare.as_deref_mut() {
-            messages.add(delay);
+    pub(super) fn add_delays(&mut self, key: IdleKey, delay: u64) -> bool {
+        let known = self.queueing.add(key, delay);
+        if known {
+            self.delays.add(delay);
         }
+        known
     }
 
-    /// Counts the queueing delay of a datagram with this delay. Returns false, without effect, if its idle delay is not the one used last.
-    #[inline(always)]
-    pub(super) fn add_queueing(&mut self, key: IdleKey, delay: u64) -> bool {
-        self.queueing.add(key, delay)
+    /// Counts the delay of a datagram that its application has on arrival, and never had before.
+    pub(super) fn add_delay(&mut self, delay: u64) {
+        self.delays.add(delay);
     }
 
     /// Returns the queueing delays, to change their idle delay.
@@ -234,28 +237,28 @@ impl FlowCounters {
         (!lost).then_some(&self.queueing)
     }
 
-    /// Counts the delay of any other segment. The message delays of the segments that the application has with it follow.
-    #[inline(never)]
+    /// Counts the delay of any other segment.
     pub(super) fn add_segment_delay(&mut self, delay: u64) {
-        let before = &self.delays;
-        self.rare.get_or_insert_default().messages.get_or_insert_with(|| before.clone());
-        self.delays.add(delay);
+        self.rare().segments.add(delay);
     }
 
-    /// Counts a message delay. [`Self::add_segment_delay`] counted the segment that ended it.
-    pub(super) fn add_message_delay(&mut self, delay: u64) {
-        let messages = self.rare().messages.as_mut();
-        messages.expect("the segment was counted before").add(delay);
+    /// Counts the message delay of data that another segment than its own has brought to the application.
+    pub(super) fn add_late_delay(&mut self, delay: u64) {
+        self.rare().late.add(delay);
     }
 
     /// Returns the delays of datagrams.
-    pub(super) fn delays(&self) -> &Histogram {
-        &self.delays
+    pub(super) fn network_delays(&self) -> Histogram {
+        self.delays_and(|rare| &rare.segments)
     }
 
     /// Returns the message delays.
-    pub(super) fn message_delays(&self) -> &Histogram {
-        self.rare.as_ref().and_then(|rare| rare.messages.as_ref()).unwrap_or(&self.delays)
+    pub(super) fn message_delays(&self) -> Histogram {
+        self.delays_and(|rare| &rare.late)
+    }
+
+    fn delays_and(&self, others: fn(&ColdCounters) -> &Histogram) -> Histogram {
+        self.rare.as_deref().map_or_else(|| self.delays.clone(), |rare| self.delays.merged(others(rare)))
     }
 
     /// Notes the time of the last reception.

@@ -112,6 +112,19 @@ impl Histogram {
         words[BOUNDS + bucket - start] += 1;
     }
 
+    /// Returns the counts of the values of both.
+    pub(super) fn merged(&self, other: &Self) -> Self {
+        let Some((least, greatest)) = self.bounds() else { return other.clone() };
+        let Some((low, high)) = other.bounds() else { return self.clone() };
+        let mut both = Self::many(least.min(low), greatest.max(high));
+        let Self::Many { first, words } = &mut both else { unreachable!("the histogram has buckets") };
+        for (bucket, count) in self.by_bucket().chain(other.by_bucket()) {
+            let sum = &mut words[BOUNDS + bucket - *first as usize];
+            *sum = sum.saturating_add(count as u32);
+        }
+        both
+    }
+
     /// Returns minimum and maximum; `None` if nothing was counted.
     fn bounds(&self) -> Option<(u64, u64)> {
         match self {
@@ -203,7 +216,8 @@ fn pack(bounds: &mut [u32; BOUNDS], least: u64, greatest: u64) {
 #[inline]
 fn widen(bounds: &mut [u32; BOUNDS], value: u64) {
     let (least, greatest) = unpack(bounds);
-    if value < least || value > greatest {
+    // One comparison for both bounds.
+    if value.wrapping_sub(least) > greatest.wrapping_sub(least) {
         pack(bounds, least.min(value), greatest.max(value));
     }
 }
@@ -215,7 +229,7 @@ fn seconds(ps: u64) -> f64 {
 /// Returns the bucket of a value. Values below 2^BITS have a bucket each.
 #[inline]
 fn bucket(value: u64) -> usize {
-    let octave = (63 - BITS).saturating_sub(value.leading_zeros());
+    let octave = (value | 1 << BITS).ilog2() - BITS;
     ((octave as usize) << BITS) + (value >> octave) as usize
 }
 
@@ -260,6 +274,22 @@ mod tests {
             assert!(found.abs_diff(exact) <= exact >> 6, "{found} for {exact}");
         }
         assert_eq!((least, greatest), (values[0], values[19_999]));
+    }
+
+    #[test]
+    fn merged_histogram_counts_the_values_of_both() {
+        for (few, more) in [(0, 0), (0, 3), (3, 0), (3, 3), (3, 500), (500, 3), (500, 500)] {
+            let mut random = engpass_model::random::Stream::new(few, "merge");
+            let [mut one, mut other, mut both] = [(); 3].map(|()| Histogram::default());
+            for (part, count) in [(&mut one, few), (&mut other, more)] {
+                for _ in 0..count {
+                    let value = random.exponential(1_000_000_000);
+                    part.add(value);
+                    both.add(value);
+                }
+            }
+            assert_eq!(one.merged(&other).quantiles(), both.quantiles(), "{few} and {more} values");
+        }
     }
 
     #[test]

@@ -392,10 +392,12 @@ impl Network {
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);
-            tally.add_delay(self.now - this.begun);
-            if let Some(path) = path {
-                let key = IdleKey::of(path, this.header, this.bytes);
-                if this.apart || !tally.add_queueing(key, self.now - this.begun) {
+            let delay = self.now - this.begun;
+            match path.map(|path| IdleKey::of(path, this.header, this.bytes)) {
+                None => tally.add_delay(delay),
+                Some(key) if !this.apart && tally.add_delays(key, delay) => {}
+                Some(key) => {
+                    tally.add_delay(delay);
                     self.count_queueing(datagram, key);
                 }
             }

@@ -395,7 +395,7 @@ impl Network {
             in_flight_datagrams: if generated { ever - received_ever - lost_ever } else { tally.in_flight },
             tcp: self.tcp_counts(index),
             efci_pdus: marked,
-            delays: tally.delays().in_seconds(),
+            delays: tally.network_delays().in_seconds(),
             queueing: tally.queueing().and_then(Queueing::in_seconds),
             message_delays: tally.message_delays().in_seconds(),
             round_trips: tally.round_trips.in_seconds(),

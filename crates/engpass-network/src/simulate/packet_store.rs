@@ -90,6 +90,13 @@ impl Datagram {
         DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }
     }
 
+    /// Returns true if the delay of this segment, with which its application got `delivered` bytes, is a message delay: its data was sent once, and the
+    /// application has it, and no other, on arrival.
+    #[inline(always)]
+    pub(super) fn ends_message(&self, delivered: u64) -> bool {
+        !self.resent && self.refused == 0 && delivered == u64::from(self.bytes)
+    }
+
     /// Returns its load for the ledger, if it is a segment.
     #[inline(always)]
     pub(super) fn load(&self) -> Load {

@@ -12,7 +12,7 @@ use super::Network;
 use super::event_queue::{Event, EventQueue};
 use super::host::CpuTask;
 use super::packet_store::{Datagram, Destination, PacketStore};
-use super::queueing::{IdleKey, PathId};
+use super::queueing::PathId;
 use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::SharedState;
 use super::tcp_application::{NEVER, TcpApplication};
@@ -89,10 +89,8 @@ impl From<Stats> for Counted {
 struct SegmentEffects {
     /// What the segment carries, if no byte of it was refused.
     load: Option<Load>,
-    /// Bytes that the application has now, if their message delays are not counted yet.
-    delivered: u64,
-    /// Key of its idle delay, if its queueing delay is still to be counted.
-    unknown: Option<IdleKey>,
+    /// If it counts in the results of its flow: the bytes that it has brought to the application, its own or others.
+    delivered: Option<u64>,
 }
 
 /// In place of an index: no datagram, or no cost.
@@ -212,19 +210,17 @@ impl Endpoint {
         }
     }
 
-    /// Passes a segment to its connection and counts it.
+    /// Passes a segment to its connection.
     #[inline(always)]
     fn on_segment(
         &mut self,
         now: u64,
         endpoint: usize,
-        (datagram, path): (u32, PathId),
+        datagram: u32,
         fabric: &mut SharedState,
     ) -> SegmentEffects {
         let (this, segment) = fabric.datagrams.with_segment(datagram);
-        let counts = fabric.window.holds(now);
-        let (mut refused, mut in_order, mut delivered) = (0, u64::from(this.bytes), 0);
-        let mut unknown = None;
+        let (mut refused, mut in_order) = (0, u64::from(this.bytes));
         if !self.connection.take_next(Time(now), segment) {
             let mut out = Effects::default();
             self.connection.on_segment(Time(now), segment, &mut out);
@@ -233,7 +229,7 @@ impl Endpoint {
             // Receive-only endpoints keep no measurements and no sender states.
             if let Some(application) = &mut self.application {
                 if let Some(round_trip) = out.round_trip
-                    && counts
+                    && fabric.window.holds(now)
                 {
                     fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
                 }
@@ -241,27 +237,8 @@ impl Endpoint {
                 fabric.ledger.note_writer_activity(endpoint, now);
             }
         }
-        if this.counted {
-            let tally = &mut fabric.flows[this.flow as usize];
-            tally.in_flight -= 1;
-            tally.receive(this.index, now);
-            if counts {
-                tally.received += 1;
-                if !this.resent && refused == 0 && in_order == u64::from(this.bytes) {
-                    tally.add_delay(now - this.begun);
-                } else {
-                    tally.add_segment_delay(now - this.begun);
-                    delivered = in_order;
-                }
-                let key = IdleKey::of(path, this.header, this.bytes);
-                if this.apart || !tally.add_queueing(key, now - this.begun) {
-                    unknown = Some(key);
-                }
-                // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
-                tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
-            }
-        }
-        SegmentEffects { load: (refused == 0).then(|| this.load()), delivered, unknown }
+        let load = (refused == 0).then(|| this.load());
+        SegmentEffects { load, delivered: this.counted.then_some(in_order) }
     }
 
     /// Returns the CPU time of a segment with `len` bytes of payload.
@@ -588,15 +565,12 @@ impl Network {
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        let path = PathId::to(self.fabric.datagrams.packet(datagram).place);
-        let SegmentEffects { load, delivered, unknown } =
-            this.on_segment(self.now, endpoint, (datagram, path), &mut self.fabric);
+        let SegmentEffects { load, delivered } =
+            this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
         let lane = (this.flow, Some(endpoint as u32));
-        if delivered > 0 {
-            self.count_delivered(endpoint, delivered);
-        }
-        if let Some(key) = unknown {
-            self.count_queueing(datagram, key);
+        if let Some(delivered) = delivered {
+            let path = PathId::to(self.fabric.datagrams.packet(datagram).place);
+            self.count_segment((datagram, path), endpoint, delivered);
         }
         self.finish_datagram_fast_path(datagram, lane, load);
         self.send_and_schedule_wake(endpoint);
@@ -620,16 +594,10 @@ impl Network {
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        let counted = self.fabric.datagrams[datagram].counted;
-        let path = if counted { self.path_of(datagram) } else { PathId::ONLY };
         let this = &mut self.endpoints[endpoint];
-        let SegmentEffects { delivered, unknown, .. } =
-            this.on_segment(self.now, endpoint, (datagram, path), &mut self.fabric);
-        if delivered > 0 {
-            self.count_delivered(endpoint, delivered);
-        }
-        if let Some(key) = unknown {
-            self.count_queueing(datagram, key);
+        let effects = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        if let Some(delivered) = effects.delivered {
+            self.count_segment((datagram, self.path_of(datagram)), endpoint, delivered);
         }
         self.send_and_schedule_wake(endpoint);
     }
