@@ -58,11 +58,6 @@ def axes_from_json(text: str) -> tuple[Axis, ...]:
     )
 
 
-def axes_to_json(axes: Sequence[Axis]) -> str:
-    """Inverse of `axes_from_json`."""
-    return json.dumps([asdict(axis) for axis in axes], ensure_ascii=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
     """One call of one engine."""
@@ -121,19 +116,23 @@ class Plan:
 
     def sweep(self, index: int) -> tuple[tuple[str, str], ...]:
         """The swept paths and the texts of their values at one sweep point; the last axis is the fastest."""
-        return tuple((axis.path, value.text) for axis, value in self._values(index))
+        return tuple(pairs[index // stride % len(pairs)] for pairs, stride in self._pairs)
 
     def values(self, index: int) -> tuple[AxisValue, ...]:
         """The values of all axes at one sweep point."""
-        return tuple(value for _, value in self._values(index))
+        return tuple(
+            axis.values[index // stride % len(pairs)]
+            for axis, (pairs, stride) in zip(self.axes, self._pairs, strict=True)
+        )
 
-    def _values(self, index: int) -> list[tuple[Axis, AxisValue]]:
-        chosen = []
-        for axis in reversed(self.axes):
-            index, i = divmod(index, len(axis.values))
-            chosen.append((axis, axis.values[i]))
-        chosen.reverse()
-        return chosen
+    @functools.cached_property
+    def _pairs(self) -> list[tuple[list[tuple[str, str]], int]]:
+        """Path and text of every value of each axis, and the sweep points from one value to the next."""
+        found, stride = [], self.sweep_points
+        for axis in self.axes:
+            stride //= max(1, len(axis.values))
+            found.append(([(axis.path, value.text) for value in axis.values], stride))
+        return found
 
     def positions(self, engine: str, variant: str, sweep: int) -> range:
         """Positions of all repeats of one engine, variant and sweep point."""
@@ -211,9 +210,9 @@ def digest(
     plan: Plan,
     text: str,
     overrides: Sequence[tuple[str, str]],
-    emulation: Mapping[str, str | int | bool] | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> str:
-    """The identity of a campaign: a hash of everything that can change a point or its position."""
+    """The identity of a run: a hash of everything that can change a point or its position."""
     import hashlib
 
     from engpass import _engpass
@@ -229,6 +228,4 @@ def digest(
         "axes": [asdict(axis) for axis in plan.axes],
         "repeats": plan.repeats,
     }
-    if emulation is not None and "emulate" in plan.engines:
-        content["emulation"] = emulation
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(content | dict(more or {}), sort_keys=True).encode()).hexdigest()

@@ -10,7 +10,6 @@ from engpass.campaign import (
     Plan,
     build,
     check_size,
-    digest,
 )
 from engpass.memory import MOST
 from engpass.source import Source, from_tables, override_text, read
@@ -116,32 +115,14 @@ class Testbed(TestbedFile):
         self, plan: Plan, jobs: int | None, executor: Executor | None, emulation: Options | None
     ) -> RunRecord:
         from engpass.environment import cores, environment
-        from engpass.store import RunRecord
+        from engpass.store import new_record
 
         kind = "threads" if executor is None else type(executor).__name__
         here = environment(jobs or cores(), kind)
-        how = None if emulation is None else emulation.to_json()
-        if how is not None and "emulate" in plan.engines:
+        how = emulation.to_json() if emulation is not None and "emulate" in plan.engines else None
+        if how is not None:
             here["emulation"] = how
-        return RunRecord(
-            id="",
-            name=self.name,
-            description=self.description,
-            source=self.source,
-            text=self.text,
-            overrides=list(self.overrides),
-            engines=list(plan.engines),
-            variants=list(plan.variants),
-            axes=plan.axes,
-            repeats=plan.repeats,
-            topology=self.topology,
-            environment=here,
-            created=str(here["started"]),
-            points_total=plan.total,
-            points_done=0,
-            status="partial",
-            digest=digest(plan, self.text, self.overrides, how),
-        )
+        return new_record(self, plan, here, emulation=how)
 
 
 class Started:

@@ -11,24 +11,31 @@ from conftest import Cli
 from engpass.report.page import render_search
 from engpass.report.search import bounds
 from engpass.report.search_page import drawings, sentence
-from engpass.store import SearchRecord
+from engpass.store import RunRecord
+from engpass.types.plan import Drawing
 from test_search import NARROW
 
 
-def record(method: str, result: dict[str, Any] | None, trials: list[dict[str, Any]]) -> SearchRecord:
-    return SearchRecord(
+def record(method: str, result: dict[str, Any] | None, trials: list[dict[str, Any]]) -> RunRecord:
+    return RunRecord(
         name="a <search>",
         source="a.toml",
         text="[host.<a>]",
         overrides=[("run.seed", "1")],
-        engine="measure",
-        variant="base",
+        engines=["measure"],
+        variants=["base"],
+        axes=(),
+        repeats=1,
+        topology=Drawing(),
         traffic="u",
         method=method,
         settings={"from": "a", "to": "b", "settle_s": None, "most_bit_per_s": 10_000_000, "trial_s": 2.0},
         environment={"version": "1", "memory_bytes": 1 << 30},
         created="2026-11-22T09:00:00+00:00",
         id="abc",
+        points_total=len(trials),
+        points_done=len(trials),
+        status="partial" if result is None else "done",
         result=result,
         trials=trials,
     )

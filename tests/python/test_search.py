@@ -14,7 +14,6 @@ from engpass import child
 from engpass.error import EngpassError
 from engpass.netlab import kernel
 from engpass.report.page import render_search
-from engpass.results import outcomes
 from engpass.search import Goal
 from engpass.search.run import Settings, run_search
 from engpass.search.trial_runner import Bench
@@ -194,9 +193,9 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
 
     with pytest.raises(KeyboardInterrupt):
         run_search(testbed, store, settings, traffic="u", engine="simulate", watch=after_five)
-    (stopped,) = store.searches.all()
+    (stopped,) = store.runs()
     assert stopped.result is None
-    kept = store.searches.get(stopped.id).trials
+    kept = store.run(stopped.id, any_method=True).trials
     assert len(kept) == 5
     ended = run_search(testbed, store, settings, traffic="u", engine="simulate")
     assert ended.id == stopped.id
@@ -204,7 +203,7 @@ def test_search_resumes_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
     whole = run_search(testbed, store, settings, traffic="u", engine="simulate")
     assert whole.id != ended.id
     assert (whole.result, whole.trials) == (ended.result, ended.trials)
-    flows = [outcomes.read(known(text)).flows["u"] for text in store.searches.outcomes(whole.id)]
+    flows = [outcome.flows["u"] for outcome in store.outcomes(whole.id)]
     assert [known(flow.datagrams).sent for flow in flows] == [trial["sent"] for trial in whole.trials]
 
 
@@ -349,7 +348,7 @@ def test_result_above_the_limit_has_a_note(cli: Cli) -> None:
     shown = cli("show", last["id"]).stdout
     assert f"note: {note}" in " ".join(shown.split())
     with Store.open(str(cli.directory / "engpass.db")) as store:
-        assert note in render_search(store.searches.get(last["id"]))
+        assert note in render_search(store.run(last["id"], any_method=True))
     # In 60 s the queue holds 0.2 % of a trial.
     long = ("--loss", "0 %", "--trial", "60 s", "--sum", "60 s", "--exceed", "0 %", "--initial", "1 s")
     *_, last = search(cli, "--engine", "simulate", *long, text=QUEUED)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import sqlite3
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from sqlalchemy import Connection, event
 
 import engpass
-from conftest import POINTS
+import postgresql_server as postgresql
+from conftest import POINTS, Cli
 from engpass.campaign import Axis, AxisValue
 from engpass.error import ChoiceError, StoreError
 from engpass.results import outcomes
 from engpass.store import Finished, RunRecord, Store, database, migrations, schema
+from engpass.store.transaction import Transaction
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
 from engpass.types.plan import Drawing
+from required import known
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -81,11 +86,26 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-# PostgreSQL is tested only if a server is given: `ENGPASS_TEST_POSTGRESQL=postgresql://me@localhost/test`.
-POSTGRESQL = os.environ.get("ENGPASS_TEST_POSTGRESQL")
+@pytest.fixture(scope="module")
+def postgresql_server() -> Iterator[str]:
+    if (reason := postgresql.missing()) is not None:
+        pytest.skip(reason)
+    with postgresql.server() as url:
+        yield url
 
 
-@pytest.fixture(params=["sqlite", "memory", *(["postgresql"] if POSTGRESQL else [])])
+@pytest.fixture
+def postgresql_url(postgresql_server: str) -> str:
+    """The URL of an empty database on a server."""
+    import psycopg
+
+    schema_name = f"test_{secrets.token_hex(4)}"
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema_name}")
+    return f"{postgresql_server}&options=-csearch_path%3D{schema_name}"
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgresql"])
 def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """An empty store on every kind of database."""
     match request.param:
@@ -94,12 +114,7 @@ def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]
         case "memory":
             where = ":memory:"
         case _:
-            import psycopg
-
-            schema_name = f"test_{secrets.token_hex(4)}"
-            with psycopg.connect(str(POSTGRESQL), autocommit=True) as connection:
-                connection.execute(f"CREATE SCHEMA {schema_name}")
-            where = f"{POSTGRESQL}?options=-csearch_path%3D{schema_name}"
+            where = request.getfixturevalue("postgresql_url")
     with Store.open(where) as opened:
         yield opened
 
@@ -229,15 +244,66 @@ def test_a_store_of_version_1_opens(tmp_path: Path) -> None:
         assert old.failures(found)[0].error == "out of memory"
 
 
+def check_store_of_version_2(store: Store) -> None:
+    """Compare the runs with those that version 2 had put into `store-v2.sqlite`."""
+    assert [(r.method, r.id, r.points_done, r.status) for r in store.runs()] == [
+        ("rfc6349", "3002c71d23", 2, "done"),
+        ("campaign", "8c8ba4e628", 3, "done"),
+        ("rfc2544", "d9c8102e0f", 1, "done"),
+        ("mlrsearch", "763c88b75f", 2, "partial"),
+    ]
+    assert [o.engine for o in store.outcomes("8c8ba4e628")] == ["limit", "simulate", "simulate"]
+    path = store.run("3002c", any_method=True)
+    assert (path.engine, path.variant, path.traffic) == ("measure", "it's quick", "u")
+    assert path.overrides == [("run.seed", "3")]
+    assert path.settings == {"seconds": 5.0, "fractions": [0.5], "from": "a", "to": "b"}
+    assert [step["step"] for step in path.trials] == ["path MTU", "baseline round trip"]
+    assert path.result == {"mtu_bytes": 1500, "rtt_s": 0.01, "transfers": []}
+    assert path.environment == {"version": "0.1.0", "hostname": "host", "cpu": "cpu"}
+    stopped = store.run("763c88b75f", any_method=True)
+    assert (len(stopped.trials), stopped.result) == (2, None)
+    flows = [outcome.flows["u"] for outcome in store.outcomes(stopped.id)]
+    assert [known(flow.datagrams).sent for flow in flows] == [trial["sent"] for trial in stopped.trials]
+
+
+def test_a_store_of_version_2_keeps_its_searches_and_paths(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "store-v2.sqlite", path)
+    with Store.open(path) as old:
+        check_store_of_version_2(old)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    connection.close()
+    with Store.open(path, create=False) as again:
+        assert again.begin(record())[0] == "0" * 10
+
+
+def test_a_store_of_version_2_on_a_server_is_upgraded(postgresql_url: str) -> None:
+    import psycopg
+
+    with (
+        contextlib.closing(sqlite3.connect(DATA / "store-v2.sqlite")) as old,
+        psycopg.connect(postgresql_url) as server,
+    ):
+        for (statement,) in old.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"):
+            server.execute(statement)
+        for name in ("engpass_store", "run", "session", "point", "search", "trial"):
+            for row in old.execute(f"SELECT * FROM {name}"):
+                server.execute(f"INSERT INTO {name} VALUES ({', '.join(['%s'] * len(row))})", row)
+    with Store.open(postgresql_url) as store:
+        check_store_of_version_2(store)
+        assert store.begin(record())[0] == "0" * 10
+
+
 def test_an_old_store_is_upgraded_step_by_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "old.db"
     shutil.copy(DATA / "store-v1.sqlite", path)
 
-    def two(connection: Connection) -> None:
-        connection.exec_driver_sql("ALTER TABLE run ADD COLUMN two TEXT")
+    def two(store: Transaction) -> None:
+        store.execute("ALTER TABLE run ADD COLUMN two TEXT")
 
-    def three(connection: Connection) -> None:
-        connection.exec_driver_sql("UPDATE run SET two = 'three'")
+    def three(store: Transaction) -> None:
+        store.execute("UPDATE run SET two = 'three'")
 
     monkeypatch.setattr(schema, "VERSION", 3)
     monkeypatch.setattr(migrations, "STEPS", {1: two, 2: three})
@@ -252,9 +318,9 @@ def test_failed_upgrade_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest
     path = tmp_path / "old.db"
     shutil.copy(DATA / "store-v1.sqlite", path)
 
-    def two(connection: Connection) -> None:
-        connection.exec_driver_sql("DROP TABLE point")
-        connection.exec_driver_sql("no SQL")
+    def two(store: Transaction) -> None:
+        store.execute("DROP TABLE point")
+        store.execute("no SQL")
 
     with monkeypatch.context() as patch:
         patch.setattr(schema, "VERSION", 2)
@@ -280,7 +346,7 @@ def test_failed_upgrade_leaves_the_old_store(tmp_path: Path, monkeypatch: pytest
         ("CREATE TABLE run (text)", "`x.db` is a database, but not a store of Engpass"),
         (
             "CREATE TABLE engpass_store (version); INSERT INTO engpass_store VALUES (99)",
-            "`x.db` is a store of version 99; this Engpass supports versions up to 2\nhelp: upgrade Engpass",
+            "`x.db` is a store of version 99; this Engpass supports versions up to 3\nhelp: upgrade Engpass",
         ),
         ("CREATE TABLE engpass_store (version)", "`x.db` has no version"),
     ],
@@ -358,10 +424,9 @@ def test_full_disk_is_reported_and_keeps_stored_points(store: Store) -> None:
     run_id, session = store.begin(record())
     store.write(run_id, session, [Finished(0, 0.1, outcome(), None)])
 
-    @event.listens_for(store._database.engine, "begin")
-    def fill(connection: Connection) -> None:
-        connection.exec_driver_sql("PRAGMA max_page_count=1")
-
+    # The store has no other connection.
+    (connection,) = store._database._idle
+    connection.execute("PRAGMA max_page_count=1")
     with pytest.raises(StoreError, match="no space left for the store") as error:
         store.write(run_id, session, [Finished(1, 0.1, outcome(note="y" * 200_000), None)])
     assert "stored points are kept" in str(error.value)
@@ -402,13 +467,16 @@ def test_store_failure_ends_the_run(
     store = Store.open(tmp_path / "s.db")
     lan = engpass.load(testbed_file, set={"run.repeats": 50})
 
-    @event.listens_for(store._database.engine, "before_cursor_execute")
-    def fail(_connection: Connection, _cursor: object, statement: str, *_: object) -> None:
-        if statement.startswith("INSERT INTO point") and store.run().points_done > 5:
+    execute = Transaction.execute_for_each
+
+    def fail(transaction: Transaction, *args: Any) -> int:
+        if store.run().points_done > 5:
             error = sqlite3.OperationalError("database or disk is full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
+        return execute(transaction, *args)
 
+    monkeypatch.setattr(Transaction, "execute_for_each", fail)
     with pytest.raises(StoreError, match="no space left"):
         lan.run(store=store)
     assert store.run().points_done > 5
@@ -419,8 +487,10 @@ def test_store_failure_ends_the_run(
 # Concurrency
 
 
-def test_many_threads_write_one_store_file(tmp_path: Path) -> None:
-    path, errors = tmp_path / "s.db", []
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_many_threads_write_one_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    path = str(tmp_path / "s.db") if kind == "sqlite" else request.getfixturevalue("postgresql_url")
+    errors: list[Exception] = []
     start = threading.Barrier(8)
 
     def write(worker: int) -> None:
@@ -443,6 +513,117 @@ def test_many_threads_write_one_store_file(tmp_path: Path) -> None:
         (found,) = opened.runs()
         assert (found.points_done, found.status) == (80, "done")
         assert len(opened.sessions(found.id)) == 8
+
+
+# Searches
+
+
+def search_record() -> RunRecord:
+    return replace(
+        record("e" * 64, 0), axes=(), method="rfc2544", traffic="u", settings={"trial_s": 1.0}, points_total=0
+    )
+
+
+def test_a_search_is_a_run_whose_points_are_trials(any_store: Store) -> None:
+    given = search_record()
+    run_id, session = any_store.begin(given)
+    for i in range(2):
+        assert any_store.write(run_id, session, [Finished(i, 0.1, outcome(), None, f'{{"load": {i}}}')]) == 1
+    found = any_store.run(run_id, any_method=True)
+    expected = replace(given, id=run_id, used=found.used, points_done=2, points_total=2)
+    assert found == replace(expected, trials=[{"load": 0}, {"load": 1}])
+    again, session = any_store.begin(given)
+    assert again == run_id, "a search without result goes on"
+    any_store.end(session, {"throughput": 1.5})
+    ended = any_store.run(run_id, any_method=True)
+    assert (ended.status, ended.result) == ("done", {"throughput": 1.5})
+    assert any_store.begin(given)[0] != run_id, "a search with a result is made again"
+
+
+def test_a_trial_of_another_process_is_noticed(any_store: Store) -> None:
+    run_id, session = any_store.begin(search_record())
+    assert any_store.write(run_id, session, [Finished(0, 0.1, None, None, "{}")]) == 1
+    assert any_store.write(run_id, session, [Finished(0, 0.1, None, None, '{"late": 1}')]) == 0
+    assert any_store.run(run_id, any_method=True).trials == [{}]
+
+
+def test_searches_and_campaigns_are_told_apart(any_store: Store) -> None:
+    campaign, _ = any_store.begin(record())
+    search, _ = any_store.begin(search_record())
+    assert [r.id for r in any_store.runs()] == [campaign, search]
+    assert any_store.run("last").id == campaign
+    assert any_store.run("last", any_method=True).id == search
+    with pytest.raises(ChoiceError, match=f"`{search}` is no campaign, but made by `rfc2544`"):
+        any_store.run(search[:4])
+
+
+# Servers
+
+
+def test_a_campaign_runs_on_a_server(testbed_file: Path, postgresql_url: str, cli: Cli) -> None:
+    cli("run", str(testbed_file), "--store", postgresql_url)
+    again = cli("run", str(testbed_file), "--store", postgresql_url)
+    assert f"all {POINTS} points are already stored" in again.stderr
+    table = engpass.load(testbed_file).run(store=postgresql_url).points
+    assert table.equals(engpass.load(testbed_file).run().points)
+
+
+def test_a_store_works_on_after_its_connection_was_lost(postgresql_url: str) -> None:
+    import psycopg
+
+    with Store.open(postgresql_url) as store:
+        run_id, session = store.begin(record())
+        with psycopg.connect(postgresql_url, autocommit=True) as other:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            other.execute(f"{others} AND datname = current_database()")
+        assert store.write(run_id, session, [Finished(0, 0.1, outcome(), None)]) == 1
+
+
+def test_a_server_that_does_not_answer_is_reported(postgresql_server: str, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"failed: connection is bad: .*\nhelp: check that the database"):
+        Store.open(f"postgresql:///x?host={tmp_path}")
+    with pytest.raises(StoreError, match=r"^the store `postgresql://me:\*\*\*@/x\?host="):
+        Store.open(f"postgresql://me:secret@/x?host={tmp_path}")
+
+
+def test_a_database_of_another_program_is_no_store(postgresql_url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgresql_url, autocommit=True) as other:
+        other.execute("CREATE TABLE letters (text TEXT)")
+        Store.open(postgresql_url).close()
+        other.execute("DROP TABLE engpass_store")
+    with pytest.raises(StoreError, match="is a database, but not a store of Engpass"):
+        Store.open(postgresql_url)
+
+
+@pytest.mark.skipif(postgresql.missing() is not None, reason=str(postgresql.missing()))
+def test_a_server_of_killed_tests_ends() -> None:
+    code = (
+        "import postgresql_server, time\n"
+        "with postgresql_server.server() as url: print(url, flush=True); time.sleep(60)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) as tests:
+        assert tests.stdout is not None
+        folder = Path(tests.stdout.readline().strip().partition("host=")[2])
+        assert (folder / "data/postmaster.pid").exists()
+        tests.kill()
+    deadline = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists(), "the folder is removed after the server has ended"
+
+
+def test_a_file_needs_no_driver_of_servers(tmp_path: Path) -> None:
+    code = (
+        "import sys; from engpass.store import Store; Store.open('s.db').close();"
+        "print([m for m in ('psycopg', 'sqlalchemy', 'pyarrow') if m in sys.modules])"
+    )
+    env = {"PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, cwd=tmp_path)
+    assert done.stdout.strip() == "[]"
 
 
 def test_points_of_a_run_follow_its_plan(testbed_file: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from engpass.cli import console, emulation, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.store import SearchRecord
+    from engpass.store import RunRecord
 
 Traffic = Annotated[
     str | None,
@@ -84,7 +84,7 @@ def command(
     testbed = load(file, options.overrides(set_))
     with ended_as_by_ctrl_c(), Store.open(store) as opened:
 
-        def work(most: int | None) -> SearchRecord:
+        def work(most: int | None) -> RunRecord:
             with console.waiting("path MTU") as waiting:
 
                 def watch(step: str, found: dict[str, Any]) -> None:

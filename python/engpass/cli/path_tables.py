@@ -13,10 +13,10 @@ from engpass.cli.tables import grid, plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from engpass.store import SearchRecord
+    from engpass.store import RunRecord
 
 
-def show(record: SearchRecord, out: Console) -> None:
+def show(record: RunRecord, out: Console) -> None:
     """Print the path and the TCP transfers over it, with the sections of RFC 6349."""
     result = record.result
     if result is None:
@@ -46,7 +46,7 @@ def _shared(connections: int) -> str:
     return f", {connections} connections" if connections > 1 else ""
 
 
-def _transfers(record: SearchRecord) -> Table:
+def _transfers(record: RunRecord) -> Table:
     table = grid(
         "Window (share of BDP)",
         "Requested",

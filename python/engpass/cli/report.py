@@ -13,7 +13,7 @@ from engpass.cli import console, files, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.store import RunRecord, SearchRecord, Store
+    from engpass.store import RunRecord, Store
     from engpass.types.outcome import Outcome
 
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write.")]
@@ -41,16 +41,17 @@ def command(
     For the id of a search or a path: the result, loss against load, and every step.
     """
     from engpass.store import Store
+    from engpass.store.record import CAMPAIGN
 
     files.html(output)
     made, notes = _claims(Path(claims)) if claims else ((), ())
     with Store.open(store, create=False) as opened:
-        if (search := opened.search(run)) is not None:
+        record = opened.run(run, any_method=True)
+        if record.method != CAMPAIGN:
             if claims:
                 raise EngpassError("a search has no claims", "remove `--claims`")
-            _search(search, output, figures)
+            _search(record, output, figures)
             return
-        record = opened.run(run)
         outcomes = _outcomes(opened, record)
     with console.waiting(f"drawing run {record.id}"):
         from engpass.report import export_figures, render
@@ -71,7 +72,7 @@ def command(
         )
 
 
-def _search(record: SearchRecord, output: str, figures: str | None) -> None:
+def _search(record: RunRecord, output: str, figures: str | None) -> None:
     from engpass.report.charts import export
     from engpass.report.page import render_search
     from engpass.report.search_page import drawings

@@ -8,15 +8,17 @@ from engpass.cli import console, options
 def command(store: options.StoreAt = options.STORE, as_json: options.Json = False) -> None:
     """List the runs in the store, the last used one at the end, and the searches."""
     from engpass.store import Store
+    from engpass.store.record import CAMPAIGN
 
     with Store.open(store, create=False) as opened:
-        records, searched = opened.runs(), opened.searches.all()
+        found = opened.runs()
     if as_json:
-        for record in records:
-            console.line({k: v for k, v in record.to_json().items() if k not in ("text", "topology", "axes")})
-        for search in searched:
-            console.line({k: v for k, v in search.to_json().items() if k not in ("text", "trials")})
+        left_out = ("text", "topology", "axes", "trials")
+        for record in found:
+            console.line({k: v for k, v in record.to_json().items() if k not in left_out})
         return
+    records = [record for record in found if record.method == CAMPAIGN]
+    searched = [record for record in found if record.method != CAMPAIGN]
     from engpass.cli.tables import runs
 
     out = console.tables()

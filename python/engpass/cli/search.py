@@ -17,7 +17,7 @@ from engpass.error import EngpassError
 if TYPE_CHECKING:
     from engpass.search.run import Settings
     from engpass.search.trial import Trial
-    from engpass.store import SearchRecord, Store
+    from engpass.store import RunRecord, Store
     from engpass.testbed import Testbed
 
 Traffic = Annotated[
@@ -277,12 +277,12 @@ def _one(
     fresh: bool,
     as_json: bool,
     max_memory: int | None,
-) -> SearchRecord:
+) -> RunRecord:
     from engpass.search.run import run_search
 
     traffic, engine, variant = where
 
-    def began(record: SearchRecord) -> None:
+    def began(record: RunRecord) -> None:
         told = record.settings
         there = f", {len(record.trials)} trials are already stored" if record.trials else ""
         from engpass.formatting import rate
@@ -292,7 +292,7 @@ def _one(
 
     with _bar() as shown:
 
-        def watch(record: SearchRecord, trial: Trial, number: int) -> None:
+        def watch(record: RunRecord, trial: Trial, number: int) -> None:
             if as_json:
                 console.line({"search": record.id, "trial": number, **trial.to_json()})
                 sys.stdout.flush()
@@ -340,7 +340,7 @@ def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
         yield told
 
 
-def _draw(records: list[SearchRecord], directory: str) -> None:
+def _draw(records: list[RunRecord], directory: str) -> None:
     from engpass.report.charts import export
     from engpass.report.search import figures
 
@@ -353,7 +353,7 @@ def _draw(records: list[SearchRecord], directory: str) -> None:
     console.tell(f"{len(files)} figures written to `{directory}`")
 
 
-def _is_found(record: SearchRecord) -> bool:
+def _is_found(record: RunRecord) -> bool:
     result = record.result or {}
     if result.get("invalid_trials"):
         return False
@@ -364,7 +364,7 @@ def _is_found(record: SearchRecord) -> bool:
     return True
 
 
-def _close(records: list[SearchRecord], sizes: list[int] | None, store: Store) -> None:
+def _close(records: list[RunRecord], sizes: list[int] | None, store: Store) -> None:
     from engpass.cli.search_tables import show, sizes_table
 
     out = console.tables()

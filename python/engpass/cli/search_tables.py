@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from engpass.store import SearchRecord
+    from engpass.store import RunRecord
 
 
-def show(record: SearchRecord, out: Console) -> None:
+def show(record: RunRecord, out: Console) -> None:
     """Print every trial and the result of a search."""
     if record.method == "rfc6349":
         from engpass.cli.path_tables import show as show_path
@@ -54,7 +54,7 @@ def show(record: SearchRecord, out: Console) -> None:
         out.print(Text(f"not conforming: {departure}"))
 
 
-def _trials(record: SearchRecord, title: str) -> Table:
+def _trials(record: RunRecord, title: str) -> Table:
     table = grid("Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
     remarks = [_remark(trial) for trial in tried(record)]
     for row in formatting.trials(list(zip(record.trials, remarks, strict=True))):
@@ -112,14 +112,14 @@ def _throughput(result: Found, out: Console) -> None:
     )
 
 
-def _best(record: SearchRecord) -> float | None:
+def _best(record: RunRecord) -> float | None:
     result = found(record) or Found()
     if result.goals is not None:
         return min(result.goals, key=lambda one: one.goal.loss_ratio).lower_bit_per_s
     return result.highest_clean_bit_per_s if result.finished is None else result.throughput_bit_per_s
 
 
-def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
+def sizes_table(records: Sequence[RunRecord], sizes: Sequence[int]) -> Table:
     """Throughput by frame size, beside the largest load of the search (RFC 2544 section 26.1)."""
     table = grid(
         "Frame",
@@ -145,7 +145,7 @@ def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
     return table
 
 
-def searches(records: Sequence[SearchRecord]) -> Table:
+def searches(records: Sequence[RunRecord]) -> Table:
     """Table of the searches in a store."""
     table = grid("Search", "Testbed", "Method", "Engine", "Traffic", "Ended", "Started", left=6)
     for r in records:

@@ -41,21 +41,19 @@ def command(
     """Show a run: settings, host, progress, results and failed points."""
     from engpass.campaign import swept_values
     from engpass.store import Store
+    from engpass.store.record import CAMPAIGN
 
     with Store.open(store, create=False) as opened:
-        if (search := opened.search(run)) is not None:
-            if as_json:
-                console.line(search.to_json())
-                return
-            from engpass.cli.search_tables import show
-
-            show(search, console.tables())
-            return
-        record = opened.run(run)
+        record = opened.run(run, any_method=True)
         if as_json:
             axes = record.plan.axes
             failures = [f.to_json(swept_values(f.point, axes)) for f in opened.failures(record)]
             console.line({**record.to_json(), "sessions": opened.sessions(record.id), "failures": failures})
+            return
+        if record.method != CAMPAIGN:
+            from engpass.cli.search_tables import show
+
+            show(record, console.tables())
             return
         from engpass.cli import tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from engpass import _engpass
-from engpass.campaign import ENGINES, MODEL, choose
+from engpass.campaign import ENGINES, MODEL, Plan, choose
 from engpass.error import nearest
 from engpass.measure import MeasureError, Session
 from engpass.measure.answers import End, TcpEdges, TcpInfo
@@ -34,7 +35,7 @@ from engpass.path.mtu import BASE, largest
 from engpass.plan import point_plan
 from engpass.search.trial import SearchError
 from engpass.search.trial_runner import check_slow, session_of
-from engpass.store import SearchRecord, Store
+from engpass.store import Finished, RunRecord, Store, new_record
 from engpass.testbed import Testbed
 from engpass.types.plan import FlowPlan, PointPlan
 
@@ -111,7 +112,7 @@ def run_path(
     variant: str | None = None,
     watch: Watch | None = None,
     max_memory: int | None = MOST,
-) -> SearchRecord:
+) -> RunRecord:
     """Measure the path of a traffic table, store every step, and return the stored record.
 
     Without `traffic` it is the path of the first TCP stream, else of the first traffic. The hosts are those
@@ -120,7 +121,7 @@ def run_path(
     Raises `SearchError`, `ChoiceError`, the errors of `measure`, and `NeedsMemoryError` if more than
     `max_memory` bytes are needed.
     """
-    from engpass.environment import environment, now
+    from engpass.environment import environment
 
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
     (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
@@ -128,33 +129,26 @@ def run_path(
     need(testbed.campaign, [engine], [variant]).check(max_memory)
     numbers = point_plan(testbed.campaign, variant, [])
     flow = _flow_of(numbers, traffic)
-    record = store.searches.begin(
-        SearchRecord(
-            name=testbed.name,
-            source=testbed.source,
-            text=testbed.text,
-            overrides=list(testbed.overrides),
-            engine=engine,
-            variant=variant,
-            traffic=flow.name,
-            method=METHOD,
-            settings=asked.to_json() | {"from": flow.from_, "to": flow.to[0]},
-            environment=environment(1, "path"),
-            created=now(),
-        ),
-        fresh=True,
+    record = new_record(
+        testbed,
+        Plan((engine,), (variant,), (), 1),
+        environment(1, "path"),
+        method=METHOD,
+        traffic=flow.name,
+        settings=asked.to_json() | {"from": flow.from_, "to": flow.to[0]},
     )
+    run_id, started = store.begin(record, fresh=True)
     with session_of(
         engine, testbed.campaign, testbed.source, testbed.overrides, lambda: False, asked.slow
     ) as session:
         path = _Path(session, variant, numbers, flow, asked)
-        steps = _Steps(store, record, watch)
+        steps = _Steps(store, run_id, started, watch)
         try:
             result = path.measure(steps)
         except _engpass.Interrupted:
             raise KeyboardInterrupt from None
-    store.searches.end(record.id, dataclasses.asdict(result))
-    return store.searches.get(record.id)
+    store.end(started, dataclasses.asdict(result))
+    return store.run(run_id, any_method=True)
 
 
 def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
@@ -222,13 +216,14 @@ class _Result:
 class _Steps:
     """Stores the results and the duration of each step."""
 
-    def __init__(self, store: Store, record: SearchRecord, watch: Watch | None) -> None:
-        self._store, self._record, self._watch = store, record, watch
+    def __init__(self, store: Store, run_id: str, session: int, watch: Watch | None) -> None:
+        self._store, self._run_id, self._session, self._watch = store, run_id, session, watch
         self._begin, self._position = time.perf_counter(), 0
 
     def done(self, step: str, found: dict[str, Any]) -> None:
         seconds = time.perf_counter() - self._begin
-        self._store.searches.add(self._record.id, self._position, seconds, {"step": step, **found}, None)
+        told = json.dumps({"step": step, **found}, ensure_ascii=False)
+        self._store.write(self._run_id, self._session, [Finished(self._position, seconds, None, None, told)])
         self._begin, self._position = time.perf_counter(), self._position + 1
         if self._watch is not None:
             self._watch(step, found)

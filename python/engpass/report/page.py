@@ -45,7 +45,7 @@ from engpass.views.resources import engine_table, line_table
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
     from engpass.probe import Probed
-    from engpass.store import SearchRecord
+    from engpass.store import RunRecord
 
 
 _OPEN = 4
@@ -172,7 +172,7 @@ def render_probe(made: "Probed") -> str:
     )
 
 
-def render_search(record: "SearchRecord") -> str:
+def render_search(record: "RunRecord") -> str:
     """A search, or a measured path, as one HTML file."""
     from engpass.report import search_page
 

@@ -11,7 +11,7 @@ from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
 from engpass.results.losses import Losses
 from engpass.search.found import Found, Tried, found, tried
 from engpass.search.trial import Trial
-from engpass.store import SearchRecord
+from engpass.store import RunRecord
 
 _MBIT = 1e6
 
@@ -31,7 +31,7 @@ class _Mark(_Folded):
     duration: float
 
 
-def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
+def figures(records: Sequence[RunRecord]) -> dict[str, Drawing]:
     """The charts by name; several searches share each chart, and only a single one has a chart of steps."""
     made = {"loss": _loss(records), "received": _received(records)}
     if len(records) == 1:
@@ -39,7 +39,7 @@ def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
     return made
 
 
-def _names(records: Sequence[SearchRecord]) -> list[str]:
+def _names(records: Sequence[RunRecord]) -> list[str]:
     """The name of each search in a chart: its message size if the searches differ in it, else its flow."""
     several = len({record.settings.get("most_bit_per_s") for record in records}) > 1
     return [
@@ -48,7 +48,7 @@ def _names(records: Sequence[SearchRecord]) -> list[str]:
     ]
 
 
-def _rows(records: Sequence[SearchRecord]) -> list[_Mark]:
+def _rows(records: Sequence[RunRecord]) -> list[_Mark]:
     return [
         {
             "search": name,
@@ -62,7 +62,7 @@ def _rows(records: Sequence[SearchRecord]) -> list[_Mark]:
     ]
 
 
-def _together(records: Sequence[SearchRecord]) -> list[_Folded]:
+def _together(records: Sequence[RunRecord]) -> list[_Folded]:
     """The combined loss of all trials with the same load, by search and load."""
     together: dict[tuple[str, float], list[Losses]] = {}
     for name, record in zip(_names(records), records, strict=True):
@@ -91,7 +91,7 @@ def _tooltip() -> list[alt.Tooltip]:
     ]
 
 
-def _loss(records: Sequence[SearchRecord]) -> Drawing:
+def _loss(records: Sequence[RunRecord]) -> Drawing:
     rows = _rows(records)
     x = alt.X("offered:Q").title("offered load in Mbit/s of payload").scale(zero=True)
     y = alt.Y("loss:Q").title("loss in %").scale(zero=True)
@@ -122,7 +122,7 @@ def outcome(trial: Tried) -> str:
     return "lossy" if trial.loss > 0 else "clean"
 
 
-def bounds(record: SearchRecord) -> list[tuple[str, float]]:
+def bounds(record: RunRecord) -> list[tuple[str, float]]:
     """The loads that the search found, as name and bit/s of payload."""
     result = found(record) or Found()
     named = [
@@ -138,7 +138,7 @@ def bounds(record: SearchRecord) -> list[tuple[str, float]]:
     return [(name, load) for name, load in named if load is not None]
 
 
-def _steps(record: SearchRecord) -> Drawing:
+def _steps(record: RunRecord) -> Drawing:
     """The tried loads in order, with the found loads as horizontal lines."""
     rows = [
         {
@@ -175,7 +175,7 @@ def _steps(record: SearchRecord) -> Drawing:
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title="Loads in the order of the trials")
 
 
-def path_figures(record: SearchRecord) -> dict[str, Drawing]:
+def path_figures(record: RunRecord) -> dict[str, Drawing]:
     """The chart of a path measured as in RFC 6349: expected and achieved TCP throughput by window."""
     result = record.result or {}
     if not result.get("transfers"):
@@ -216,7 +216,7 @@ PATH_SERIES = (
 """Key in a transfer, label, and index of the colour."""
 
 
-def _received(records: Sequence[SearchRecord]) -> Drawing:
+def _received(records: Sequence[RunRecord]) -> Drawing:
     rows = _rows(records)
     top = max((row["offered"] for row in rows), default=1.0)
     x = alt.X("offered:Q").title("offered load in Mbit/s of payload").scale(zero=True)

@@ -11,7 +11,7 @@ from engpass.report.sections import block_key, entry_list, file_section
 from engpass.search.found import Found, found, tried
 from engpass.show.markup import esc
 from engpass.show.markup import table as html_table
-from engpass.store import SearchRecord
+from engpass.store import RunRecord
 
 _PATH = "rfc6349"
 
@@ -24,19 +24,19 @@ _SAYS = {
 }
 
 
-def drawings(record: SearchRecord) -> dict[str, Drawing]:
+def drawings(record: RunRecord) -> dict[str, Drawing]:
     """The figures by name."""
     if record.method == _PATH:
         return path_figures(record)
     return figures([record]) if record.trials else {}
 
 
-def charts(record: SearchRecord) -> dict[str, Spec]:
+def charts(record: RunRecord) -> dict[str, Spec]:
     """The charts of `drawings` as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in drawings(record).items()}
 
 
-def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+def sections(record: RunRecord) -> list[tuple[str, str, str]]:
     """Key, title and body of the sections; the page omits sections with an empty body."""
     first = _path_sections(record) if record.method == _PATH else _search_sections(record)
     told: list[tuple[str, Json]] = [
@@ -58,7 +58,7 @@ def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     ]
 
 
-def sentence(record: SearchRecord) -> str:
+def sentence(record: RunRecord) -> str:
     """The result in a sentence or two."""
     result = record.result
     if result is None:
@@ -111,7 +111,7 @@ def _box(name: str, key: str) -> str:
     )
 
 
-def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+def _search_sections(record: RunRecord) -> list[tuple[str, str, str]]:
     kinds = {outcome(trial) for trial in tried(record)}
     key = block_key(
         Block(theme.colour(place), name) for kind, (name, place) in OUTCOMES.items() if kind in kinds
@@ -124,7 +124,7 @@ def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     ]
 
 
-def _warnings(record: SearchRecord) -> str:
+def _warnings(record: RunRecord) -> str:
     result = record.result or {}
     warnings = []
     if invalid := result.get("invalid_trials", result.get("invalid_runs")):
@@ -139,7 +139,7 @@ def _warnings(record: SearchRecord) -> str:
     return "".join(f"<p>{one}</p>" for one in warnings)
 
 
-def _found(record: SearchRecord) -> str:
+def _found(record: RunRecord) -> str:
     result = found(record)
     if result is None:
         return "<p>The search has not ended; repeat the command to continue it.</p>"
@@ -179,7 +179,7 @@ def _found(record: SearchRecord) -> str:
     return html_table("Frame loss (RFC 2544 section 26.3)", ["Result", "Value"], rows, kind="cards")
 
 
-def _trials(record: SearchRecord) -> str:
+def _trials(record: RunRecord) -> str:
     outcomes = [OUTCOMES[outcome(trial)][0] for trial in tried(record)]
     made = formatting.trials(list(zip(record.trials, outcomes, strict=True)))
     rows = [[esc(cell) for cell in row] for row in made]
@@ -187,7 +187,7 @@ def _trials(record: SearchRecord) -> str:
     return html_table("All trials", head, rows, numeric=range(7), kind="tall") if rows else ""
 
 
-def _path_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
+def _path_sections(record: RunRecord) -> list[tuple[str, str, str]]:
     result = record.result
     if result is None:
         return [("found", "The path", "<p>The measurement has not ended.</p>")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from engpass.store import SearchRecord
+    from engpass.store import RunRecord
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -64,11 +64,11 @@ class Found(msgspec.Struct, frozen=True):
     """Only of RFC 2544's frame loss."""
 
 
-def tried(record: SearchRecord) -> list[Tried]:
+def tried(record: RunRecord) -> list[Tried]:
     """The trials of a search."""
     return msgspec.convert(record.trials, list[Tried])
 
 
-def found(record: SearchRecord) -> Found | None:
+def found(record: RunRecord) -> Found | None:
     """The result of a search; `None` if it has not ended."""
     return None if record.result is None else msgspec.convert(record.result, Found)

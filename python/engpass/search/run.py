@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from engpass.campaign import ENGINES, MODEL, choose
+from engpass.campaign import ENGINES, MODEL, Plan, choose
 from engpass.formatting import rate
 from engpass.memory import MOST, need
 from engpass.search.found import Found
@@ -27,7 +27,7 @@ from engpass.search.rfc2544 import (
 )
 from engpass.search.trial import Budget, SearchError, Trial
 from engpass.search.trial_runner import Bench, check_slow
-from engpass.store import SearchRecord, Store
+from engpass.store import Finished, RunRecord, Store, new_record
 from engpass.testbed_file import TestbedFile
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Settings:
         return found
 
 
-Watch = Callable[[SearchRecord, Trial, int], None]
+Watch = Callable[[RunRecord, Trial, int], None]
 """Called with every trial and its number, from 1."""
 
 
@@ -121,9 +121,9 @@ def run_search(
     variant: str | None = None,
     fresh: bool = False,
     watch: Watch | None = None,
-    began: Callable[[SearchRecord], None] | None = None,
+    began: Callable[[RunRecord], None] | None = None,
     max_memory: int | None = MOST,
-) -> SearchRecord:
+) -> RunRecord:
     """Run a search and store every trial; an unfinished search goes on from its stored trials.
 
     Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` if a trial needs more than `max_memory` bytes, and
@@ -142,10 +142,11 @@ def run_search(
                 f"loads from {rate(least)} to {rate(most)} are not a valid range",
                 "give a `--min` above zero and below `--max`",
             )
-        record = store.searches.begin(_record(testbed, settings, bench, (least, most)), fresh=fresh)
+        run_id, session = store.begin(_record(testbed, settings, bench, (least, most)), fresh=fresh)
+        record = store.run(run_id, any_method=True)
         if began is not None:
             began(record)
-        trials = _Trials(bench, store, record, settings.pause(engine), watch)
+        trials = _Trials(bench, store, record, session, settings.pause(engine), watch)
         result: dict[str, Json] = {
             **_found(settings, trials, least, most),
             "trials": len(trials.made),
@@ -159,18 +160,18 @@ def run_search(
         found = msgspec.convert(result, Found)
         notes = [] if bound is None else above(found, settings.trial, bound, engine)
         result["notes"] = [*learning(bench.learning), *notes]
-    store.searches.end(record.id, result)
-    return store.searches.get(record.id)
+    store.end(session, result)
+    return store.run(run_id, any_method=True)
 
 
 class _Trials:
     """Makes trials and stores them; trials of the store are not made again."""
 
     def __init__(
-        self, bench: Bench, store: Store, record: SearchRecord, pause: float, watch: Watch | None
+        self, bench: Bench, store: Store, record: RunRecord, session: int, pause: float, watch: Watch | None
     ) -> None:
-        self._bench, self._store, self._record, self._watch = bench, store, record, watch
-        self._pause = pause
+        self._bench, self._store, self._record, self._session = bench, store, record, session
+        self._pause, self._watch = pause, watch
         self._there = [Trial.from_json(data) for data in record.trials]
         self.made: list[Trial] = []
 
@@ -188,7 +189,13 @@ class _Trials:
             begin = time.perf_counter()
             trial, outcome = self._valid(load, duration)
             seconds = time.perf_counter() - begin
-            self._store.searches.add(self._record.id, position, seconds, trial.to_json(), outcome)
+            told = json.dumps(trial.to_json(), ensure_ascii=False)
+            made = Finished(position, seconds, outcome, None, told)
+            if not self._store.write(self._record.id, self._session, [made]):
+                raise SearchError(
+                    f"another process works on the search {self._record.id}",
+                    "wait until it has ended, or start a new search with `--fresh`",
+                )
             if self._pause:
                 time.sleep(self._pause)
         self.made.append(trial)
@@ -227,22 +234,17 @@ def _record(
     settings: Settings,
     bench: Bench,
     loads: tuple[int, int],
-) -> SearchRecord:
-    from engpass.environment import environment, now
+) -> RunRecord:
+    from engpass.environment import environment
 
     told = settings.to_json() | {"least_bit_per_s": loads[0], "most_bit_per_s": loads[1]}
     if bench.learning:
         told["learning_s"] = LEARNING_SECONDS
-    return SearchRecord(
-        name=testbed.name,
-        source=testbed.source,
-        text=testbed.text,
-        overrides=list(testbed.overrides),
-        engine=bench.engine,
-        variant=bench.variant,
-        traffic=bench.traffic,
+    return new_record(
+        testbed,
+        Plan((bench.engine,), (bench.variant,), (), 1),
+        environment(1, "search"),
         method=settings.method,
-        settings=json.loads(json.dumps(told)),
-        environment=environment(1, "search"),
-        created=now(),
+        traffic=bench.traffic,
+        settings=told,
     )

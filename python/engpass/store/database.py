@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
-from sqlalchemy.pool import QueuePool, StaticPool
-
 from engpass.error import StoreError
 from engpass.store import migrations, schema
+from engpass.store.transaction import Kind, Transaction
 
 BUSY_SECONDS = 60
 """Seconds that a writer waits for another. A batch takes milliseconds; a longer wait means a held lock."""
@@ -30,37 +28,74 @@ T = TypeVar("T")
 class Database:
     """One database with atomic transactions, whose errors are raised as `StoreError`."""
 
-    def __init__(self, engine: Engine, where: str) -> None:
-        self.engine = engine
-        self.where = where
+    def __init__(self, kind: Kind, where: str) -> None:
+        self._kind, self.where = kind, where
+        self._idle: list[Any] = []
+        # A store that nobody closes, such as one of a result in Python, leaves no connection behind.
+        weakref.finalize(self, _close, self._idle)
         # A store in memory has a single connection, which allows one transaction at a time.
-        shared = isinstance(engine.pool, StaticPool)
-        self._turn = threading.RLock() if shared else contextlib.nullcontext()
+        self.in_memory = where == IN_MEMORY
+        self._turn = threading.RLock() if self.in_memory else contextlib.nullcontext()
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         """Open a read transaction, which sees one consistent state of the database."""
-        with self._turn, translated(self.where), self.engine.connect() as connection, connection.begin():
-            yield connection
+        try:
+            with self._transaction(self._kind.begin_read) as transaction:
+                yield transaction
+        except self._kind.error as error:
+            raise explained(error, self.where) from error
 
-    def write(self, work: Callable[[Connection], T]) -> T:
+    def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in one transaction, durable on return; after a conflict `work` is called again."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                with self._turn, self.engine.connect() as connection:
-                    connection.execution_options(engpass_write=True)
-                    with connection.begin():
-                        return work(connection)
-            except DBAPIError as error:
+                with self._transaction(self._kind.begin_write) as transaction:
+                    return work(transaction)
+            except self._kind.error as error:
                 if not _passing(error) or time.monotonic() > deadline:
                     raise explained(error, self.where) from error
                 # A random pause keeps writers that wait for the same lock out of step.
                 time.sleep(random.uniform(0.01, 0.1))  # noqa: S311 (no secret)
 
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[Transaction]:
+        with self._turn:
+            connection = self._connection()
+            try:
+                connection.execute(begin)
+                yield Transaction(connection, self._kind)
+                connection.commit()
+            except BaseException:
+                with contextlib.suppress(self._kind.error):
+                    connection.rollback()
+                raise
+            finally:
+                self._idle.append(connection)
+
+    def _connection(self) -> Any:  # noqa: ANN401 (DBAPI connections have no common type)
+        """An idle connection, or a new one."""
+        with contextlib.suppress(IndexError):
+            while True:
+                idle = self._idle.pop()
+                if self._kind.is_alive(idle):
+                    return idle
+                idle.close()
+        return self._kind.connect()
+
     def close(self) -> None:
         """Close all connections; SQLite then merges its log into the file."""
-        self.engine.dispose()
+        _close(self._idle)
+
+
+def _close(connections: list[Any]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+IN_MEMORY = ":memory:"
+_URL_HELP = "a store is a file (SQLite) or `postgresql://user@host/database`"
 
 
 def open_database(where: str, create: bool) -> Database:
@@ -69,43 +104,32 @@ def open_database(where: str, create: bool) -> Database:
     With `create` a missing store is created, and the store must be writable. Without it the store must exist,
     and may be on read-only media.
     """
-    if where == ":memory:":
-        return _opened(_memory_engine(), "memory", create=True)
-    if "://" not in where:
-        return _sqlite(Path(where), create)
-    try:
-        url = make_url(where)
-    except ArgumentError:
-        raise StoreError(f"`{where}` is not a database URL", _URL_HELP) from None
-    backend = url.get_backend_name()
-    if backend == "sqlite":
-        if url.database in (None, "", ":memory:"):
-            return _opened(_memory_engine(), "memory", create=True)
-        return _sqlite(Path(str(url.database)), create)
+    scheme, found, rest = where.partition("://")
+    backend = scheme.partition("+")[0] if found else "sqlite"
+    if found and not re.fullmatch(r"[A-Za-z][\w+.-]*", scheme):
+        raise StoreError(f"`{where}` is not a database URL", _URL_HELP)
     if backend == "postgresql":
-        return _postgresql(url)
-    raise StoreError(f"a store cannot be on `{backend}`", _URL_HELP)
+        return _postgresql(rest)
+    if backend != "sqlite":
+        raise StoreError(f"a store cannot be on `{backend}`", _URL_HELP)
+    # As in SQLAlchemy's URLs, the path begins after a third slash.
+    path = rest.removeprefix("/") if found else where
+    if path in ("", IN_MEMORY):
+        return _opened(_sqlite(IN_MEMORY), IN_MEMORY, create=True)
+    return _file(Path(path), create)
 
 
-_URL_HELP = "a store is a file (SQLite) or `postgresql://user@host/database`"
-
-
-def _opened(engine: Engine, where: str, create: bool) -> Database:
-    database = Database(engine, where)
+def _opened(kind: Kind, where: str, create: bool) -> Database:
+    database = Database(kind, where)
     try:
-        if create:
-            # Read the version first: a store of the current version then needs no write lock.
-            with database.read() as connection:
-                found = migrations.current(connection, where)
-            if found != schema.VERSION:
-                database.write(lambda connection: migrations.upgrade(connection, where))
+        # Read the version first: a store of the current version then needs no write lock.
+        with database.read() as transaction:
+            found = migrations.current(transaction, where)
+        if found is None and not create:
+            raise StoreError(f"`{where}` has no runs", "`engpass run FILE` creates one")  # noqa: TRY301
+        if found is None or found < schema.VERSION:
+            database.write(lambda transaction: migrations.upgrade(transaction, where))
         else:
-            with database.read() as connection:
-                found = migrations.current(connection, where)
-            if found is None:
-                raise StoreError(f"`{where}` has no runs", "`engpass run FILE` creates one")  # noqa: TRY301
-            if found < schema.VERSION:
-                database.write(lambda connection: migrations.upgrade(connection, where))
             migrations.check_not_newer(found, where)
     except BaseException:
         database.close()
@@ -113,14 +137,36 @@ def _opened(engine: Engine, where: str, create: bool) -> Database:
     return database
 
 
-def _memory_engine() -> Engine:
-    # All threads share one connection: another connection would open another, empty database.
-    engine = create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
-    _use_own_transactions(engine, durable=False)
-    return engine
+def _sqlite(uri: str, *, durable: bool = False) -> Kind:
+    def connect() -> sqlite3.Connection:
+        # Without an isolation level, sqlite3 opens no transactions itself, which it does late.
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None
+        )
+        if durable:
+            _use_wal(connection)
+            # In WAL mode NORMAL survives `kill -9`, since the kernel has the written data, but loses the last
+            # commits at a power failure. FULL syncs the log at every commit, so that stored points survive
+            # that, too. A batch holds all points that arrived during the previous sync; the cost therefore
+            # hardly grows with the number of points.
+            connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        return connection
+
+    return Kind(
+        connect,
+        lambda _: True,
+        sqlite3.Error,
+        marker="?",
+        begin_read="BEGIN",
+        # A writer takes its lock at the start: upgrading a read lock fails at once if another process writes.
+        begin_write="BEGIN IMMEDIATE",
+        tables="SELECT name FROM sqlite_master WHERE type = 'table'",
+        is_own_file=True,
+    )
 
 
-def _sqlite(path: Path, create: bool) -> Database:
+def _file(path: Path, create: bool) -> Database:
     where = os.fsencode(path).decode("utf-8", "replace")
     try:
         exists, directory = path.exists(), path.is_dir()
@@ -146,38 +192,11 @@ def _sqlite(path: Path, create: bool) -> Database:
         # read, SQLite can treat the file as immutable.
         query = "?mode=ro" if Path(f"{path}-wal").exists() else "?mode=ro&immutable=1"
     uri = f"file:{quote(os.fsencode(path.absolute()))}{query}"
-    engine = create_engine(
-        "sqlite://",
-        poolclass=QueuePool,
-        creator=lambda: sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False),
-    )
-    _use_own_transactions(engine, durable=not query)
-    return _opened(engine, where, create)
+    return _opened(_sqlite(uri, durable=not query), where, create)
 
 
 def _writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
-
-
-def _use_own_transactions(engine: Engine, durable: bool) -> None:
-    @event.listens_for(engine, "connect")
-    def connect(connection: Any, _record: object) -> None:  # noqa: ANN401 (DBAPI connections have no common type)
-        # Stop sqlite3 from opening transactions itself, which it does late; `begin` opens them.
-        connection.isolation_level = None
-        if durable:
-            _use_wal(connection)
-            # In WAL mode NORMAL survives `kill -9`, since the kernel has the written data, but loses the last
-            # commits at a power failure. FULL syncs the log at every commit, so that stored points survive
-            # that, too. A batch holds all points that arrived during the previous sync; the cost therefore
-            # hardly grows with the number of points.
-            connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA foreign_keys=ON")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # A writer takes its lock at the start: upgrading a read lock fails at once if another process writes.
-        write = connection.get_execution_options().get("engpass_write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -198,47 +217,65 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-def _postgresql(url: URL) -> Database:
-    where = url.render_as_string(hide_password=True)
-    if url.drivername == "postgresql":
-        url = url.set(drivername="postgresql+psycopg")
+def _postgresql(rest: str) -> Database:
+    """Open a store on a server, given the part of its URL after `postgresql://`."""
+    hidden = re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"^([^/@:]*):[^/]*@", r"\1:***@", rest))
+    where = f"postgresql://{hidden}"
     try:
-        engine = create_engine(url, pool_pre_ping=True)
-    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        import psycopg
+    except ImportError as error:
         raise StoreError(
             f"`{where}` needs a driver that is not installed: {error}", "`pip install 'engpass[postgresql]'`"
         ) from None
-    return _opened(engine, where, create=True)
+
+    def connect() -> psycopg.Connection:
+        # Transactions are opened by `BEGIN`, as with SQLite.
+        return psycopg.connect(f"postgresql://{rest}", autocommit=True)
+
+    def is_alive(connection: psycopg.Connection) -> bool:
+        # A server may have been restarted since.
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    kind = Kind(
+        connect,
+        is_alive,
+        psycopg.Error,
+        marker="%s",
+        begin_read="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        begin_write="BEGIN",
+        tables="SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
+        is_own_file=False,
+    )
+    return _opened(kind, where, create=True)
 
 
-@contextlib.contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Turn errors of the database into `StoreError`."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise explained(error, where) from error
+def _code(error: Exception) -> int | None:
+    """SQLite's primary error code; `None` for other databases."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else int(code) & 0xFF
 
 
-def _code(error: DBAPIError) -> int | None:
-    return getattr(error.orig, "sqlite_errorcode", None)
+_PASSING = ("40001", "40P01", "23505", "42P07", "42701")
+"""Errors of PostgreSQL: serialization failure, deadlock, and two processes that create the same row or table,
+or upgrade the tables, at once."""
 
 
-def _passing(error: DBAPIError) -> bool:
+def _passing(error: Exception) -> bool:
     """Whether a retry may help, because another writer was faster."""
-    code = _code(error)
-    if code is not None:
-        return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    # PostgreSQL: serialization failure, deadlock, and two processes that create the tables at once.
-    return getattr(error.orig, "sqlstate", None) in ("40001", "40P01", "23505", "42P07")
+    if (code := _code(error)) is not None:
+        return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(error, "sqlstate", None) in _PASSING
 
 
-def explained(error: DBAPIError, where: str) -> StoreError:
+def explained(error: Exception, where: str) -> StoreError:
     """The `StoreError` for an error of the database, with its cause and a cure."""
-    code = _code(error)
-    reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
     keeps = "; stored points are kept"
-    match None if code is None else code & 0xFF:
+    match _code(error):
         case sqlite3.SQLITE_NOTADB:
             return StoreError(f"`{where}` is not a database", "give another file with `--store`")
         case sqlite3.SQLITE_FULL:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import to_builtins
 
-from engpass.campaign import Axis, Plan, Point
-from engpass.environment import Environment
+from engpass.campaign import Axis, Plan, Point, digest
+from engpass.environment import Environment, now
 from engpass.types.outcome import VERSION
 from engpass.types.plan import Drawing
 
 if TYPE_CHECKING:
     from engpass.types.outcome import SweptValue
+
+CAMPAIGN = "campaign"
+"""The method of a run whose points do not depend on each other."""
 
 
 def drawn(topology: Drawing) -> dict[str, object]:
@@ -24,7 +27,10 @@ def drawn(topology: Drawing) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A stored run of a campaign: its settings, environment and progress."""
+    """A stored run, of a campaign, a search or a path: its settings, environment and progress.
+
+    A search or a path has one engine and one variant, and its points are its trials or steps.
+    """
 
     id: str
     name: str
@@ -40,6 +46,7 @@ class RunRecord:
     """Environment of the first session; `Store.sessions` has those of all sessions."""
     created: str
     points_total: int
+    """Points of the plan; of a search or a path, the points done."""
     points_done: int
     """Points with an outcome; points that ended with an error do not count."""
     status: str
@@ -49,18 +56,39 @@ class RunRecord:
     """When the last session began, ISO 8601; `last` selects the run with the latest."""
     description: str | None = None
     digest: str = field(default="", repr=False)
+    method: str = CAMPAIGN
+    """`campaign`, the method of a search, or `rfc6349` for a path."""
+    traffic: str = ""
+    """The traffic that a search varies, or whose path is measured."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The settings of a search or a path."""
+    result: dict[str, Any] | None = None
+    """The result of a search or a path; `None` until it has ended."""
+    trials: list[dict[str, Any]] = field(default_factory=list)
+    """The trials of a search or the steps of a path; empty in `Store.runs`."""
 
     @property
     def plan(self) -> Plan:
         """The points of this campaign."""
         return Plan(tuple(self.engines), tuple(self.variants), self.axes, self.repeats)
 
+    @property
+    def engine(self) -> str:
+        """The first engine; a search or a path has no other."""
+        return self.engines[0]
+
+    @property
+    def variant(self) -> str:
+        """The first variant; a search or a path has no other."""
+        return self.variants[0]
+
     def to_json(self) -> dict[str, object]:
         """The record as JSON data."""
-        return {
+        common = {
             "id": self.id,
             "name": self.name,
             "description": self.description,
+            "method": self.method,
             "source": self.source,
             "created": self.created,
             "used": self.used,
@@ -68,15 +96,71 @@ class RunRecord:
             "points_total": self.points_total,
             "points_done": self.points_done,
             "points_failed": self.points_failed,
-            "engines": self.engines,
-            "variants": self.variants,
             "overrides": [list(pair) for pair in self.overrides],
-            "axes": to_builtins(self.axes),
-            "repeats": self.repeats,
             "topology": drawn(self.topology),
             "environment": self.environment,
             "text": self.text,
         }
+        names = "engines variants axes repeats"
+        if self.method != CAMPAIGN:
+            names = "engine variant traffic settings trials result"
+        return common | {name: to_builtins(getattr(self, name)) for name in names.split()}
+
+
+class Loaded(Protocol):
+    """What a record takes from a loaded testbed."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def description(self) -> str | None: ...  # noqa: D102
+    @property
+    def source(self) -> str: ...  # noqa: D102
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def overrides(self) -> Sequence[tuple[str, str]]: ...  # noqa: D102
+    @property
+    def topology(self) -> Drawing: ...  # noqa: D102
+
+
+def new_record(
+    testbed: Loaded,
+    plan: Plan,
+    environment: Environment,
+    *,
+    method: str = CAMPAIGN,
+    traffic: str = "",
+    settings: Mapping[str, Any] | None = None,
+    emulation: Mapping[str, str | int | bool] | None = None,
+) -> RunRecord:
+    """The record of a run that is to begin; the store gives it an id."""
+    told = dict(settings or {})
+    more: dict[str, object] = {} if emulation is None else {"emulation": emulation}
+    if method != CAMPAIGN:
+        more |= {"method": method, "traffic": traffic, "settings": told}
+    return RunRecord(
+        id="",
+        name=testbed.name,
+        description=testbed.description,
+        source=testbed.source,
+        text=testbed.text,
+        overrides=list(testbed.overrides),
+        engines=list(plan.engines),
+        variants=list(plan.variants),
+        axes=plan.axes,
+        repeats=plan.repeats,
+        topology=testbed.topology,
+        environment=environment,
+        created=now(),
+        points_total=plan.total if method == CAMPAIGN else 0,
+        points_done=0,
+        status="partial",
+        digest=digest(plan, testbed.text, testbed.overrides, more),
+        method=method,
+        traffic=traffic,
+        settings=told,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +171,8 @@ class Finished:
     seconds: float
     outcome: str | None
     error: str | None
+    trial: str | None = None
+    """Of a search or a path: the trial or step as JSON text. It may have no outcome."""
 
 
 @dataclass(frozen=True, slots=True)

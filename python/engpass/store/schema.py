@@ -3,91 +3,54 @@
 A change here needs a new `VERSION`, a step in `migrations.py`, and an old file in `tests/data/`.
 """
 
-from __future__ import annotations
+VERSION = 3
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
-
-VERSION = 2
-
-metadata = MetaData()
-
-# One row. No other program uses this table name, so it identifies a store.
-version = Table("engpass_store", metadata, Column("version", Integer, nullable=False))
-
-run = Table(
-    "run",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("digest", String(64), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("description", Text),
-    Column("source", Text, nullable=False),
-    Column("text", Text, nullable=False),
+TABLES = {
+    # One row. No other program uses this table name, so it identifies a store.
+    "engpass_store": "version INTEGER NOT NULL",
+    # A campaign, a search over the offered load, or a measured path: `method` says which. The points of a
+    # search are its trials, each of which depends on earlier results; their number is not known in advance.
     # JSON as text works the same on every database and keeps the bytes of a record.
-    Column("overrides", Text, nullable=False),
-    Column("engines", Text, nullable=False),
-    Column("variants", Text, nullable=False),
-    Column("axes", Text, nullable=False),
-    Column("repeats", Integer, nullable=False),
-    Column("topology", Text, nullable=False),
-    Column("points_total", BigInteger, nullable=False),
-    Column("created", String(32), nullable=False),
-    Index("run_digest", "digest"),
-)
+    "run": """
+        id VARCHAR(32) NOT NULL PRIMARY KEY,
+        digest VARCHAR(64) NOT NULL,
+        name TEXT NOT NULL,
+        description TEXT,
+        source TEXT NOT NULL,
+        text TEXT NOT NULL,
+        overrides TEXT NOT NULL,
+        engines TEXT NOT NULL,
+        variants TEXT NOT NULL,
+        axes TEXT NOT NULL,
+        repeats INTEGER NOT NULL,
+        topology TEXT NOT NULL,
+        points_total BIGINT NOT NULL,
+        created VARCHAR(32) NOT NULL,
+        method VARCHAR(32) NOT NULL DEFAULT 'campaign',
+        traffic TEXT NOT NULL DEFAULT '',
+        settings TEXT NOT NULL DEFAULT '{}',
+        result TEXT""",
+    # One row per invocation that worked on a run: environment and times. `ended` stays NULL after a kill.
+    "session": """
+        id INTEGER NOT NULL PRIMARY KEY,
+        run_id VARCHAR(32) NOT NULL REFERENCES run (id),
+        started VARCHAR(32) NOT NULL,
+        ended VARCHAR(32),
+        environment TEXT NOT NULL""",
+    # The primary key ensures that a point is stored only once, even if several processes write it. `seconds`
+    # is its wall-clock time, on which no outcome depends. `trial` has what a search or a path says about it.
+    "point": """
+        run_id VARCHAR(32) NOT NULL REFERENCES run (id),
+        position BIGINT NOT NULL,
+        session_id INTEGER NOT NULL REFERENCES session (id),
+        seconds FLOAT NOT NULL,
+        outcome TEXT,
+        error TEXT,
+        trial TEXT,
+        PRIMARY KEY (run_id, position)""",
+}
 
-# One row per invocation that worked on a run: environment and times. `ended` stays NULL after a kill.
-session = Table(
-    "session",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("run_id", String(32), ForeignKey("run.id"), nullable=False),
-    Column("started", String(32), nullable=False),
-    Column("ended", String(32)),
-    Column("environment", Text, nullable=False),
-    Index("session_run", "run_id"),
-)
-
-# The primary key ensures that a point is stored only once, even if several processes write it.
-point = Table(
-    "point",
-    metadata,
-    Column("run_id", String(32), ForeignKey("run.id"), primary_key=True),
-    Column("position", BigInteger, primary_key=True, autoincrement=False),
-    Column("session_id", Integer, ForeignKey("session.id"), nullable=False),
-    # Wall-clock time of the point; no outcome depends on it.
-    Column("seconds", Float, nullable=False),
-    Column("outcome", Text),
-    Column("error", Text),
-)
-
-# A search over the offered load, or the steps of a path measurement: each trial depends on earlier results.
-search = Table(
-    "search",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("digest", String(64), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("overrides", Text, nullable=False),
-    Column("engine", String(32), nullable=False),
-    Column("variant", Text, nullable=False),
-    Column("traffic", Text, nullable=False),
-    Column("method", String(32), nullable=False),
-    Column("settings", Text, nullable=False),
-    Column("environment", Text, nullable=False),
-    Column("created", String(32), nullable=False),
-    # NULL until the search has ended.
-    Column("result", Text),
-    Index("search_digest", "digest"),
-)
-
-trial = Table(
-    "trial",
-    metadata,
-    Column("search_id", String(32), ForeignKey("search.id"), primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("seconds", Float, nullable=False),
-    Column("trial", Text, nullable=False),
-    Column("outcome", Text),
+INDICES = (
+    "CREATE INDEX run_digest ON run (digest)",
+    "CREATE INDEX session_run ON session (run_id)",
 )

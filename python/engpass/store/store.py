@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, Table, case, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
-from engpass.campaign import axes_from_json, axes_to_json
+from engpass.campaign import Axis
 from engpass.environment import DEFAULT_STORE, Environment, now
 from engpass.error import ChoiceError, StoreError, nearest
 from engpass.results import outcomes
 from engpass.results.upgrade import OldDrawing, drawing
-from engpass.store import schema
 from engpass.store.database import Database, open_database
-from engpass.store.record import Failure, Finished, RunRecord, drawn
-from engpass.store.searches import Searches, SearchRecord
+from engpass.store.record import CAMPAIGN, Failure, Finished, RunRecord, drawn
+from engpass.store.transaction import Transaction
 from engpass.types.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -58,9 +54,9 @@ class Store:
         return self._database.where
 
     @property
-    def searches(self) -> Searches:
-        """The searches in this store."""
-        return Searches(self._database)
+    def in_memory(self) -> bool:
+        """Whether the store is in memory, not in a file or on a server."""
+        return self._database.in_memory
 
     def close(self) -> None:
         """Close the store; it cannot be used afterwards."""
@@ -77,21 +73,26 @@ class Store:
     # Reading
 
     def runs(self) -> list[RunRecord]:
-        """All runs, the one used last at the end."""
-        with self._database.read() as connection:
-            return self._records(connection)
+        """All runs without their trials, the one used last at the end."""
+        with self._database.read() as transaction:
+            return [_record(transaction, key) for key, *_ in transaction.execute(_BY_USE).fetchall()]
 
-    def run(self, which: str = "last") -> RunRecord:
-        """The run with this id, the only one whose id begins with it, or the `last`; raises `ChoiceError`."""
-        with self._database.read() as connection:
-            ids = [row.id for row in connection.execute(_by_use())]
-            if not ids:
+    def run(self, which: str = "last", *, any_method: bool = False) -> RunRecord:
+        """The run with this id, the only one whose id begins with it, or the `last`; raises `ChoiceError`.
+
+        It is a campaign, unless `any_method` also allows searches and paths.
+        """
+        with self._database.read() as transaction:
+            methods = {key: method for key, method, *_ in transaction.execute(_BY_USE)}
+            ids = [key for key, method in methods.items() if any_method or method == CAMPAIGN]
+            if not methods:
                 raise ChoiceError(f"there are no runs in `{self.where}`", "`engpass run FILE` creates one")
-            matching = (
-                ids[-1:]
-                if which == "last"
-                else [i for i in ids if i == which] or [i for i in ids if which and i.startswith(which)]
-            )
+            matching = ids[-1:] if which == "last" else _matching(which, ids)
+            if not matching and (others := _matching(which, methods)):
+                raise ChoiceError(
+                    f"`{others[0]}` is no campaign, but made by `{methods[others[0]]}`",
+                    f"`engpass show {others[0]}` prints it",
+                )
             if not matching:
                 raise ChoiceError(
                     f"there is no run `{which}` in `{self.where}`", nearest(which, ["last", *ids])
@@ -101,18 +102,17 @@ class Store:
                 raise ChoiceError(
                     f"`{which}` matches {len(matching)} runs: {some}", "add more characters of the id"
                 )
-            return self._records(connection, matching[0])[0]
+            return _record(transaction, matching[0], with_trials=True)
 
-    def search(self, which: str) -> SearchRecord | None:
-        """The only search whose id begins with `which`; `None` if there is none, or if a run's id does."""
-        if which == "last" or any(record.id.startswith(which) for record in self.runs()):
-            return None
-        found = [record for record in self.searches.all() if which and record.id.startswith(which)]
-        return self.searches.get(found[0].id) if len(found) == 1 else None
+    def found(self, digest: str) -> RunRecord | None:
+        """The last used run with this digest that has no result, or `None`."""
+        with self._database.read() as transaction:
+            run_id = _latest(transaction, digest)
+            return None if run_id is None else _record(transaction, run_id, with_trials=True)
 
     def outcomes(self, run_id: str) -> list[Outcome]:
         """Outcomes of a run in the order of its points, without the points that failed."""
-        return [outcome for _, outcome in self.read_outcomes(self.run(run_id))]
+        return [outcome for _, outcome in self.read_outcomes(self.run(run_id, any_method=True))]
 
     def read_outcomes(
         self, record: RunRecord, positions: Sequence[range] | None = None
@@ -144,15 +144,13 @@ class Store:
 
     def failures(self, record: RunRecord) -> list[Failure]:
         """Points that ended with an error, in order."""
-        t = schema.point.c
         plan = record.plan
-        with self._database.read() as connection:
-            rows = connection.execute(
-                select(t.position, t.error)
-                .where(t.run_id == record.id, t.error.is_not(None))
-                .order_by(t.position)
+        with self._database.read() as transaction:
+            rows = transaction.execute(
+                "SELECT position, error FROM point WHERE run_id = ? AND error IS NOT NULL ORDER BY position",
+                record.id,
             )
-            return [Failure(plan.point(row.position), row.error) for row in rows]
+            return [Failure(plan.point(position), error) for position, error in rows]
 
     def table(self, run_id: str, of: Of = "flows") -> pa.Table:
         """The outcomes of a run as an Arrow table: a row per point and flow, line or engine."""
@@ -163,226 +161,185 @@ class Store:
 
     def sessions(self, run_id: str) -> list[dict[str, Any]]:
         """The invocations that worked on a run: `started`, `ended` (`None` after a kill), `environment`."""
-        t = schema.session.c
-        with self._database.read() as connection:
-            rows = connection.execute(
-                select(t.started, t.ended, t.environment).where(t.run_id == run_id).order_by(t.id)
+        with self._database.read() as transaction:
+            rows = transaction.execute(
+                "SELECT started, ended, environment FROM session WHERE run_id = ? ORDER BY id", run_id
             )
             return [
-                {"started": r.started, "ended": r.ended, "environment": json.loads(r.environment)}
-                for r in rows
+                {"started": started, "ended": ended, "environment": json.loads(environment)}
+                for started, ended, environment in rows
             ]
 
     def done(self, run_id: str, total: int) -> bytearray:
         """One byte per point: 1 if the store has its outcome, else 0."""
-        t = schema.point.c
         marks = bytearray(total)
-        with self._database.read() as connection:
-            rows = connection.execute(
-                select(t.position).where(t.run_id == run_id, t.error.is_(None)),
-                execution_options={"yield_per": 10_000},
+        with self._database.read() as transaction:
+            rows = transaction.execute(
+                "SELECT position FROM point WHERE run_id = ? AND error IS NULL", run_id
             )
             for (position,) in rows:
                 marks[position] = 1
         return marks
+
+    def _points(
+        self, run_id: str, positions: Sequence[range] | None
+    ) -> Iterator[tuple[int, str | None, str | None]]:
+        for part in positions if positions is not None else [range(2**63 - 1)]:
+            # Pages, not one long cursor: a slow reader must not keep the writer's log from being merged.
+            start = part.start
+            while start < part.stop:
+                with self._database.read() as transaction:
+                    rows = transaction.execute(
+                        "SELECT position, outcome, error FROM point"
+                        " WHERE run_id = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?",
+                        run_id,
+                        start,
+                        part.stop,
+                        _ROWS,
+                    ).fetchall()
+                yield from rows
+                if len(rows) < _ROWS:
+                    break
+                start = rows[-1][0] + 1
 
     # Writing
 
     def begin(self, record: RunRecord, *, fresh: bool = False) -> tuple[str, int]:
         """Start a run, or resume the last used one with the same digest; returns the ids of run and session.
 
-        With `fresh` the run is always new.
+        With `fresh` the run is always new; so is a search or a path whose like has ended.
         """
 
-        def work(connection: Connection) -> tuple[str, int]:
-            run_id = None if fresh else self._latest(connection, record.digest)
+        def work(transaction: Transaction) -> tuple[str, int]:
+            run_id = None if fresh else _latest(transaction, record.digest)
             if run_id is None:
                 # The first run is named after its digest, so that two processes that start at once share it.
                 run_id = record.digest[:10]
-                while (
-                    fresh
-                    and connection.execute(select(schema.run.c.id).where(schema.run.c.id == run_id)).first()
-                ):
+                while transaction.execute("SELECT 1 FROM run WHERE id = ?", run_id).fetchall():
                     run_id = secrets.token_hex(5)
-                connection.execute(
-                    self._upsert(schema.run).values(_run_row(record, run_id)).on_conflict_do_nothing()
+                row = _row(record) | {"id": run_id}
+                transaction.execute(
+                    f"INSERT INTO run ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 (own names)
+                    *row.values(),
                 )
-            started = {
-                "run_id": run_id,
-                "started": now(),
-                "environment": json.dumps(record.environment, ensure_ascii=False),
-            }
-            key = connection.execute(insert(schema.session).values(started)).inserted_primary_key
-            assert key is not None  # noqa: S101 (every INSERT of one row has a key)
-            return run_id, int(key[0])
+            (session,) = transaction.one("SELECT COALESCE(MAX(id), 0) + 1 FROM session")
+            transaction.execute(
+                "INSERT INTO session (id, run_id, started, environment) VALUES (?, ?, ?, ?)",
+                session,
+                run_id,
+                now(),
+                json.dumps(record.environment, ensure_ascii=False),
+            )
+            return run_id, int(session)
 
         return self._database.write(work)
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether the store is in memory, not in a file or on a server."""
-        return self.where == ":memory:"
-
-    def found(self, digest: str) -> RunRecord | None:
-        """The last used run with this digest, or `None`."""
-        with self._database.read() as connection:
-            run_id = self._latest(connection, digest)
-        return None if run_id is None else self.run(run_id)
-
-    def write(self, run_id: str, session: int, points: Iterable[Finished]) -> None:
-        """Store finished points in one transaction, durable on return.
+    def write(self, run_id: str, session: int, points: Iterable[Finished]) -> int:
+        """Store finished points in one transaction, durable on return; returns how many were new.
 
         A stored outcome is kept, since another process may have been faster; a stored error is replaced.
         """
-        rows = [
-            {
-                "run_id": run_id,
-                "position": p.position,
-                "session_id": session,
-                "seconds": p.seconds,
-                "outcome": p.outcome,
-                "error": p.error,
-            }
-            for p in points
-        ]
-        if rows:
-            self._database.write(lambda connection: connection.execute(self._put, rows))
+        rows = [(run_id, p.position, session, p.seconds, p.outcome, p.error, p.trial) for p in points]
+        if not rows:
+            return 0
+        return self._database.write(lambda transaction: transaction.execute_for_each(_PUT, rows))
 
-    @functools.cached_property
-    def _put(self) -> postgresql.Insert | sqlite.Insert:
-        """The statement that stores points, built once: building it takes longer than sending it."""
-        statement = self._upsert(schema.point)
-        new = statement.excluded
-        return statement.on_conflict_do_update(
-            index_elements=["run_id", "position"],
-            set_={
-                "session_id": new.session_id,
-                "seconds": new.seconds,
-                "outcome": new.outcome,
-                "error": new.error,
-            },
-            where=schema.point.c.error.is_not(None),
-        )
+    def end(self, session: int, result: Mapping[str, Any] | None = None) -> None:
+        """Record that a session ended and was not killed, and the result of a search or a path."""
 
-    def end(self, session: int) -> None:
-        """Record that a session ended and was not killed."""
-        t = schema.session
-        self._database.write(
-            lambda connection: connection.execute(update(t).where(t.c.id == session).values(ended=now()))
-        )
+        def work(transaction: Transaction) -> None:
+            transaction.execute("UPDATE session SET ended = ? WHERE id = ?", now(), session)
+            if result is not None:
+                transaction.execute(
+                    "UPDATE run SET result = ? WHERE id = (SELECT run_id FROM session WHERE id = ?)",
+                    json.dumps(result, ensure_ascii=False),
+                    session,
+                )
 
-    def _upsert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
-        dialect = self._database.engine.dialect.name
-        return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-
-    @staticmethod
-    def _latest(connection: Connection, digest: str) -> str | None:
-        found = connection.execute(_by_use().where(schema.run.c.digest == digest)).all()
-        return str(found[-1].id) if found else None
-
-    def _points(
-        self, run_id: str, positions: Sequence[range] | None
-    ) -> Iterator[tuple[int, str | None, str | None]]:
-        t = schema.point.c
-        query = select(t.position, t.outcome, t.error).where(t.run_id == run_id).order_by(t.position)
-        for part in positions if positions is not None else [range(2**63 - 1)]:
-            # Pages, not one long cursor: a slow reader must not keep the writer's log from being merged.
-            start = part.start
-            while start < part.stop:
-                with self._database.read() as connection:
-                    rows = connection.execute(
-                        query.where(t.position >= start, t.position < part.stop).limit(_ROWS)
-                    ).all()
-                for row in rows:
-                    yield row.position, row.outcome, row.error
-                if len(rows) < _ROWS:
-                    break
-                start = rows[-1].position + 1
-
-    def _records(self, connection: Connection, run_id: str | None = None) -> list[RunRecord]:
-        t, s, p = schema.run.c, schema.session.c, schema.point.c
-        counts = select(
-            p.run_id,
-            func.sum(case((p.error.is_(None), 1), else_=0)).label("done"),
-            func.sum(case((p.error.is_(None), 0), else_=1)).label("failed"),
-        ).group_by(p.run_id)
-        first = select(s.run_id, func.min(s.id).label("id")).group_by(s.run_id)
-        order = _by_use()
-        if run_id is not None:
-            counts = counts.where(p.run_id == run_id)
-            first = first.where(s.run_id == run_id)
-            order = order.where(t.id == run_id)
-        counted = {row.run_id: row for row in connection.execute(counts)}
-        firsts = first.subquery()
-        environments = {
-            row.run_id: row.environment
-            for row in connection.execute(select(s.run_id, s.environment).join(firsts, firsts.c.id == s.id))
-        }
-        records = []
-        for order_row in connection.execute(order).all():
-            row = connection.execute(select(schema.run).where(t.id == order_row.id)).one()
-            count = counted.get(row.id)
-            done, failed = (int(count.done), int(count.failed)) if count is not None else (0, 0)
-            records.append(
-                _record(row, order_row.used or row.created, environments.get(row.id, "{}"), done, failed)
-            )
-        return records
+        self._database.write(work)
 
 
-def _by_use() -> Select[tuple[str, str | None]]:
-    """Ids of runs, the one used last at the end."""
-    t, s = schema.run.c, schema.session.c
-    return (
-        select(t.id, func.max(s.started).label("used"))
-        .outerjoin(schema.session, s.run_id == t.id)
-        .group_by(t.id, t.created)
-        .order_by(func.coalesce(func.max(s.started), t.created), func.max(s.id), t.id)
-    )
+_BY_USE = """
+SELECT run.id, run.method, run.digest, run.result IS NOT NULL
+FROM run LEFT JOIN session ON session.run_id = run.id
+GROUP BY run.id
+ORDER BY COALESCE(MAX(session.started), run.created), MAX(session.id), run.id"""
+"""Id, method, digest, and whether it has a result, of all runs; the one used last at the end."""
+
+_PUT = """
+INSERT INTO point (run_id, position, session_id, seconds, outcome, error, trial) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (run_id, position) DO UPDATE
+SET session_id = excluded.session_id, seconds = excluded.seconds,
+    outcome = excluded.outcome, error = excluded.error, trial = excluded.trial
+WHERE point.error IS NOT NULL"""
 
 
-def _run_row(record: RunRecord, run_id: str) -> dict[str, str | int | None]:
-    return {
-        "id": run_id,
-        "digest": record.digest,
-        "name": record.name,
-        "description": record.description,
-        "source": record.source,
-        "text": record.text,
-        "overrides": json.dumps(record.overrides, ensure_ascii=False),
-        "engines": json.dumps(record.engines),
-        "variants": json.dumps(record.variants, ensure_ascii=False),
-        "axes": axes_to_json(record.axes),
-        "repeats": record.repeats,
-        "topology": json.dumps(drawn(record.topology), ensure_ascii=False),
-        "points_total": record.points_total,
-        "created": record.created,
+def _matching(which: str, ids: Iterable[str]) -> list[str]:
+    """The id `which`, or all that begin with it."""
+    ids = list(ids)
+    return [i for i in ids if i == which] or [i for i in ids if which and i.startswith(which)]
+
+
+def _latest(transaction: Transaction, digest: str) -> str | None:
+    """The last used run with this digest that has no result."""
+    found = [key for key, _, its, ended in transaction.execute(_BY_USE) if its == digest and not ended]
+    return found[-1] if found else None
+
+
+_PLAIN = tuple(
+    "id digest name description source text created repeats points_total method traffic".split()  # noqa: SIM905
+)
+_JSON: dict[str, Any] = {
+    "overrides": list[tuple[str, str]],
+    "engines": list[str],
+    "variants": list[str],
+    "axes": tuple[Axis, ...],
+    "topology": OldDrawing,
+    "settings": dict[str, Any],
+    "result": dict[str, Any] | None,
+}
+"""Columns with JSON text, by their types."""
+
+
+def _row(record: RunRecord) -> dict[str, Any]:
+    """The row of a record in the table of runs."""
+    values = {name: getattr(record, name) for name in (*_PLAIN, *_JSON)} | {
+        "topology": drawn(record.topology)
+    }
+    return values | {
+        name: None if values[name] is None else msgspec.json.encode(values[name]).decode() for name in _JSON
     }
 
 
-def _record(row: Row[Any], used: str, environment: str, done: int, failed: int) -> RunRecord:
-    status = (
-        "done" if done == row.points_total else "failed" if done + failed == row.points_total else "partial"
-    )
+def _record(transaction: Transaction, run_id: str, *, with_trials: bool = False) -> RunRecord:
+    columns = (*_PLAIN, *_JSON)
+    row = transaction.one(f"SELECT {', '.join(columns)} FROM run WHERE id = ?", run_id)  # noqa: S608 (own names)
+    sessions = transaction.execute(
+        "SELECT started, environment FROM session WHERE run_id = ? ORDER BY id", run_id
+    ).fetchall()
+    ended, failed = transaction.one("SELECT COUNT(*), COUNT(error) FROM point WHERE run_id = ?", run_id)
+    trials: Iterable[tuple[str]] = ()
+    if with_trials:
+        trials = transaction.execute(
+            "SELECT trial FROM point WHERE run_id = ? AND trial IS NOT NULL ORDER BY position", run_id
+        ).fetchall()
+    values = dict(zip(columns, row, strict=True))
+    values |= {name: _decoded(values[name], kind) for name, kind in _JSON.items() if values[name] is not None}
+    done = ended - failed
+    is_campaign = values["method"] == CAMPAIGN
+    if not is_campaign:
+        values["points_total"] = ended
+    total = values["points_total"]
+    whole = done == total if is_campaign else values["result"] is not None
+    status = "done" if whole else "failed" if ended == total and is_campaign else "partial"
     return RunRecord(
-        id=row.id,
-        name=row.name,
-        description=row.description,
-        source=row.source,
-        text=row.text,
-        overrides=[(path, value) for path, value in json.loads(row.overrides)],
-        engines=json.loads(row.engines),
-        variants=json.loads(row.variants),
-        axes=axes_from_json(row.axes),
-        repeats=row.repeats,
-        topology=drawing(_decoded(row.topology, OldDrawing)),
-        environment=_decoded(environment, Environment),
-        created=row.created,
-        points_total=row.points_total,
+        **{**values, "topology": drawing(values["topology"])},
+        environment=_decoded(sessions[0][1] if sessions else "{}", Environment),
+        used=max((started for started, _ in sessions), default=values["created"]),
         points_done=done,
         points_failed=failed,
         status=status,
-        used=used,
-        digest=row.digest,
+        trials=[json.loads(trial) for (trial,) in trials],
     )
 
 
