@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import platform
 import random
 import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
@@ -76,23 +77,52 @@ Watch = Callable[[Progress], None]
 _LOOK_SECONDS = 0.5
 # Points that end within this time are written together: a transaction costs as much as a short point.
 _GATHER_SECONDS = 0.1
+# A worker gets as many short points at a time as take about this long: to hand one over costs as much as to
+# run it, and only one thread at a time can do it. The worker returns early if they take longer.
+_BATCH_SECONDS = 0.02
+_MOST_IN_BATCH = 256
+# Batches handed to the executor for each worker, so that none waits while points are written.
+_AHEAD = 16
 
 # Campaigns of this process, so that its threads share the loaded campaign and one interrupt.
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
 
 
-Work = Callable[[Job, Point], tuple[str, float]]
-
-
-def work(job: Job, point: Point) -> tuple[str, float]:
-    """Run one point of the model, in any process; returns its outcome and its duration in seconds."""
+def work(job: Job, point: Point) -> str:
+    """Run one point of the model, in any process, and return its outcome."""
     campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
-    begin = time.perf_counter()
     if job.captures is not None and point.engine == ENGINE:
-        outcome = job.captures.run(campaign, point, interrupt)
-    else:
-        outcome = campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
-    return outcome, time.perf_counter() - begin
+        return job.captures.run(campaign, point, interrupt)
+    return campaign.run(point.engine, point.variant, list(point.sweep), point.repeat, interrupt)
+
+
+Batch = Sequence[Point]
+Work = Callable[[Job, Batch], list[Finished]]
+"""Runs points in order; returns early when they take long, and after an interruption."""
+
+
+def _work_on(job: Job, points: Batch) -> list[Finished]:
+    return _each(points, lambda point: work(job, point))
+
+
+def _each(points: Batch, run: Callable[[Point], str]) -> list[Finished]:
+    """Run points until `_BATCH_SECONDS` have passed; one that fails has its error in place of an outcome."""
+    ended: list[Finished] = []
+    start = begin = time.perf_counter()
+    for point in points:
+        outcome, told = None, None
+        try:
+            outcome = run(point)
+        except (_engpass.Interrupted, KeyboardInterrupt, SystemExit):
+            break
+        except BaseException as error:  # noqa: BLE001 (a panic of the native module is no `Exception`)
+            told = _told(error)
+        now = time.perf_counter()
+        ended.append(Finished(point.position, now - begin, outcome, told))
+        if now - start > _BATCH_SECONDS:
+            break
+        begin = now
+    return ended
 
 
 @functools.lru_cache(maxsize=4)
@@ -135,7 +165,7 @@ def run_points(
     job = Job(secrets.token_hex(8), build(), campaign.text, source, overrides, captures)
     _LOCAL[job.token] = (campaign, interrupt)
     writer = _Writer(plan, store, run_id, session, watch)
-    window = _window(jobs, executor)
+    workers = jobs or (cores() if executor is None else getattr(executor, "_max_workers", None)) or 64
     try:
         with contextlib.ExitStack() as stack:
             if executor is None:
@@ -144,7 +174,7 @@ def run_points(
                 executor = threads
             writer.begin()
             modelled = (point for point in writer.missing() if point.engine in MODEL)
-            interrupted = _drive(writer, job, executor, work, modelled, interrupt, window)
+            interrupted = _drive(writer, job, executor, _work_on, modelled, interrupt, int(workers))
         if not interrupted:
             # Points with real hosts run alone, because points of the model would take the cores.
             interrupted = _live(writer, job, plan, interrupt, emulation)
@@ -171,11 +201,10 @@ def _live(
             ThreadPoolExecutor(1, thread_name_prefix=f"engpass-{engine}") as alone,
         ):
 
-            def made(_job: Job, point: Point, session: Session = session) -> tuple[str, float]:
-                begin = time.perf_counter()
-                return session.run(point), time.perf_counter() - begin
+            def made(_job: Job, points: Batch, session: Session = session) -> list[Finished]:
+                return _each(points, session.run)
 
-            if _drive(writer, job, alone, made, iter(points), interrupt, len(points)):
+            if _drive(writer, job, alone, made, iter(points), interrupt, 1):
                 return True
     return False
 
@@ -199,12 +228,6 @@ def _session(
         overrides=job.overrides,
         options=emulation or Options(),
     )
-
-
-def _window(jobs: int | None, executor: Executor | None) -> int:
-    """Points handed to the executor at a time: enough that no worker waits while a batch is written."""
-    workers = jobs or (cores() if executor is None else getattr(executor, "_max_workers", None)) or 64
-    return max(256, 16 * int(workers))
 
 
 class _Writer:
@@ -237,8 +260,8 @@ class _Writer:
     def begin(self) -> None:
         self._tell()
 
-    def take(self, finished: Finished) -> None:
-        self._batch.append(finished)
+    def take(self, finished: list[Finished]) -> None:
+        self._batch += finished
 
     @property
     def patience(self) -> float:
@@ -287,18 +310,21 @@ def _drive(
     does: Work,
     todo: Iterator[Point],
     interrupt: _engpass.Interrupt,
-    window: int,
+    workers: int,
 ) -> bool:
     """Keep the executor busy and write what comes back; returns whether it was interrupted."""
-    pending: dict[Future[tuple[str, float]], Point] = {}
-    ended: SimpleQueue[Future[tuple[str, float]] | _Stopped] = SimpleQueue()
+    pending: dict[Future[list[Finished]], Batch] = {}
+    ended: SimpleQueue[Future[list[Finished]] | _Stopped] = SimpleQueue()
     stopped = False
+    size = 1
     with _signals(interrupt, ended):
         try:
             while True:
-                while not stopped and len(pending) < window and (point := next(todo, None)) is not None:
-                    future = _submit(executor, does, job, point)
-                    pending[future] = point
+                while not stopped and len(pending) < _AHEAD * workers:
+                    if not (batch := list(itertools.islice(todo, size))):
+                        break
+                    future = _submit(executor, does, job, batch)
+                    pending[future] = batch
                     future.add_done_callback(ended.put)
                 writer.settle(interrupt.under_way(), now=stopped or not pending)
                 if not pending:
@@ -307,8 +333,13 @@ def _drive(
                     if isinstance(item, _Stopped):
                         stopped = True
                         _cancel(pending)
-                    elif (finished := _finished(item, pending.pop(item))) is not None:
-                        writer.take(finished)
+                        continue
+                    done = pending.pop(item)
+                    finished = _finished(item, done)
+                    writer.take(finished)
+                    if finished:
+                        size = _next_size(finished)
+                        todo = itertools.chain(done[len(finished) :], todo)
         except BrokenExecutor as error:
             raise _gave_up(error) from error
         finally:
@@ -319,9 +350,16 @@ def _drive(
             writer.keep(interrupt.under_way())
 
 
-def _submit(executor: Executor, does: Work, job: Job, point: Point) -> Future[tuple[str, float]]:
+def _next_size(finished: Sequence[Finished]) -> int:
+    """How many points like these a worker does in `_BATCH_SECONDS`, and at most twice as many as before."""
+    seconds = sum(one.seconds for one in finished)
+    at_pace = len(finished) * _BATCH_SECONDS / max(seconds, 1e-9)
+    return max(1, min(_MOST_IN_BATCH, 2 * len(finished), int(at_pace)))
+
+
+def _submit(executor: Executor, does: Work, job: Job, batch: Batch) -> Future[list[Finished]]:
     try:
-        return executor.submit(does, job, point)
+        return executor.submit(does, job, batch)
     except RuntimeError as error:
         # No thread can be started, or the executor was shut down, or its processes were killed.
         raise _gave_up(error) from error
@@ -334,8 +372,8 @@ def _gave_up(error: Exception) -> EngpassError:
 
 
 def _drain(
-    queue: SimpleQueue[Future[tuple[str, float]] | _Stopped], patience: float
-) -> Iterator[Future[tuple[str, float]] | _Stopped]:
+    queue: SimpleQueue[Future[list[Finished]] | _Stopped], patience: float
+) -> Iterator[Future[list[Finished]] | _Stopped]:
     """Wait `patience` seconds for one item, then yield all that are there."""
     with contextlib.suppress(Empty):
         yield queue.get(timeout=patience)
@@ -343,24 +381,23 @@ def _drain(
             yield queue.get_nowait()
 
 
-def _cancel(pending: dict[Future[tuple[str, float]], Point]) -> None:
+def _cancel(pending: dict[Future[list[Finished]], Batch]) -> None:
     for future in list(pending):
         future.cancel()
 
 
-def _finished(future: Future[tuple[str, float]], point: Point) -> Finished | None:
-    """The result of a point; `None` if the point was cancelled or interrupted."""
+def _finished(future: Future[list[Finished]], batch: Batch) -> list[Finished]:
+    """The first points of a batch that have ended; none if it was cancelled or interrupted."""
     if future.cancelled():
-        return None
+        return []
     error = future.exception()
     if error is None:
-        outcome, seconds = future.result()
-        return Finished(point.position, seconds, outcome, None)
+        return future.result()
     if isinstance(error, _engpass.Interrupted | KeyboardInterrupt):
-        return None
+        return []
     if isinstance(error, BrokenExecutor):
         raise error
-    return Finished(point.position, 0.0, None, _told(error))
+    return [Finished(point.position, 0.0, None, _told(error)) for point in batch]
 
 
 def _told(error: BaseException) -> str:
@@ -377,7 +414,7 @@ def _told(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _signals(
-    interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[tuple[str, float]] | _Stopped]
+    interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[list[Finished]] | _Stopped]
 ) -> Iterator[None]:
     """On Ctrl-C, SIGTERM or SIGHUP, end the running points and wake the writer; a second one acts as usual.
 

@@ -363,7 +363,7 @@ def test_failing_point_is_reported_with_exit_code_1(
 ) -> None:
     original = campaign_runner.work
 
-    def work(job: Job, point: Point) -> tuple[str, float]:
+    def work(job: Job, point: Point) -> str:
         if point.engine == "simulate" and point.variant == "fast":
             raise MemoryError
         return original(job, point)

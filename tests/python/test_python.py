@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -203,11 +205,12 @@ def test_points_before_an_executor_failure_are_stored(
     testbed_file: Path, tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("engpass.campaign_runner._GATHER_SECONDS", 1000.0)
-    monkeypatch.setattr("engpass.campaign_runner._window", lambda *_: 2)
+    monkeypatch.setattr("engpass.campaign_runner._AHEAD", 2)
+    monkeypatch.setattr("engpass.campaign_runner._MOST_IN_BATCH", 1)
     store = engpass.Store.open(tmp_path / "s.db")
     error = RuntimeError("no thread") if at_once else BrokenExecutor("a worker died")
     with pytest.raises(engpass.EngpassError, match="the worker processes failed"):
-        engpass.load(testbed_file).run(store=store, executor=_Inline(10, error, at_once=at_once))
+        engpass.load(testbed_file).run(store=store, executor=_Inline(10, error, at_once=at_once), jobs=1)
     assert store.run("last").points_done == 10
     store.close()
 
@@ -217,13 +220,14 @@ def test_points_are_written_in_batches(
 ) -> None:
     monkeypatch.setattr("engpass.campaign_runner._GATHER_SECONDS", 1000.0)
     # Two points run at a time, so some are still missing when the first ones are written.
-    monkeypatch.setattr("engpass.campaign_runner._window", lambda *_: 2)
+    monkeypatch.setattr("engpass.campaign_runner._AHEAD", 2)
+    monkeypatch.setattr("engpass.campaign_runner._MOST_IN_BATCH", 1)
     written = []
     original = engpass.Store.write
 
-    def write(store: engpass.Store, run_id: str, session: int, points: list[Finished]) -> None:
+    def write(store: engpass.Store, run_id: str, session: int, points: list[Finished]) -> int:
         written.append(len(points))
-        original(store, run_id, session, points)
+        return original(store, run_id, session, points)
 
     monkeypatch.setattr(engpass.Store, "write", write)
     with engpass.Store.open(tmp_path / "s.db") as store:
@@ -231,6 +235,35 @@ def test_points_are_written_in_batches(
     # The first points are written immediately, which shows progress; all others are written together.
     assert sum(written) == POINTS
     assert len(written) == 2
+
+
+def test_short_points_go_to_workers_many_at_a_time_and_long_ones_alone(
+    testbed_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first points after a change of pace may be handed over together, but not be kept together."""
+    original, work = campaign_runner._work_on, campaign_runner.work
+    handed: list[tuple[int, int]] = []
+
+    def handing(job: Job, points: Sequence[Point]) -> list[Finished]:
+        ended = original(job, points)
+        handed.append((len(points), len(ended)))
+        return ended
+
+    def pausing(job: Job, point: Point) -> str:
+        if 400 <= point.position < 420:
+            time.sleep(0.03)
+        return work(job, point)
+
+    monkeypatch.setattr(campaign_runner, "_work_on", handing)
+    monkeypatch.setattr(campaign_runner, "work", pausing)
+    monkeypatch.setattr(campaign_runner, "_BATCH_SECONDS", 0.02)
+    lan = engpass.load(testbed_file, set={"run.duration": "1 ms", "run.repeats": 100})
+    result = lan.run(engines=["simulate"], jobs=1)
+    assert [outcome.repeat for outcome in result.outcomes] == list(range(100)) * 8
+    assert sum(ended for _, ended in handed) == 800
+    assert handed[0] == (1, 1), "nothing is known yet about the pace"
+    assert max(ended for _, ended in handed) > 10
+    assert sum(ended == 1 for _, ended in handed) >= 19, "the worker came back after each of the long points"
 
 
 def test_progress_rises_within_a_long_point(testbed_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +312,7 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, bad: int, error: BaseException | No
     original = campaign_runner.work
     ran = []
 
-    def work(job: Job, point: Point) -> tuple[str, float]:
+    def work(job: Job, point: Point) -> str:
         ran.append(point.position)
         if point.position == bad and error is not None:
             raise error
@@ -390,7 +423,7 @@ def test_a_run_in_another_thread_leaves_signals_alone(testbed_file: Path) -> Non
 
 
 def test_importing_engpass_imports_nothing_heavy() -> None:
-    heavy = ["sqlalchemy", "pyarrow", "altair", "rich", "pandas", "typer", "vl_convert"]
+    heavy = ["sqlite3", "psycopg", "pyarrow", "altair", "rich", "pandas", "typer", "vl_convert"]
     code = f"import sys, engpass, engpass.testbed; print([m for m in {heavy!r} if m in sys.modules])"
     env = {"PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)

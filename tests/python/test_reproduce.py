@@ -336,7 +336,7 @@ def test_unknown_study_suggests_the_nearest(cli: Cli) -> None:
 
 
 def test_reproduce_reports_failed_points(cli: Cli, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(job: campaign_runner.Job, point: Point) -> tuple[str, float]:
+    def fail(job: campaign_runner.Job, point: Point) -> str:
         raise EngpassError("the engine has given up")
 
     monkeypatch.setattr(campaign_runner, "work", fail)
@@ -353,7 +353,7 @@ def test_interrupted_reproduction_resumes(cli: Cli, study: Path, monkeypatch: py
             asked.append(progress.done)
             signal.raise_signal(signal.SIGINT)
 
-    def slowly(job: campaign_runner.Job, point: Point) -> tuple[str, float]:
+    def slowly(job: campaign_runner.Job, point: Point) -> str:
         time.sleep(0.02)
         return work(job, point)
 
