@@ -17,9 +17,11 @@ import pytest
 
 import report_cases as cases
 from engpass.report import render, theme
+from engpass.report.figures import FIGURES, heat_map
+from engpass.results.aggregate import tabulate
 from engpass.types.outcome import SweptValue
 from ledgers import with_ledgers
-from report_kyoto import MESSAGES, Record, kyoto
+from report_kyoto import MESSAGES, Record, axis, kyoto
 
 CLAIMS: list[dict[str, Any]] = [
     {
@@ -143,7 +145,7 @@ def test_page_numbers_equal_the_outcomes() -> None:
         for o in outcomes
         if (o.variant, o.engine, o.sweep) == ("congested", "simulate", {MESSAGES.path: nine})
     ]
-    data = page.json("page-data")["datasets"]["flow0"]
+    data = page.json("page-data")["datasets"]["rows0"]
     rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
     row = next(
         r for r in rows if r["series"] == "congested" and r["engine"] == "simulate" and r["where"] == "9 kB"
@@ -329,23 +331,75 @@ def test_page_download_escapes_formulas() -> None:
 def test_a_hundred_thousand_points_make_a_small_file() -> None:
     run, outcomes = cases.many_points(20_000)
     text = render(run, outcomes)
-    assert len(text.encode()) < 10_000_000
+    assert len(text.encode()) < 5_000_000
     page = Reader(text)
-    rows = page.json("page-data")["datasets"]["flow0"]["rows"]
+    rows = page.json("page-data")["datasets"]["rows0"]["rows"]
     assert 100 < len(rows) <= 500
     assert "20000 values of the message of stream are drawn as 500 groups" in page.text
     assert len(points(page)) == 100_000
 
 
 def test_too_large_download_folds_the_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engpass.report.csv_download.MAX_ENCODED", 1000)
+    monkeypatch.setattr("engpass.report.csv_download.MAX_ENCODED", 25_000)
     run, outcomes = kyoto(repeats=2)
     page = Reader(render(run, outcomes))
     rows = points(page)
     # 4 variants x 64 sizes of the stream by both engines, and the interference in three variants.
     assert len(rows) == 4 * 64 * 2 + 3 * 64
     assert {"goodput_bit_per_s_least", "loss_greatest"} <= set(rows[0])
-    assert "the store has all outcomes" in page.text
+    assert f"`engpass export {run.id} -o points.csv`".replace("`", "") in page.text
+
+
+def test_points_too_many_for_the_page_are_left_to_the_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engpass.report.csv_download.MAX_ENCODED", 10)
+    run, outcomes = kyoto(repeats=2)
+    text = render(run, outcomes)
+    assert f"<code>engpass export {run.id} -o points.csv</code> writes all outcomes" in text
+    assert 'id="download"' not in text
+
+
+def test_two_wide_axes_are_drawn_as_maps() -> None:
+    rates = axis("traffic.stream.rate", [(f"{n} Mbit/s", n * 1e6) for n in range(2, 42)], "bit/s")
+    sizes = axis("traffic.stream.message", [(f"{n} B", float(n)) for n in range(1400, 0, -100)], "B")
+    run, outcomes = cases.swept(["free", "congested"], [sizes, rates], repeats=2)
+    page = Reader(render(run, outcomes))
+    data = page.json("page-data")
+    cells = data["datasets"]["cells0"]
+    rows = [dict(zip(cells["columns"], row, strict=True)) for row in cells["rows"]]
+    assert len(rows) == 2 * 14 * 40, "a cell for each pair of values, in each variant"
+    (one,) = [row for row in rows if (row["series"], row["x"], row["y"]) == ("free", "0.3 kB", "7 Mbit/s")]
+    goodputs = [
+        outcome.flows["stream"].goodput_bit_per_s / 1e6
+        for outcome in outcomes
+        if (outcome.variant, outcome.engine) == ("free", "simulate")
+        and outcome.sweep["traffic.stream.message"].number == 300
+        and outcome.sweep["traffic.stream.rate"].number == 7e6
+    ]
+    assert len(goodputs) == 2
+    assert one["goodput_bit_per_s"] == pytest.approx(sum(goodputs) / 2)
+    charts = data["charts"]["stream"]
+    assert {"goodput-map", "goodput"} <= set(charts)
+    assert "loss" not in charts, "its map shows more"
+    encoding = charts["goodput-map"]["spec"]["encoding"]
+    assert encoding["x"]["sort"][:2] == ["0.1 kB", "0.2 kB"], "in the order of the values, not of the file"
+    assert encoding["color"]["legend"] == {"title": "Mbit/s"}
+    assert "Points whose goodput is farthest from the fair share" in page.text
+
+
+def test_a_map_of_many_values_has_few_cells() -> None:
+    rates = axis("traffic.stream.rate", [(f"{n} Mbit/s", n * 1e6) for n in range(1, 126)], "bit/s")
+    sizes = axis("traffic.stream.message", [(f"{n} B", float(n)) for n in range(1, 261)], "B")
+    run, outcomes = cases.swept(["free"], [sizes, rates], repeats=0)
+    table = tabulate(run, outcomes)
+    cells = heat_map.cells(table, "stream")
+    # Groups of three neighbours of each axis.
+    assert len(cells) == 87 * 42
+    means = [point.goodput.mean for point in table.points if point.at[0] < 3 and point.at[1] < 3]
+    first = next(cell for cell in cells if (cell["x"], cell["y"]) == ("1 B", "1 Mbit/s"))
+    assert len(means) == 9
+    assert first["goodput_bit_per_s"] == pytest.approx(table.rate.of(sum(means) / 9), rel=1e-6)
+    (map_,) = [figure for figure in FIGURES if figure.name == "goodput-map"]
+    assert "87 groups of 260 values of the message of stream" in map_.says(table, "stream")
 
 
 def test_page_shows_ledger_figures_with_their_key() -> None:

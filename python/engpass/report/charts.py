@@ -11,8 +11,8 @@ import vl_convert
 from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.diagram import diagram
-from engpass.report.figures import FIGURES, Drawing
-from engpass.report.figures.base import HEIGHT, ROWS
+from engpass.report.figures import FIGURES, Drawing, heat_map
+from engpass.report.figures.base import CELLS, HEIGHT, ROWS
 from engpass.results.aggregate import Row, Table, tabulate
 from engpass.results.record import Run
 from engpass.types.outcome import Outcome
@@ -28,6 +28,8 @@ class Columns(TypedDict):
     rows: list[list[float | str | None]]
 
 
+_Data: TypeAlias = dict[str, list[Row]]
+
 _PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
 
 MAX_FLOWS = 12
@@ -37,10 +39,10 @@ MAX_FLOWS = 12
 def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:
     """The charts by name, such as `goodput`; with several flows one per flow, such as `goodput-stream`."""
     made = {}
-    for name, chart, rows in _drawn(tabulate(run, outcomes)):
+    for name, chart, data in _drawn(tabulate(run, outcomes)):
         # Set as attributes: the methods of Altair would copy and validate all rows each time.
         chart.config = _PICTURE
-        chart.datasets = {ROWS: rows}
+        chart.datasets = data
         made[name] = chart
     return made
 
@@ -52,8 +54,8 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
     """
     directory.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for name, chart, rows in _drawn(tabulate(run, outcomes)):
-        written += _picture(directory / name, chart, rows)
+    for name, chart, data in _drawn(tabulate(run, outcomes)):
+        written += _picture(directory / name, chart, data)
     if run.topology.nodes:
         written += _write(
             directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT)
@@ -64,29 +66,35 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
 def export(charts: Mapping[str, Drawing], directory: Path) -> list[Path]:
     """Write charts that contain their data as SVG and PNG; create the directory and return the files."""
     directory.mkdir(parents=True, exist_ok=True)
-    return [file for name, chart in charts.items() for file in _picture(directory / name, chart, [])]
+    return [file for name, chart in charts.items() for file in _picture(directory / name, chart, {})]
 
 
-def _picture(stem: Path, chart: Drawing, rows: list[Row]) -> list[Path]:
+def _picture(stem: Path, chart: Drawing, data: _Data) -> list[Path]:
     spec: Spec = chart.to_dict()
     spec["config"] = _PICTURE
     spec["padding"] = 16
     own = spec.get("datasets")
-    spec["datasets"] = {**(own if isinstance(own, dict) else {}), ROWS: rows}
+    spec["datasets"] = {**(own if isinstance(own, dict) else {}), **data}
     _drop_menus(spec)
     _drop_hovering(spec)
     return _write(stem, vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[]))
 
 
-def _drawn(table: Table) -> Iterator[tuple[str, Drawing, list[Row]]]:
-    """Names, charts and their rows; the figures of one flow share the rows."""
+def _drawn(table: Table) -> Iterator[tuple[str, Drawing, _Data]]:
+    """Names, charts and their data; the figures of one flow share the data."""
     taken: set[str] = set()
     for flow in table.flows[:MAX_FLOWS]:
-        rows = table.rows(flow)
+        data = _data(table, flow)
         for figure in FIGURES:
             if figure.applies(table, flow):
                 name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
-                yield _unused(name, taken), figure.draw(table, flow), rows
+                yield _unused(name, taken), figure.draw(table, flow), data
+
+
+def _data(table: Table, flow: str) -> _Data:
+    """The data sets of a flow's figures by name."""
+    maps = {CELLS: heat_map.cells(table, flow)} if heat_map.is_wide(table) else {}
+    return {ROWS: table.rows(flow), **maps}
 
 
 def _write(stem: Path, svg: str) -> list[Path]:
@@ -115,22 +123,25 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
     charts: dict[str, dict[str, Spec]] = {}
     datasets: dict[str, Columns] = {}
     for number, flow in enumerate(table.flows[:MAX_FLOWS]):
-        data = f"flow{number}"
         for figure in FIGURES:
             if figure.applies(table, flow):
                 spec = figure.draw(table, flow).to_dict()
                 spec["description"] = f"{figure.title}. {figure.says(table, flow)}"
-                charts.setdefault(flow, {})[figure.name] = for_page(spec, data)
-        datasets[data] = _columns(table.rows(flow))
+                charts.setdefault(flow, {})[figure.name] = for_page(spec, str(number))
+        datasets |= {f"{name}{number}": _columns(rows) for name, rows in _data(table, flow).items()}
     return charts, datasets
 
 
-def for_page(spec: Spec, data: str) -> Spec:
-    """Remove the parts that the page adds itself: configuration, data, title, legends, menus."""
+def for_page(spec: Spec, flow: str = "") -> Spec:
+    """Remove the parts that the page adds itself: configuration, data, title, legends, menus.
+
+    On the page the names of data sets end with the number of their `flow`.
+    """
     for key in ("config", "title"):
         spec.pop(key, None)
-    if spec.get("data") == {"name": ROWS}:
-        spec["data"] = {"name": data}
+    data = spec.get("data")
+    if isinstance(data, dict) and data.get("name") in (ROWS, CELLS):
+        spec["data"] = {"name": f"{data['name']}{flow}"}
     _drop_menus(spec)
     _drop_legends(spec)
     spec = {
@@ -162,13 +173,13 @@ def _is_seen(layer: Spec) -> bool:
 
 
 def _drop_legends(node: object) -> None:
-    """Remove the legends: the page has them in HTML, which wraps on a phone."""
+    """Remove the legends but those of scales: the page has them in HTML, which wraps on a phone."""
     if isinstance(node, list):
         for value in node:
             _drop_legends(value)
     if isinstance(node, dict):
         for channel in node.get("encoding", {}).values():
-            if isinstance(channel, dict) and "legend" in channel:
+            if isinstance(channel, dict) and "legend" in channel and channel.get("type") != "quantitative":
                 channel["legend"] = None
         for value in node.values():
             _drop_legends(value)

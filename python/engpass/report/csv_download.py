@@ -15,8 +15,8 @@ from engpass.results.outcomes import swept
 from engpass.results.record import Run
 from engpass.types.outcome import Outcome
 
-MAX_ENCODED = 4_000_000
-"""Most base64 characters of raw points; beyond that, the repeats are aggregated."""
+MAX_ENCODED = 3_000_000
+"""Most base64 characters of points, so that a page stays below 5 MB; for more, repeats are aggregated."""
 
 
 def encode(text: str) -> str:

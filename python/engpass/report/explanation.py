@@ -41,7 +41,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
 
 def charts(made: "Explanation") -> dict[str, Spec]:
     """The charts of `figures` as specifications for the page."""
-    return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
+    return {name: for_page(chart.to_dict()) for name, chart in figures(made).items()}
 
 
 def sections(made: "Explanation") -> list[tuple[str, str, str]]:

@@ -59,7 +59,7 @@ def render(
     outcomes = list(outcomes)
     table = tabulate(run, outcomes)
     charts, datasets = page_charts(table)
-    points, folded = _points(run, table, outcomes)
+    points, said = _points(run, table, outcomes)
     sections = [
         ("results", "Results", _results(table, charts, outcomes)),
         ("claims", "Claims", claims_section(claims, notes)),
@@ -67,7 +67,7 @@ def render(
         ("ledger", "Ledger", ledger_section(table, charts)),
         ("lines", "Lines", block_html(line_table(outcomes)) + block_html(engine_table(outcomes))),
         ("testbed", "Testbed", testbed_section(run)),
-        ("points", "Points", points_section(table, len(outcomes), folded)),
+        ("points", "Points", points_section(table, said, download=bool(points))),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
         ("losses", "Losses", drops_section(table, outcomes)),
         ("environment", "Environment", _details("Run and host", environment_section(run))),
@@ -238,22 +238,29 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
     boxes = "".join(
         figure_box(name, table, charts, whole)
         for name, whole in (
+            ("goodput-map", True),
             ("goodput", True),
+            ("delay-map", True),
+            ("loss-map", True),
             ("delay", False),
             ("loss", False),
             ("sharing", True),
-            ("offered-received", False),
+            ("offered-received", bool(table.panels)),
         )
     )
     return f'{invalid_points(table)}{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
 
 
-def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, bool]:
-    """The encoded points for the download, and whether repeats are aggregated to limit the size."""
+def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, str]:
+    """The encoded points for the download, and what they are; too many points are left to `export`."""
+    everything = f"`engpass export {run.id} -o points.csv` writes all outcomes"
     encoded = csv_download.encode(csv_download.raw(run, outcomes))
     if len(encoded) <= csv_download.MAX_ENCODED:
-        return encoded, False
-    return csv_download.encode(csv_download.folded(table)), True
+        return encoded, f"all {len(outcomes)} outcomes, in base units"
+    encoded = csv_download.encode(csv_download.folded(table))
+    if len(encoded) <= csv_download.MAX_ENCODED:
+        return encoded, f"mean, minimum and maximum of every point; {everything}"
+    return "", everything
 
 
 @cache

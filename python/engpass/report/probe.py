@@ -72,7 +72,7 @@ def _sweeps(points: list[Point], threads: int) -> bool:
 
 def charts(made: "Probed") -> dict[str, dict[str, Any]]:
     """The charts of `figures` as specifications for the page."""
-    return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
+    return {name: for_page(chart.to_dict()) for name, chart in figures(made).items()}
 
 
 def sections(made: "Probed") -> list[tuple[str, str, str]]:

@@ -33,7 +33,7 @@ def drawings(record: RunRecord) -> dict[str, Drawing]:
 
 def charts(record: RunRecord) -> dict[str, Spec]:
     """The charts of `drawings` as specifications for the page."""
-    return {name: for_page(chart.to_dict(), "") for name, chart in drawings(record).items()}
+    return {name: for_page(chart.to_dict()) for name, chart in drawings(record).items()}
 
 
 def sections(record: RunRecord) -> list[tuple[str, str, str]]:

@@ -28,6 +28,8 @@ MAX_TABLE = 160
 MAX_STRETCHES = 40
 MAX_LIMITED = 100
 """Approximate rows of the table of points; most stretches per list of bottlenecks; most flows with a list."""
+MAX_FAR = 20
+"""Points that a table of thinned points shows beside it, because they are farthest from their limit."""
 
 Charts = Mapping[str, Mapping[str, object]]
 
@@ -126,8 +128,8 @@ def drawing(topology: Drawing) -> str:
     return f'<div class="drawing" tabindex="0" role="region" aria-label="{label}">{drawings}</div>'
 
 
-def points_section(table: Table, raw: int, folded: bool) -> str:
-    """The aggregated points as a table, thinned out if long, and a button to download all points."""
+def points_section(table: Table, said: str, *, download: bool) -> str:
+    """The aggregated points as a table, thinned out if long, and a button to download what is `said`."""
     if not table.points:
         return ""
     groups: dict[tuple[bool, int, int, tuple[int, ...]], list[Point]] = {}
@@ -162,16 +164,24 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
     grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right, kind="tall")
-    what = (
-        "mean, minimum and maximum of every point; the store has all outcomes"
-        if folded
-        else f"all {raw} outcomes, in base units"
-    )
+    if len(shown) < len(keys):
+        far = sorted(groups.values(), key=_distance, reverse=True)[:MAX_FAR]
+        far_rows = [row for points in far if _distance(points) for row in _point_rows(table, points)]
+        caption = "Points whose goodput is farthest from the fair share"
+        if far_rows:
+            grid = html_table(caption, [*head, *limit, *numbers], far_rows, numeric=right, kind="tall") + grid
     above = "".join(f"<p>{prose(note)}.</p>" for note in table.above)
-    return (
-        f'{above}{grid}<p class="meta"><button id="download" type="button" hidden>Download CSV</button> '
-        f'<span class="muted">{esc(what)}</span></p>'
-    )
+    button = '<button id="download" type="button" hidden>Download CSV</button> ' if download else ""
+    return f'{above}{grid}<p class="meta">{button}<span class="muted">{prose(said)}</span></p>'
+
+
+def _distance(points: Sequence[Point]) -> float:
+    """The greatest difference of a goodput from its limit, as a share of the limit; 0 without a limit."""
+    limits = [point.goodput.mean for point in points if point.engine == "limit"]
+    if not limits or not limits[0]:
+        return 0.0
+    means = (point.goodput.mean for point in points if point.engine != "limit")
+    return max((abs(mean / limits[0] - 1) for mean in means), default=0.0)
 
 
 def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -44,9 +45,16 @@ def signal_of(quantity: str, scope: str = "flow") -> Signal | None:
     return _BY_QUANTITY[scope].get(quantity.lower().replace(".", ""))
 
 
+@functools.cache
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
 def at(subject: object, path: str) -> object:
     """The value at a dotted path in an outcome; `None` if a part of the path is missing."""
-    for name in path.split("."):
+    for name in _parts(path):
+        if subject is None:
+            return None
         subject = getattr(subject, name, None)
     return subject
 
@@ -71,23 +79,26 @@ class Samples:
 
     def __init__(self, signals: Iterable[Signal]) -> None:
         self._values: dict[Signal, list[tuple[float, float]]] = {signal: [] for signal in signals}
+        self._spreads: dict[Signal, Spread | None] = {}
         self.repeats = 0
         """Number of repeats that were added."""
 
     def add(self, subject: Subject) -> None:
         """Add the outcome of a repeat."""
         self.repeats += 1
+        self._spreads.clear()
         for signal, values in self._values.items():
             if (found := _sample(subject, signal)) is not None:
                 values.append(found)
 
     def spread(self, signal: Signal) -> Spread | None:
-        """The folded value and the range of a signal; `None` if no repeat has a value."""
-        values = self._values[signal]
-        if not values:
-            return None
-        each = [_fold([one], signal) for one in values]
-        return Spread(_fold(values, signal), min(each), max(each))
+        """The folded value and the range of a signal; `None` without a value."""
+        # Tables and figures ask for the same signals again and again.
+        if signal not in self._spreads:
+            values = self._values[signal]
+            each = [_fold([one], signal) for one in values]
+            self._spreads[signal] = Spread(_fold(values, signal), min(each), max(each)) if values else None
+        return self._spreads[signal]
 
     def folded(self, signal: Signal) -> float | None:
         """The folded value of a signal; `None` if no repeat has a value."""

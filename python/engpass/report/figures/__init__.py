@@ -5,6 +5,7 @@ where it belongs on the page (`page._results` or a section).
 """
 
 from engpass.report.figures import (
+    heat_map,
     ledger_stack,
     ledger_waterfall,
     offered_received,
@@ -16,6 +17,7 @@ from engpass.report.figures.base import Drawing, Figure
 
 FIGURES: tuple[Figure, ...] = (
     *over_sweep.FIGURES,
+    *heat_map.FIGURES,
     offered_received.FIGURE,
     sharing.FIGURE,
     waterfall.FIGURE,

@@ -32,6 +32,9 @@ class Block:
 ROWS = "rows"
 """Name of the data set with the rows of one flow (`Table.rows`)."""
 
+CELLS = "cells"
+"""Name of the data set with the cells of one flow's maps (`heat_map.cells`)."""
+
 MAX_FACETS = 12
 """Most panels of a figure."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from engpass import formatting
-from engpass.report.figures import base
+from engpass.report.figures import base, heat_map
 from engpass.report.figures.layers import Quantity, height, layers
 from engpass.results.aggregate import Table
 from engpass.results.frame import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS
@@ -14,6 +14,9 @@ def _figure(name: str, signal: Signal, caption: Callable[[Table, str], str]) -> 
     """The figure of a signal; `caption` says what its marks mean."""
 
     def applies(table: Table, flow: str) -> bool:
+        # A map shows all values at once; only of the goodput the panels show more, the limit and the repeats.
+        if signal is not GOODPUT and heat_map.is_wide(table):
+            return False
         return _most(table, flow, signal) is not None
 
     def draw(table: Table, flow: str) -> base.Drawing:
