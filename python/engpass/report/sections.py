@@ -15,6 +15,7 @@ from engpass.report.summary_text import DONE_BY, Stretch, bottlenecks
 from engpass.results import ledger
 from engpass.results.above_limit import GENERATORS
 from engpass.results.aggregate import Point, Table
+from engpass.results.engine_difference import FAR
 from engpass.results.frame import GOODPUT
 from engpass.results.record import File, Run
 from engpass.show.markup import esc, prose
@@ -166,7 +167,7 @@ def points_section(table: Table, said: str, *, download: bool) -> str:
     grid = html_table(caption, [*head, *limit, *numbers], rows, numeric=right, kind="tall")
     if len(shown) < len(keys):
         far = sorted(groups.values(), key=_distance, reverse=True)[:MAX_FAR]
-        far_rows = [row for points in far if _distance(points) for row in _point_rows(table, points)]
+        far_rows = [row for points in far if _distance(points) > FAR for row in _point_rows(table, points)]
         caption = "Points whose goodput is farthest from the fair share"
         if far_rows:
             grid = html_table(caption, [*head, *limit, *numbers], far_rows, numeric=right, kind="tall") + grid

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
 from engpass.campaign import Axis, Plan, Point, digest
-from engpass.environment import Environment, now
+from engpass.environment import Environment
+from engpass.results.record import Named
 from engpass.types.outcome import VERSION
 from engpass.types.plan import Drawing
 
@@ -107,25 +108,8 @@ class RunRecord:
         return common | {name: to_builtins(getattr(self, name)) for name in names.split()}
 
 
-class Loaded(Protocol):
-    """What a record takes from a loaded testbed."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def description(self) -> str | None: ...  # noqa: D102
-    @property
-    def source(self) -> str: ...  # noqa: D102
-    @property
-    def text(self) -> str: ...  # noqa: D102
-    @property
-    def overrides(self) -> Sequence[tuple[str, str]]: ...  # noqa: D102
-    @property
-    def topology(self) -> Drawing: ...  # noqa: D102
-
-
 def new_record(
-    testbed: Loaded,
+    testbed: Named,
     plan: Plan,
     environment: Environment,
     *,
@@ -152,7 +136,7 @@ def new_record(
         repeats=plan.repeats,
         topology=testbed.topology,
         environment=environment,
-        created=now(),
+        created=str(environment["started"]),
         points_total=plan.total if method == CAMPAIGN else 0,
         points_done=0,
         status="partial",
