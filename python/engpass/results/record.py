@@ -24,7 +24,7 @@ class File(Protocol):
 
 
 class Named(File, Protocol):
-    """A testbed file, and what a reader is told about it."""
+    """A testbed file with its name, description and drawing."""
 
     @property
     def name(self) -> str: ...
