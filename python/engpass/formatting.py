@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass.units import UNITS, Unit, largest_unit, plain
 
@@ -197,67 +197,6 @@ def lateness(found: Mapping[str, int | None]) -> str:
     if (most := found.get("max_ns")) is not None:
         words.append(f"at most {duration(most / 1e9)}")
     return f"lateness of packets: {', '.join(words)}" if words else "no packets yet"
-
-
-def trials(made: Sequence[tuple[Mapping[str, Any], str]]) -> list[list[str]]:
-    """Table rows for trials with remarks; successive trials with equal figures and remark share a row.
-
-    A row has numbers, load, duration, datagrams sent and lost, loss, forwarding rate, and the remark.
-    """
-    groups: list[tuple[int, int, list[str]]] = []
-    for number, (found, remark) in enumerate(made, 1):
-        figures = [
-            rate(found["load_bit_per_s"]),
-            f"{found['duration_s']:g} s",
-            f"{found['sent']:,}",
-            f"{found['lost']:,}",
-            percent(found["loss"]),
-            rate(found["forwarded_bit_per_s"]),
-            remark,
-        ]
-        first = number
-        if groups and groups[-1][2] == figures:
-            first, _, _ = groups.pop()
-        groups.append((first, number, figures))
-    return [
-        [f"{first}", *figures]
-        if first == last
-        else [f"{first} to {last}", figures[0], f"{figures[1]} each", *figures[2:]]
-        for first, last, figures in groups
-    ]
-
-
-def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Rows with the results of RFC 6349's test sequence for a path: name, figure, section of the RFC."""
-    known = "given" if found["bandwidth_known"] else "of IP packets"
-    return [
-        ("path MTU", f"{found['mtu_bytes']:,} B", "section 3.1"),
-        ("baseline round-trip time", duration(found["rtt_s"]), "section 3.2.1, minimum"),
-        ("bottleneck bandwidth", rate(found["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"),
-        ("bandwidth-delay product", f"{found['bdp_bytes']:,.0f} B", "section 3.3.1"),
-        ("ideal TCP throughput", rate(found["ideal_bit_per_s"]), "section 4.1.1"),
-    ]
-
-
-def transfer(found: Mapping[str, Any]) -> list[str]:
-    """A table row for one transfer of RFC 6349's test sequence.
-
-    It has the window as a share of the bandwidth-delay product, as requested and as granted; the expected and
-    the achieved rate; and the three metrics (sections 4.1, 4.2, 4.3). The efficiency includes the range over
-    the connections.
-    """
-    granted, each = found["granted_bytes"], found.get("efficiencies", [])
-    of_each = f" ({percent(min(each))} to {percent(max(each))})" if len(each) > 1 else ""
-    return [
-        f"{found['fraction']:.0%}",
-        f"{found['window_bytes']:,} B",
-        "" if granted is None else f"{granted:,} B",
-        rate(found["expected_bit_per_s"]),
-        rate(found["achieved_bit_per_s"]) + ("" if found["finished"] else " (ended early)"),
-        f"{found['transfer_time_ratio']:.2f}",
-        percent(found["efficiency"]) + of_each,
-        percent(found["buffer_delay"]),
-    ]
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.probe import Probed
-from engpass.report.probe import KERNELS
 from engpass.types.probe import (
     Bandwidths,
     Basis,
@@ -27,6 +26,7 @@ from engpass.types.probe import (
     Timer,
     Verdict,
 )
+from engpass.views.probe import KERNELS
 
 
 def full(report: Report) -> Report:

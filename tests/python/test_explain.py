@@ -351,7 +351,7 @@ def test_show_ledger_prints_the_ledger_of_a_run(cli: Cli, testbed_file: Path) ->
 
 def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from engpass.cli import console
-    from engpass.cli.explain_tables import show
+    from engpass.cli.explain import show
 
     made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
     show(made, console.tables())

@@ -19,13 +19,14 @@ import engpass
 from conftest import Cli, Program
 from engpass import _engpass
 from engpass.cli import files
-from engpass.cli.probe_tables import show
 from engpass.error import EngpassError
 from engpass.formatting import byte_rate, size
 from engpass.probe import FIGURES, facts, probe
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
+from engpass.show.terminal import print_blocks
 from engpass.types.probe import CacheLevel, GpuSection, PointSection, Report
+from engpass.views.probe import view
 from report_probe import full, probed
 
 
@@ -68,7 +69,7 @@ def test_probe_summary_names_its_doubts(some: Report) -> None:
 
 def test_probe_tables_show_every_section(some: Report) -> None:
     written = io.StringIO()
-    show(probed(full(some)), Console(file=written, width=200))
+    print_blocks(view(probed(full(some))), Console(file=written, width=200))
     text = written.getvalue()
     for part in (
         "one-copy-pipelined",

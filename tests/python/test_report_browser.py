@@ -15,9 +15,9 @@ import pytest
 import report_cases as cases
 from engpass.report import render, theme
 from engpass.report.page import render_probe
-from engpass.report.probe import KERNELS
 from engpass.results.record import Claim
 from engpass.types.outcome import Outcome
+from engpass.views.probe import KERNELS
 from report_browser import Page, browser, find
 from report_kyoto import MESSAGES, Record, axis, kyoto
 from report_probe import probed, with_threads

@@ -10,9 +10,10 @@ import pytest
 from conftest import Cli
 from engpass.report.page import render_search
 from engpass.report.search import bounds
-from engpass.report.search_page import drawings, sentence
+from engpass.report.search_page import drawings
 from engpass.store import RunRecord
 from engpass.types.plan import Drawing
+from engpass.views.search import sentence
 from test_search import NARROW
 
 
@@ -83,16 +84,21 @@ IRREGULAR["conditional_throughput_bit_per_s"] = None
         (
             "rfc2544",
             {"finished": True, "throughput_bit_per_s": 1e7, "lowest_lossy_bit_per_s": 2e7, **LATE},
-            "lowest load with loss",
+            "20.00 Mbit/s has loss",
             "10.00 Mbit/s of payload without loss",
         ),
         (
             "rfc2544",
             {"finished": False, "throughput_bit_per_s": None, "lowest_lossy_bit_per_s": None, **LATE},
-            "early, at the time limit",
+            "none so far; the search ended early",
             "All tried loads of `u` have loss",
         ),
-        ("frame-loss", {"highest_clean_bit_per_s": 1e7, **LATE}, "section 26.3", "without loss"),
+        (
+            "frame-loss",
+            {"highest_clean_bit_per_s": 1e7, **LATE},
+            "highest load without loss: 10.00 Mbit/s",
+            "without loss",
+        ),
     ],
 )
 def test_every_search_method_has_a_page(method: str, result: dict[str, Any], said: str, found: str) -> None:
@@ -108,7 +114,7 @@ def test_every_search_method_has_a_page(method: str, result: dict[str, Any], sai
     assert "<dt>most</dt><dd>10.00 Mbit/s</dd>" in page
     assert "<dt>trial</dt><dd>2 s</dd>" in page
     assert "not conforming" in page
-    assert "too late in 1 of the trials" in page
+    assert "too late in 1 of 4 trials" in page
     # Text of a file is never markup.
     assert "<search>" not in page
     assert "<bound>" not in page

@@ -210,7 +210,7 @@ def test_reproduce_fails_if_a_claim_does_not_hold(cli: Cli, study: Path) -> None
     claims.write_text(CLAIMS.replace("85.76", "87.76"))
     shown = cli("reproduce", study.name, code=1)
     assert "2 of 3 claims hold, 1 fails\n`wire` does not hold" in shown.stderr
-    assert "NO" in shown.stdout
+    assert "✗ does not hold" in shown.stdout
 
 
 KNOWN = """
@@ -241,7 +241,7 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
     (study / "claims.toml").write_text(CLAIMS.replace("reference", 'notes = ["N"]\nreference', 1) + KNOWN)
     shown = cli("reproduce", study.name)
     assert "3 of 5 claims hold, 1 known difference, 1 open" in shown.stderr
-    for text in ("no, known", "why not: the trailer", "decided by: a long wire", "note: N"):
+    for text in ("≠ known difference", "why not: the trailer", "decided by: a long wire", "note: N"):
         assert text in shown.stdout
     # The study's source states no values: all values are marked with their origin.
     assert "Stated" not in shown.stdout
@@ -254,7 +254,7 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
         "prediction",
         "open",
     ]
-    rows = [line.split() for line in shown.stdout.splitlines()]
+    rows = [line.replace("│", " ").split() for line in shown.stdout.splitlines()]
     assert ["derived", "3", "2", "-", "1", "-"] in rows
     assert ["open", "1", "-", "-", "-", "1"] in rows
     told = json.loads(cli("reproduce", study.name, "--json").stdout)
@@ -272,7 +272,7 @@ def test_known_differences_and_open_claims_do_not_fail(cli: Cli, study: Path) ->
 def test_known_difference_that_holds_is_reported(cli: Cli, study: Path) -> None:
     (study / "claims.toml").write_text(CLAIMS + KNOWN.replace("89.84", "85.76"))
     shown = cli("reproduce", study.name)
-    assert "yes, not" in shown.stdout
+    assert "✓ holds after all" in shown.stdout
     assert "`known` holds, but the claims file does not expect it\nhelp: remove `expected" in shown.stderr
     told = json.loads(cli("reproduce", study.name, "--json").stdout)
     assert told["claims"][2]["status"] == "holds after all"

@@ -17,6 +17,7 @@ from engpass.report.page import render_search
 from engpass.search import Goal
 from engpass.search.run import Settings, run_search
 from engpass.search.trial_runner import Bench
+from engpass.show.markup import prose
 from engpass.store import Store
 from engpass.testbed import loads
 from required import known
@@ -348,7 +349,7 @@ def test_result_above_the_limit_has_a_note(cli: Cli) -> None:
     shown = cli("show", last["id"]).stdout
     assert f"note: {note}" in " ".join(shown.split())
     with Store.open(str(cli.directory / "engpass.db")) as store:
-        assert note in render_search(store.run(last["id"], any_method=True))
+        assert prose(note) in render_search(store.run(last["id"], any_method=True))
     # In 60 s the queue holds 0.2 % of a trial.
     long = ("--loss", "0 %", "--trial", "60 s", "--sum", "60 s", "--exceed", "0 %", "--initial", "1 s")
     *_, last = search(cli, "--engine", "simulate", *long, text=QUEUED)

@@ -109,9 +109,10 @@ def command(
     if as_json:
         console.line({"id": record.id, "traffic": record.traffic, "result": record.result})
         raise typer.Exit(console.FAILED if invalid else console.OK)
-    from engpass.cli.path_tables import show
+    from engpass.show.terminal import print_blocks
+    from engpass.views.search import view
 
-    show(record, console.tables())
+    print_blocks(view(record), console.tables())
     at = "" if store == options.STORE else f" --store {store}"
     console.tell(f"path {record.id} is stored in `{store}`; `engpass show {record.id}{at}` shows it")
     raise typer.Exit(console.FAILED if invalid else console.OK)

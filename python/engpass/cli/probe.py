@@ -70,9 +70,10 @@ def command(
     if as_json:
         console.line({"name": made.name, "when": made.when, **json.loads(made.text)})
     else:
-        from engpass.cli.probe_tables import show
+        from engpass.show.terminal import print_blocks
+        from engpass.views.probe import view
 
-        show(made, console.tables())
+        print_blocks(view(made), console.tables())
     if targets[0] is not None:
         files.write(targets[0], f"# {made.when}\n{made.table}")
         console.tell(f"host `[host.{made.name}]` written to `{save}`")

@@ -77,10 +77,13 @@ def command(
         notes = list(made.claims.notes)
         console.line({"study": made.study.name, "claims": told, "counts": counted(judged), "notes": notes})
     else:
-        from engpass.cli.claims import view
+        from engpass.show.blocks import Prose
+        from engpass.show.terminal import print_blocks
+        from engpass.views.claims import counts, view
 
-        out = console.tables()
-        out.print(view(made, judged, out.width))
+        about = [Prose(made.claims.title, strong=True), Prose(made.claims.reference)]
+        found = view([one.to_json() for one in judged], made.claims.notes)
+        print_blocks([*about, *found, counts(counted(judged))], console.tables())
     if target is not None:
         console.tell(f"report written to `{target}`")
     held = _say(judged)

@@ -19,12 +19,11 @@ def command(store: options.StoreAt = options.STORE, as_json: options.Json = Fals
         return
     records = [record for record in found if record.method == CAMPAIGN]
     searched = [record for record in found if record.method != CAMPAIGN]
-    from engpass.cli.tables import runs
+    from engpass.show.terminal import grid
+    from engpass.views.stored import runs, searches
 
     out = console.tables()
     if records or not searched:
-        out.print(runs(records))
+        out.print(grid(runs(records)))
     if searched:
-        from engpass.cli.search_tables import searches
-
-        out.print(searches(searched))
+        out.print(grid(searches(searched)))

@@ -365,13 +365,14 @@ def _is_found(record: RunRecord) -> bool:
 
 
 def _close(records: list[RunRecord], sizes: list[int] | None, store: Store) -> None:
-    from engpass.cli.search_tables import show, sizes_table
+    from engpass.show.terminal import print_blocks
+    from engpass.views.search import by_size, view
 
     out = console.tables()
     for record in records:
-        show(record, out)
+        print_blocks(view(record), out)
     if sizes:
-        out.print(sizes_table(records, sizes))
+        print_blocks([by_size(records, sizes)], out)
     for record in records:
         at = "" if store.where == options.STORE else f" --store {store.where}"
         console.tell(

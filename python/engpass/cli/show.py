@@ -40,6 +40,7 @@ def command(
 ) -> None:
     """Show a run: settings, host, progress, results and failed points."""
     from engpass.campaign import swept_values
+    from engpass.show.terminal import print_blocks
     from engpass.store import Store
     from engpass.store.record import CAMPAIGN
 
@@ -51,9 +52,9 @@ def command(
             console.line({**record.to_json(), "sessions": opened.sessions(record.id), "failures": failures})
             return
         if record.method != CAMPAIGN:
-            from engpass.cli.search_tables import show
+            from engpass.views.search import view
 
-            show(record, console.tables())
+            print_blocks(view(record), console.tables())
             return
         from engpass.cli import tables
 
@@ -62,16 +63,17 @@ def command(
             tables.delays(opened, record, out)
             return
         if lines:
-            from engpass.show.terminal import print_block
             from engpass.views.resources import engine_table, line_table
 
             for table in (line_table, engine_table):
-                print_block(table(outcome for _, outcome in opened.read_outcomes(record)), out)
+                print_blocks([table(outcome for _, outcome in opened.read_outcomes(record))], out)
             return
         if ledger:
             _ledgers(opened, record, out)
             return
-        out.print(tables.details(record, len(opened.sessions(record.id))))
+        from engpass.views.stored import details
+
+        print_blocks([details(record, record.points_failed, len(opened.sessions(record.id)))], out)
         if record.points_done:
             tables.summary(opened, record, out)
         if record.points_failed:
@@ -81,8 +83,9 @@ def command(
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
     """Print the ledger of every link direction on which some flow could send data, per variant."""
     from engpass import formatting
-    from engpass.cli.explain_tables import accounts
     from engpass.results import ledger
+    from engpass.show.terminal import print_blocks
+    from engpass.views.explanation import accounts
 
     sums: dict[tuple[str, str], ledger.Sums] = {}
     for _, outcome in store.read_outcomes(record):
@@ -96,9 +99,8 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
             used = [side for side in ledgers.directions if not side.books.nobody_sends]
             what = formatting.count(ledgers.outcomes, f"{_DONE.get(engine, engine)} point")
             out.print(f"{variant}: mean of {what}", markup=False)
-            columns = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
-            for part in accounts(columns, out.width, ledgers.outcomes):
-                out.print(part)
+            sides = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
+            print_blocks([accounts(sides, ledgers.outcomes)], out)
 
 
 _DONE = {"simulate": "simulated", "emulate": "emulated", "measure": "measured"}

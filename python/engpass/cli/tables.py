@@ -70,50 +70,6 @@ def waterfall(title: str, stages: Sequence[Stage]) -> Table:
     return table
 
 
-def runs(records: Sequence[RunRecord]) -> Table:
-    """The runs of a store."""
-    table = grid("Run", "Testbed", "File", "Status", "Points", "Used", left=4)
-    for r in records:
-        points = f"{r.points_done:,} of {r.points_total:,}"
-        table.add_row(*plain(r.id, r.name, r.source, r.status, points, moment(r.used)))
-    return table
-
-
-def moment(iso: str) -> str:
-    """A readable UTC time, to the second."""
-    return iso[:19].replace("T", " ") + " UTC"
-
-
-def details(record: RunRecord, sessions: int) -> Table:
-    """The settings of a run and the machine that it ran on."""
-    environment = record.environment
-    rows = [
-        ("run", record.id),
-        ("testbed", record.name),
-        ("description", record.description or ""),
-        ("file", record.source),
-        ("created", moment(record.created)),
-        ("status", record.status),
-        ("points", f"{record.points_done:,} of {record.points_total:,}"),
-        ("failed", f"{record.points_failed:,}" if record.points_failed else ""),
-        ("engines", ", ".join(record.engines)),
-        ("variants", ", ".join(record.variants)),
-        ("sweep", ", ".join(f"{a.path} ({len(a.values)} values)" for a in record.axes)),
-        ("repeats", str(record.repeats)),
-        ("overrides", ", ".join(f"{path} = {value}" for path, value in record.overrides)),
-        ("sessions", str(sessions)),
-        *(
-            (key, str(environment.get(key, "")))
-            for key in ("version", "python", "system", "kernel", "cpu", "hostname")
-        ),
-    ]
-    table = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        if value:
-            table.add_row(Text(name, style="bold"), Text(value))
-    return table
-
-
 @dataclass
 class _Cell:
     """Results of one engine for one variant, sweep point and flow, over the repeats."""

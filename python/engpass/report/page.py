@@ -20,13 +20,11 @@ import vl_convert
 from engpass import formatting
 from engpass.report import csv_download, explanation, summary_text, theme
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
-from engpass.report.claims import claims_section
 from engpass.report.differences import differences_section, invalid_points
 from engpass.report.sections import (
     bottleneck_section,
     choices,
     drops_section,
-    environment_section,
     figure_box,
     file_section,
     ledger_section,
@@ -36,11 +34,14 @@ from engpass.report.sections import (
 from engpass.results.aggregate import Table, tabulate
 from engpass.results.record import Claim, Run
 from engpass.results.run_notes import Remarks
-from engpass.show.html import block_html
+from engpass.show.html import blocks_html
 from engpass.show.markup import embed_json, esc, prose
 from engpass.types.outcome import Outcome
+from engpass.views.claims import view as claims_view
 from engpass.views.headline import headlines
 from engpass.views.resources import engine_table, line_table
+from engpass.views.search import sentence
+from engpass.views.stored import details
 
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
@@ -62,15 +63,15 @@ def render(
     points, said = _points(run, table, outcomes)
     sections = [
         ("results", "Results", _results(table, charts, outcomes)),
-        ("claims", "Claims", claims_section(claims, notes)),
+        ("claims", "Claims", blocks_html(claims_view(claims, notes))),
         ("engines", "Engines", differences_section(table)),
         ("ledger", "Ledger", ledger_section(table, charts)),
-        ("lines", "Lines", block_html(line_table(outcomes)) + block_html(engine_table(outcomes))),
+        ("lines", "Lines", blocks_html([line_table(outcomes), engine_table(outcomes)])),
         ("testbed", "Testbed", testbed_section(run)),
         ("points", "Points", points_section(table, said, download=bool(points))),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
         ("losses", "Losses", drops_section(table, outcomes)),
-        ("environment", "Environment", _details("Run and host", environment_section(run))),
+        ("environment", "Environment", _details("Run and host", blocks_html([details(run, whole=True)]))),
         ("file", "Testbed file", _details(esc(run.source), file_section(run))),
     ]
     return _page(
@@ -183,7 +184,7 @@ def render_search(record: "RunRecord") -> str:
         record.name,
         search_page.sections(record),
         about="",
-        summary=f"<p>{prose(search_page.sentence(record))}</p>",
+        summary=f"<p>{prose(sentence(record))}</p>",
         meta=" · ".join(parts),
         charts={record.traffic: search_page.charts(record)},
         datasets={},

@@ -5,15 +5,17 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from engpass.formatting import byte_rate, size
-from engpass.probe import FIGURES, OUTCOMES, facts, measured, predicted, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
 from engpass.report.figures.base import Block, Drawing
-from engpass.report.sections import block_key, line_key
-from engpass.show.markup import esc, prose
-from engpass.show.markup import table as html_table
-from engpass.types.probe import CacheLevel, Kernel, Point, Report, Roofline
+from engpass.report.sections import block_key, chart_box, line_key
+from engpass.show import blocks as show
+from engpass.show.html import blocks_html
+from engpass.show.markup import esc
+from engpass.types.probe import CacheLevel, Point, Report, Roofline
+from engpass.views import probe as views
+from engpass.views.probe import KERNELS, data_caches
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -22,22 +24,6 @@ _MEMORY = "memory"
 _TOGETHER = "memory-together"
 _PATHS = "paths"
 _ROOFLINE = "roofline"
-
-KERNELS: tuple[tuple[Kernel, str], ...] = (
-    ("read", "read"),
-    ("write", "write"),
-    ("write-non-temporal", "write past the caches"),
-    ("copy-library", "copy: memcpy"),
-    ("copy-non-temporal", "copy past the caches"),
-    ("copy-string", "copy: rep movsb"),
-    ("checksum", "Internet checksum"),
-)
-"""The memory kernels that are drawn, with labels; as many as there are marker shapes."""
-
-_NAMES: dict[Kernel, str] = dict(KERNELS) | {
-    "copy-vector": "copy: vectors",
-    "copy-words": "copy: 64 bits at a time",
-}
 
 _PATHS_TITLE = "Upper limit of each data path"
 _ROOFLINE_TITLE = "Roofline of the data paths, from memory"
@@ -81,24 +67,11 @@ def sections(made: "Probed") -> list[tuple[str, str, str]]:
     return [
         ("memory", "Memory", _memory_section(data)),
         ("paths", "Data paths", _paths_section(data)),
-        ("model", "Model and sockets", _model_section(data)),
-        ("rest", "Other results", _rest_section(data)),
-        ("host", "Host", _host_section(data)),
+        ("model", "Model and sockets", blocks_html(_model_section(data))),
+        ("rest", "Other results", blocks_html([views.rest(data), views.packets(data)])),
+        ("host", "Host", blocks_html([views.host(data)])),
         ("table", "Table for a testbed", f"<pre tabindex=0><code>{esc(made.table)}</code></pre>"),
     ]
-
-
-def _box(name: str, title: str, says: str, key: str) -> str:
-    return (
-        f'<div class="figures"><figure class="whole" id="figure-{name}"><h3>{esc(title)}</h3>{key}'
-        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(title)}. {esc(says)}"></div>'
-        f"<figcaption>{esc(says)}</figcaption></figure></div>"
-    )
-
-
-def _caches(data: Report) -> list[CacheLevel]:
-    """The caches that hold data."""
-    return [one for one in data.host.caches if one.kind != "Instruction"]
 
 
 def _sharers(cache: CacheLevel, threads: int) -> int:
@@ -161,7 +134,7 @@ def _memory(data: Report, threads: int) -> Drawing:
         tooltip=[alt.Tooltip("kernel:N", title="what"), alt.Tooltip("label:N", title="rate")],
     )
     least, most = ticks[0], ticks[-1]
-    parts = [(one.bytes / 1024 / _sharers(one, threads), f"L{one.level}") for one in _caches(data)]
+    parts = [(one.bytes / 1024 / _sharers(one, threads), f"L{one.level}") for one in data_caches(data)]
     caches = [{"kib": kib, "name": name} for kib, name in parts if least <= kib <= most]
     there = alt.InlineData(values=caches)
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="kib:Q")
@@ -335,49 +308,12 @@ def _memory_section(data: Report) -> str:
         "caches. Larger arrays are in memory. A mark is pale if no second measurement "
         "was within 3 % of the best: the real rate may be higher. Both axes are logarithmic."
     )
-    drawn = _box(_MEMORY, _memory_title(1), says, key(1))
+    drawn = chart_box(_MEMORY, says, key(1), _memory_title(1))
     if _sweeps(points, most := _most_threads(points)):
         says = f"{most} threads together, each with its own CPU and arrays; the best of all samples. "
         says += "The line of a shared cache is at the part of one thread."
-        drawn += _box(_TOGETHER, _memory_title(most), says, key(most))
-    rows = [
-        [
-            esc(_NAMES[point.kernel]),
-            size(point.bytes),
-            str(point.threads),
-            *(f"{rate / 1e9:.2f}" for rate in (point.rate.best, point.rate.median, point.rate.least)),
-            str(point.visits),
-            "yes" if point.confirmed else "no",
-        ]
-        for point in points
-    ]
-    head = [
-        "Operation",
-        "Array",
-        "Threads",
-        "Max, GB/s",
-        "Median, GB/s",
-        "Min, GB/s",
-        "Measurements",
-        "Confirmed",
-    ]
-    grid = html_table("All points", head, rows, numeric=range(1, 7), kind="tall")
-    taken = [
-        [
-            esc(FIGURES[one.figure]),
-            byte_rate(getattr(data.bandwidths, one.figure)),
-            esc(_NAMES[one.kernel]),
-            size(one.bytes),
-            str(one.threads),
-            '<span class="good">✓ confirmed</span>'
-            if one.confirmed
-            else '<span class="bad">✗ not confirmed</span>',
-        ]
-        for one in data.basis
-    ]
-    head = ["Figure", "Rate", "Taken from", "Array", "Threads", "Second measurement within 3 %"]
-    model = html_table("Figures for the model", head, taken, numeric=(1, 3, 4), kind="cards") if taken else ""
-    return drawn + model + grid
+        drawn += chart_box(_TOGETHER, says, key(most), _memory_title(most))
+    return drawn + blocks_html([views.figures(data), views.points(data)])
 
 
 def _paths_section(data: Report) -> str:
@@ -389,7 +325,7 @@ def _paths_section(data: Report) -> str:
         "diamonds are rates of TCP over loopback (without a bus) whose receiver copies; with "
         "sendfile one end copies, otherwise both. The encryption rate of this host is not measured."
     )
-    drawn = _box(_PATHS, f"{_PATHS_TITLE}, {_over(data.rooflines[:2][-1])}", says, key)
+    drawn = chart_box(_PATHS, says, key, f"{_PATHS_TITLE}, {_over(data.rooflines[:2][-1])}")
     paths = [ceiling.path for ceiling in data.over_buses[0].ceilings]
     key = line_key(paths)
     says = (
@@ -398,82 +334,13 @@ def _paths_section(data: Report) -> str:
     )
     if _buses(data):
         says += " Vertical lines are the buses of devices that report them."
-    return drawn + _box(_ROOFLINE, _ROOFLINE_TITLE, says, key)
+    return drawn + chart_box(_ROOFLINE, says, key, _ROOFLINE_TITLE)
 
 
-def _model_section(data: Report) -> str:
-    marks = {"holds": ("good", "✓"), "fails": ("bad", "✗"), "not_told_apart": ("muted", "?")}
-    rows = []
-    for one in data.verdicts:
-        colour, mark = marks[one.outcome]
-        rows.append(
-            [
-                prose(one.what),
-                predicted(one),
-                measured(one),
-                esc(one.rule),
-                f'<span class="{colour}">{mark} {OUTCOMES[one.outcome]}</span>',
-            ]
-        )
-    if not rows:
-        why = data.sockets.not_measured or "the memory was not measured"
-        return f"<p>Not measured: {esc(why)}.</p>"
-    head = ["Prediction", "Model", "Measured", "Rule", "Verdict"]
-    verdicts = html_table("The model compared with these sockets", head, rows, numeric=(1, 2), kind="cards")
-    rows = [
-        [
-            esc(sockets(stream)),
-            byte_rate(stream.rate.median),
-            f"{stream.send_cpu:.3f}",
-            f"{stream.receive_cpu:.3f}",
-            "" if stream.copied is None else f"{100 * stream.copied:.0f} %",
-            esc(stream.congestion),
-        ]
-        for stream in data.sockets.measured or []
-    ]
-    head = [
-        "Calls",
-        "Median rate",
-        "Sender, s/GB",
-        "Receiver, s/GB",
-        "Copied anyway",
-        "Congestion control",
-    ]
-    streams = html_table(
-        "TCP over loopback, 128 KiB per call", head, rows, numeric=(1, 2, 3, 4), kind="cards"
-    )
+def _model_section(data: Report) -> list[show.Block]:
     spread = (
-        "Rates in this table are of the best round, in the next table of the median round. "
+        "Rates in the first table are of the best round, in the other one of the median round. "
         "A difference is the median over neighbouring rounds, with its 95 % confidence interval in "
         "parentheses; if the interval crosses the limit of the rule, the verdict is undecided."
     )
-    return f"{verdicts}<p>{spread} {esc(data.leaves_out)}</p>{streams}"
-
-
-def _rest_section(data: Report) -> str:
-    rows = [[esc(name), esc(value)] for name, value in facts(data)]
-    packets = [
-        [esc(one.calls), f"{one.sent:,.0f}", f"{one.received:,.0f}", f"{one.cpu_us:.2f}"]
-        for one in data.packets.measured or []
-    ]
-    head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us/packet"]
-    grid = html_table("Packets over loopback", head, packets, numeric=(1, 2, 3)) if packets else ""
-    return html_table("Clock, kernel, devices", ["Item", "Value"], rows, kind="cards") + grid
-
-
-def _host_section(data: Report) -> str:
-    host = data.host
-    caches = ", ".join(f"L{one.level} {size(one.bytes)}" for one in _caches(data))
-    entries = [
-        ("processor", host.cpu),
-        ("CPUs", host.cpus),
-        ("vector width", data.width),
-        ("data caches", caches),
-        ("memory", size(host.memory_bytes)),
-        ("kernel", host.kernel),
-        ("clock", host.clock_source),
-        ("virtual machine", "yes" if host.virtual_machine else "no"),
-        ("load at the start", host.load),
-    ]
-    items = "".join(f"<dt>{esc(key)}</dt><dd>{esc(value)}</dd>" for key, value in entries)
-    return f"<dl>{items}</dl>"
+    return [*views.verdicts(data), *([show.Prose(spread)] if data.verdicts else []), views.streams(data)]

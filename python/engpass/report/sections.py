@@ -6,7 +6,6 @@ Texts of testbeds and stores are escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 
 from engpass import formatting
-from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
@@ -23,7 +22,7 @@ from engpass.show.markup import table as html_table
 from engpass.types.outcome import Bottleneck, Outcome
 from engpass.types.plan import Drawing
 from engpass.types.signals import Signal
-from engpass.units import Unit, plain, unit_for
+from engpass.units import Unit, plain
 
 MAX_TABLE = 160
 MAX_STRETCHES = 40
@@ -99,6 +98,17 @@ def _key(kind: Key, table: Table) -> str:
     if not items:
         return ""
     return '<ul class="key">' + "".join(f"<li>{swatch}{esc(name)}</li>" for swatch, name in items) + "</ul>"
+
+
+def chart_box(name: str, says: str, key: str = "", title: str = "") -> str:
+    """The box of a chart that no `Figure` describes: heading, legend and caption."""
+    heading = f"<h3>{esc(title)}</h3>" if title else ""
+    label = f"{title}. {says}" if title else says
+    return (
+        f'<div class="figures"><figure class="whole" id="figure-{name}">{heading}{key}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(label)}"></div>'
+        f"<figcaption>{esc(says)}</figcaption></figure></div>"
+    )
 
 
 def line_key(names: Iterable[str]) -> str:
@@ -326,32 +336,6 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     counted = ["Cells, frames", "Datagrams"] if in_cells else ["Datagrams"]
     head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow"]
     return html_table(caption, head + counted, rows, numeric=range(len(head), len(head) + len(counted)))
-
-
-def environment_section(run: Run) -> str:
-    """The run and its environment, as the store recorded them."""
-    entries: list[tuple[str, Json]] = [("run", run.id), ("created", run.created), ("status", run.status)]
-    entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
-    return entry_list([*entries, *run.environment.items()])
-
-
-def entry_list(entries: Iterable[tuple[str, Json]]) -> str:
-    """A definition list of names and values; values in bytes get a suitable unit."""
-    told: list[tuple[str, Json]] = []
-    for key, value in entries:
-        if key.endswith("_bytes") and isinstance(value, int):
-            told.append((key.removesuffix("_bytes"), unit_for("B", [value]).say(value, 3)))
-        else:
-            told.append((key.replace("_", " "), value))
-    return (
-        "<dl>" + "".join(f"<dt>{esc(key)}</dt><dd>{esc(_flat(value))}</dd>" for key, value in told) + "</dl>"
-    )
-
-
-def _flat(value: Json) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
-    return ", ".join(map(_flat, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def file_section(run: File) -> str:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+from engpass.units import Unit
+
+Tone: TypeAlias = Literal["good", "bad", "mark", "muted"]
+"""The meaning that a colour carries."""
 
 
 @dataclass(frozen=True)
@@ -13,9 +18,27 @@ class Amount:
 
     value: float
     unit: str
+    remark: str = ""
+    """A warning about the value, such as `invalid`."""
 
 
-Cell: TypeAlias = str | int | Amount | None
+@dataclass(frozen=True)
+class Marked:
+    """Words in a colour."""
+
+    text: str
+    tone: Tone
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A cell of several lines; an empty one is left out."""
+
+    lines: Sequence[str | Marked]
+
+
+Cell: TypeAlias = str | int | Amount | Marked | Lines | None
+"""Names in backticks are code."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +47,10 @@ class Column:
 
     title: str
     right: bool = False
+    unit: Unit | None = None
+    """A page names this unit in the head and shows all amounts in it; elsewhere each has its own."""
+    gives_way: int = 0
+    """A terminal that is too narrow omits the columns above 0, the smallest first."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +62,66 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     """Sentences below the table; names in backticks."""
+    rules: Sequence[int] = ()
+    """Rows above which a terminal draws a rule."""
+    total: bool = False
+    """Whether the last row is the sum or the result of the others."""
+    texts: bool = False
+    """Whether cells are sentences: they wrap, and a rule stands between rows."""
+    splits: bool = False
+    """Whether a terminal that is too narrow shows several tables, each with the first column."""
+    left_out: str = ""
+    """Where to find columns that a terminal omits."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with a heading: a sentence, and the commands or options that belong to it."""
+
+    heading: str
+    code: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A table whose rows stand in groups; the first column has names, the others figures."""
+
+    title: str
+    head: str
+    """What the headings are."""
+    columns: Sequence[str]
+    groups: Sequence[Group]
 
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph; names in backticks."""
+    """A paragraph; names in backticks. `lead` are the words that classify it, such as `invalid`."""
 
     text: str
+    lead: Marked | None = None
+    strong: bool = False
 
 
-Block: TypeAlias = Table | Prose
+@dataclass(frozen=True)
+class Fact:
+    """A named value; one without a value is not shown. `note` says where it comes from."""
+
+    name: str
+    value: Cell
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Named values, one below the other."""
+
+    facts: Sequence[Fact]
+    title: str = ""
+
+
+Block: TypeAlias = Table | Groups | Prose | Facts
 
 
 @dataclass(frozen=True)

@@ -2,30 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
-from engpass.show.blocks import Block, Prose, Table
+from engpass.show.blocks import Amount, Block, Cell, Column, Facts, Groups, Lines, Marked, Prose, Table
 from engpass.show.markup import esc, prose
 from engpass.show.markup import table as html_table
 from engpass.show.text import cell_text
+from engpass.units import plain
 
 _TALL = 15
 """Rows above which a table scrolls in its own box."""
 
 
-def block_html(block: Block) -> str:
-    """A block as HTML; empty for a table without rows."""
+def blocks_html(blocks: Iterable[Block]) -> str:
+    """Blocks as HTML; nothing for a table without rows."""
+    return "".join(map(_block, blocks))
+
+
+def _block(block: Block) -> str:
     match block:
         case Prose():
-            return f"<p>{prose(block.text)}</p>"
+            lead = (
+                f'<span class="badge {block.lead.tone}">{esc(block.lead.text)}</span> ' if block.lead else ""
+            )
+            text = f"<strong>{prose(block.text)}</strong>" if block.strong else prose(block.text)
+            return f"<p>{lead}{text}</p>"
+        case Facts():
+            return _facts(block)
+        case Groups():
+            return _groups(block)
         case Table():
             return _table(block) if block.rows else ""
 
 
+def _facts(block: Facts) -> str:
+    title = f'<p class="caption">{prose(block.title)}</p>' if block.title else ""
+    items = "".join(
+        f"<dt>{esc(fact.name)}</dt><dd>{_cell(fact.value)}"
+        + (f' <span class="muted">{esc(fact.note)}</span></dd>' if fact.note else "</dd>")
+        for fact in block.facts
+        if cell_text(fact.value)
+    )
+    return f"{title}<dl>{items}</dl>"
+
+
+def _groups(block: Groups) -> str:
+    """A row for each group: in its first cell the heading, in the others its rows, one below the other."""
+    rows = []
+    for group in block.groups:
+        note = f'<br><span class="muted">{prose(group.note)}</span>' if group.note else ""
+        code = "".join(f"<br><code>{esc(line)}</code>" for line in group.code)
+        names, *figures = ("<br>".join(map(_cell, column)) for column in zip(*group.rows, strict=True))
+        # A name must stay on the line of its figures, so it must not wrap.
+        rows.append(
+            [f"{prose(group.heading)}{code}{note}", names.replace(" ", "\N{NO-BREAK SPACE}"), *figures]
+        )
+    heads = [esc(block.head), *map(esc, block.columns)]
+    return html_table(esc(block.title), heads, rows, numeric=range(2, len(heads)), kind="cards")
+
+
 def _table(table: Table) -> str:
-    head = [esc(column.title) for column in table.columns]
-    rows = [[esc(cell_text(cell)) for cell in row] for row in table.rows]
+    rows = [
+        [_cell(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+    ]
+    if table.total:
+        rows[-1] = [f"<strong>{cell}</strong>" for cell in rows[-1]]
     numeric = [place for place, column in enumerate(table.columns) if column.right]
     notes = "".join(f"<p>{prose(note)}</p>" for note in table.notes)
-    kind: Literal["tall", "plain"] = "tall" if len(rows) > _TALL else "plain"
-    return html_table(esc(table.title), head, rows, numeric=numeric, kind=kind) + notes
+    kind: Literal["tall", "cards"] = "tall" if len(rows) > _TALL and not table.texts else "cards"
+    return (
+        html_table(
+            prose(table.title), [_head(one) for one in table.columns], rows, numeric=numeric, kind=kind
+        )
+        + notes
+    )
+
+
+def _head(column: Column) -> str:
+    unit = f' <span class="unit">{esc(column.unit.name)}</span>' if column.unit and column.unit.name else ""
+    return prose(column.title) + unit
+
+
+def _cell(cell: Cell, column: Column | None = None) -> str:
+    match cell:
+        case Amount() if column is not None and column.unit is not None:
+            remark = f' <span class="badge bad">{esc(cell.remark)}</span>' if cell.remark else ""
+            return plain(cell.value / column.unit.factor) + remark
+        case Marked():
+            return f'<span class="{cell.tone}">{prose(cell.text)}</span>'
+        case Lines():
+            inner = "<br>".join(_cell(line) for line in cell.lines if cell_text(line))
+            return f'<div class="wide">{inner}</div>'
+    return prose(cell_text(cell))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engpass.formatting import quantity
-from engpass.show.blocks import Amount, Cell
+from engpass.show.blocks import Amount, Cell, Lines, Marked
 
 
 def cell_text(cell: Cell) -> str:
@@ -12,7 +12,11 @@ def cell_text(cell: Cell) -> str:
         case None:
             return ""
         case Amount():
-            return quantity(cell.value, cell.unit)
+            return quantity(cell.value, cell.unit) + (f" {cell.remark}" if cell.remark else "")
+        case Marked():
+            return cell.text
+        case Lines():
+            return "\n".join(filter(None, map(cell_text, cell.lines)))
         case int():
             return f"{cell:,}"
         case str():

@@ -1,16 +1,22 @@
-"""The parts of an explanation as tables: results of the flow, losses, counters of TCP."""
+"""The parts of an explanation: results of the flow, use of its lines, losses, counters of TCP, changes."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engpass import formatting
+from engpass.advice import effect_texts, told
+from engpass.results import ledger
 from engpass.results.frame import FLOW_SIGNALS
-from engpass.show.blocks import Amount, Cell, Column, Table
+from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, Prose, Table
 
 if TYPE_CHECKING:
+    from engpass.advice import Advice, Change
     from engpass.explain.point_facts import Situation
+    from engpass.explanation import Explanation
+    from engpass.results.ledger import Books
 
 _MEAN = "mean of the repeats"
 
@@ -69,3 +75,92 @@ def counters(at: Situation) -> Table:
         (formatting.named(key), formatting.counted(key, value)) for key, value in counts.items()
     ]
     return Table(f"Counters of TCP{_of_repeats(at)}", [Column("Counter"), Column("Value", right=True)], rows)
+
+
+def title(made: Explanation) -> str:
+    """The flow and the point in words."""
+    return ", ".join(filter(None, (made.chosen.title, made.chosen.place)))
+
+
+def waterfall(made: Explanation) -> Block:
+    """From line rate to delivered payload on the line of the path with the least idle time."""
+    tight = made.at.tight
+    if tight is None or not made.waterfall:
+        return Prose("this engine has no ledger; the losses follow")
+    line = tight.rate
+    rows: list[Sequence[Cell]] = []
+    for step in made.waterfall:
+        # The first and the last step of a waterfall take no share.
+        taken = Amount(step.taken, "") if step.taken else ""
+        rate = Amount(step.taken * line, "bit/s") if step.taken and line is not None else ""
+        left = Amount(step.left, "") if line is None else Amount(step.left * line, "bit/s")
+        rows.append((step.name, rate, taken, left))
+    columns = [Column("Account"), *(Column(one, right=True) for one in ("Rate", "% of line", "Remaining"))]
+    return Table(f"{title(made)}: link {tight.link}, {tight.place}", columns, rows, total=True)
+
+
+def ledgers(at: Situation) -> Table:
+    """The ledgers of all lines on the path, and on the way back of TCP."""
+    hops = [*at.hops, *(at.back if at.tcp else ())]
+    sides = [(f"{hop.link}: {hop.start} → {hop.end}", hop.books) for hop in hops if hop.books is not None]
+    return accounts(sides, len(at.outcomes))
+
+
+def accounts(sides: Sequence[tuple[str, Books]], runs: int, title: str = "") -> Table:
+    """Ledgers side by side, in bits and per cent.
+
+    A side is a heading and a ledger that is summed over `runs` runs; the table shows the mean of a run.
+    """
+    names = ledger.ordered(name for _, books in sides for name in books.names)
+    homes = [ledger.family(name).key for name in names]
+    rules = [place for place in range(1, len(homes)) if homes[place] != homes[place - 1]]
+    rows: list[list[Cell]] = [
+        [
+            ledger.title(name),
+            *(
+                _bits(books.bits(name) / runs, books.share(name)) if books.accounts.get(name) else ""
+                for _, books in sides
+            ),
+        ]
+        for name in names
+    ]
+    if rows:
+        rows.append(["capacity", *(_bits(books.capacity / books.parts / runs, 1.0) for _, books in sides)])
+    columns = [Column("Account"), *(Column(heading, right=True) for heading, _ in sides)]
+    return Table(title, columns, rows, rules=[*rules, len(names)], total=True, splits=True)
+
+
+def _bits(amount: float, share: float) -> str:
+    return f"{formatting.bits(amount)} {formatting.percent(share):>8}"
+
+
+def changes(advice: Advice, repeats: int) -> list[Groups]:
+    """What each change that helps does to every flow; `repeats` is their number in the explanation."""
+    mean = f", mean of {advice.seeds} seeds" if advice.seeds > repeats else ""
+    named = (("Changes that help", advice.changes), ("Changes that help at a price", advice.trades))
+    columns = ("Flow", "Goodput", "Delay p99", "Loss")
+    return [
+        Groups(f"{title} (simulated{mean})", "Change", columns, list(map(_group, found)))
+        for title, found in named
+        if found
+    ]
+
+
+def _group(change: Change) -> Group:
+    effects = told(change)
+    left = 1 + len(change.others) - len(effects)
+    return Group(
+        f"{change.say} ({change.cost.name.lower()})",
+        [f"--set {shlex.quote(f'{path}={value}')}" for path, value in change.set],
+        list(map(effect_texts, effects)),
+        f"and {left:,} more flows: `--json` has all" if left else "",
+    )
+
+
+def tried(advice: Advice) -> Prose:
+    """How many changes were simulated, and which, if none helps."""
+    number = formatting.count(len(advice.tried), "change")
+    text = f"{number} simulated in {formatting.count(advice.runs, 'run')}{advice.basis}"
+    if advice.tried and not (advice.changes or advice.trades):
+        text += ": " + "; ".join(advice.tried)
+    return Prose(text)
