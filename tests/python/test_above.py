@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
-from engpass.cli.tables import summary
+from engpass.cli.summary import summary
 from engpass.explain.select_point import choose_in
 from engpass.explanation import explain
 from engpass.report.page import render

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from conftest import Program
 from engpass.results.comparison import Comparison, compare
-from engpass.results.frame import FLOW_SIGNALS, GOODPUT, LOSS
+from engpass.results.samples import FLOW_SIGNALS, GOODPUT, LOSS
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
 
 

@@ -140,7 +140,7 @@ def test_explanation_page_shows_gains_trades_and_delays() -> None:
     from engpass.report import render_explanation
 
     page = render_explanation(explained("drop-tail", "call"))
-    assert "Changes that help and harm no flow" in page
+    assert "Changes that help (simulated" in page
     assert "Changes that help at a price" in page
     assert "747 → 14 ms<br>747 → 20.1 ms" in page
     assert "idle path 12.6 ms" in page

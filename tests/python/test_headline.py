@@ -16,7 +16,7 @@ def test_a_sweep_is_told_as_its_worst_and_best_value() -> None:
     told = dict(headlines(table))
     assert list(told) == list(table.variants)
     points = [p for p in table.of("stream", "congested") if p.engine == "simulate"]
-    worst, best = (pick(points, key=lambda p: p.goodput.mean) for pick in (min, max))
+    worst, best = (pick(points, key=lambda p: p.goodput.value) for pick in (min, max))
     for point in (worst, best):
         assert f"(at {table.axes[0].texts[point.at[0]]})" in told["congested"]
     assert "there " in told["congested"]

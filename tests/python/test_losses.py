@@ -13,8 +13,8 @@ from engpass.explain.service import Served
 from engpass.report.search import figures
 from engpass.results import outcomes
 from engpass.results.aggregate import tabulate
-from engpass.results.frame import LOSS
 from engpass.results.losses import Losses
+from engpass.results.samples import LOSS
 from engpass.store import Finished, Store
 from engpass.testbed import load
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome
@@ -69,7 +69,7 @@ def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
         (point_of_page,) = tabulate(run, list(store.outcomes(run.id))).points
     loss = point_of_page.spread(LOSS)
     assert loss is not None
-    assert (loss.mean, loss.low, loss.high) == (TOGETHER, 0.0, 0.5)
+    assert (loss.value, loss.low, loss.high) == (TOGETHER, 0.0, 0.5)
     assert "4.5 %" in cli("show", "last").stdout
 
 

@@ -128,8 +128,8 @@ def test_run_without_events_has_no_outage_columns(cli: Cli) -> None:
 def test_page_shows_the_longest_gap_beside_the_delays() -> None:
     made = engpass.loads(PAIR + CUT, name="pair.toml").run(["limit", "simulate"])
     text = page_text(render(made.record, made.outcomes))
-    (head,) = [line for line in text.splitlines() if line.startswith("Flow | Variant")]
-    (row,) = [line for line in text.splitlines() if line.startswith("stream | base")]
+    (head,) = [line for line in text.splitlines() if line.startswith("Variant | Goodput")]
+    row = next(line for line in text.splitlines() if line.startswith("base | "))
     cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
     assert cells["Longest gap ms"] == "501"
     assert "near -> far (upper) | line down | stream | 500" in text

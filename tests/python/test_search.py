@@ -16,7 +16,7 @@ from engpass.netlab import kernel
 from engpass.report.page import render_search
 from engpass.search import Goal
 from engpass.search.run import Settings, run_search
-from engpass.search.trial_runner import Bench
+from engpass.search.trial_runner import TrialRunner
 from engpass.show.markup import prose
 from engpass.store import Store
 from engpass.testbed import loads
@@ -222,8 +222,8 @@ def test_on_off_traffic_throughput_is_a_mean_rate(cli: Cli) -> None:
 def test_trial_of_on_off_traffic_offers_its_load(lengths: str, load: int) -> None:
     bursts = NARROW.replace("udp-stream", "udp-on-off")
     bursts += f'rate = "1 Mbit/s"\non = "10 ms"\noff = "10 ms"\nlengths = "{lengths}"\n'
-    with Bench(loads(bursts), "u", "simulate", "base", lambda: False) as bench:
-        trial, _ = bench.trial(load, 10.0)
+    with TrialRunner(loads(bursts), "u", "simulate", "base", lambda: False) as runner:
+        trial, _ = runner.trial(load, 10.0)
     # Bursts of 3.4 datagrams have only three; 500 random bursts typically deviate by 6 %.
     assert trial.sent * 1472 * 8 / 10.0 == pytest.approx(load, rel=0.15)
 
@@ -327,8 +327,8 @@ def test_search_credits_no_load_that_a_shaper_held_back(cli: Cli) -> None:
 
 def test_load_counts_while_the_stream_lasts() -> None:
     times = 'start = "250 ms"\nstop = "750 ms"\n'
-    with Bench(loads(QUEUED + times), "u", "simulate", "base", lambda: False) as bench:
-        trial, _ = bench.trial(8 * 1472 * 1000, 1.0)
+    with TrialRunner(loads(QUEUED + times), "u", "simulate", "base", lambda: False) as runner:
+        trial, _ = runner.trial(8 * 1472 * 1000, 1.0)
     # 1000 datagrams a second for half a second; the queue has room for the excess.
     assert (trial.sent, trial.lost, trial.asked, trial.kept) == (500, 0, 500, True)
 
@@ -367,7 +367,7 @@ def test_note_names_the_trials_and_the_slowest_receiver(cli: Cli) -> None:
 
 
 def test_without_a_limit_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Bench, "bound", lambda *_: None)
+    monkeypatch.setattr(TrialRunner, "bound", lambda *_: None)
     settings = Settings(method="frame-loss", trial=1.0)
     record = run_search(loads(QUEUED), Store.open(":memory:"), settings, traffic="u", engine="simulate")
     assert known(record.result)["notes"] == []

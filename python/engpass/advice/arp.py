@@ -52,5 +52,4 @@ def _is_less(at: Situation, router: str, key: str, than: Amount) -> bool:
 
 
 def _set(router: str, key: str, value: Amount, words: str) -> Proposal:
-    sets = ((join(("router", router, "arp", key)), str(value)),)
-    return Proposal("arp", Cost.SETTING, (Candidate(words, sets),))
+    return Proposal.one("arp", Cost.SETTING, words, (("router", router, "arp", key), str(value)))

@@ -44,6 +44,11 @@ class Proposal:
     patience: int = PATIENCE
     """Steps without gain after which no more are tried."""
 
+    @staticmethod
+    def one(kind: str, cost: Cost, words: str, *sets: tuple[Sequence[str], str]) -> Proposal:
+        """A change of a single step: paths with their values."""
+        return Proposal(kind, cost, (Candidate(words, tuple((join(path), value) for path, value in sets)),))
+
 
 Kind = Callable[[Situation], Iterator[Proposal]]
 """The function `propose` of a file of this package; its proposals may be of several kinds."""
@@ -76,4 +81,4 @@ def others(
     current = next(iter(now), None) if isinstance(now, dict) else now
     for value in known:
         if value != current:
-            yield Proposal(kind, cost, (Candidate(words.format(value), ((join(path), value),)),))
+            yield Proposal.one(kind, cost, words.format(value), (path, value))

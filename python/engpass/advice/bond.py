@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.base import Cost, Proposal
 from engpass.explain.point_facts import DOWN, FULL, Bond, Situation
-from engpass.settings import join
 
 INTERVAL = "10 ms"
 """A tenth of the default interval."""
@@ -21,24 +20,16 @@ def propose(at: Situation) -> Iterator[Proposal]:
         members = [hop for hop in at.hops if hop.start == bond.node and hop.link in bond.links]
         if crowded and any(at.spared(hop) for hop in members):
             if not _hashes_ports(at, bond):
-                yield _mode(
-                    bond,
-                    _BY_PORTS,
-                    f"let bond `{bond.name}` choose members by a hash of IP addresses and ports",
-                )
+                yield _mode(bond, _BY_PORTS, "choose members by a hash of IP addresses and ports")
             if bond.mode == "hash":
-                yield _mode(
-                    bond, "round-robin", f"let bond `{bond.name}` send packets round-robin over its members"
-                )
+                yield _mode(bond, "round-robin", "send packets round-robin over its members")
         if bond.mode == "round-robin" and at.tcp and at.arrives_twice:
-            yield _mode(
-                bond, _BY_PORTS, f"let bond `{bond.name}` keep each connection on one member by a hash"
-            )
+            yield _mode(bond, _BY_PORTS, "keep each connection on one member by a hash")
         down = [drop for drop in at.lost_at(DOWN) if drop.place.link in bond.links]
         if down and at.settings.get("bond", bond.name, "monitor", "interval") != INTERVAL:
             words = f"let bond `{bond.name}` check its links every {INTERVAL}"
-            sets = ((join(("bond", bond.name, "monitor", "interval")), INTERVAL),)
-            yield Proposal("bond", Cost.SETTING, (Candidate(words, sets),))
+            path = ("bond", bond.name, "monitor", "interval")
+            yield Proposal.one("bond", Cost.SETTING, words, (path, INTERVAL))
 
 
 def _crossed(at: Situation) -> list[Bond]:
@@ -52,4 +43,5 @@ def _hashes_ports(at: Situation, bond: Bond) -> bool:
 
 
 def _mode(bond: Bond, mode: str, words: str) -> Proposal:
-    return Proposal("bond", Cost.SETTING, (Candidate(words, ((join(("bond", bond.name, "mode")), mode),)),))
+    words = f"let bond `{bond.name}` {words}"
+    return Proposal.one("bond", Cost.SETTING, words, (("bond", bond.name, "mode"), mode))

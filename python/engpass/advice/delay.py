@@ -53,12 +53,11 @@ def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
     )
     if smaller:
         yield Proposal("delay", Cost.SETTING, smaller)
-    first = (join(("traffic", at.flow, "priority")), _VOICE)
+    first = (("traffic", at.flow, "priority"), _VOICE)
     if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
         words = f"give `{at.flow}` priority at `{node}` towards `{end}`: `priority`, class {_VOICE}"
         kind = ports.with_limit("priority", queue.settings.get("limit"))
-        step = Candidate(words, ((join(queue.path), kind), first))
-        yield Proposal("delay", Cost.SETTING, (step,))
+        yield Proposal.one("delay", Cost.SETTING, words, (queue.path, kind), first)
 
 
 def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
@@ -69,12 +68,9 @@ def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
     yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
     circuit = crossed(at)
     if circuit is not None and at.needs.paced and at.settings.get("circuit", circuit, "category") != "cbr":
-        sets = (
-            (join(("switch", node, "schedule")), "priority"),
-            (join(("circuit", circuit, "category")), "cbr"),
-        )
-        step = Candidate(f"give `{circuit}` priority at `{node}`: `priority`, category `cbr`", sets)
-        yield Proposal("delay", Cost.SETTING, (step,))
+        words = f"give `{circuit}` priority at `{node}`: `priority`, category `cbr`"
+        sets = (("switch", node, "schedule"), "priority"), (("circuit", circuit, "category"), "cbr")
+        yield Proposal.one("delay", Cost.SETTING, words, *sets)
 
 
 def _modest(at: Situation, other: str) -> Iterator[Proposal]:
@@ -82,4 +78,4 @@ def _modest(at: Situation, other: str) -> Iterator[Proposal]:
     path = ("traffic", other, "tcp", "congestion")
     if at.settings.kind("traffic", other) == "tcp-stream" and at.settings.get(*path) != "bbr":
         words = f"use `bbr` as congestion control of `{other}`"
-        yield Proposal("delay", Cost.SETTING, (Candidate(words, ((join(path), "bbr"),)),))
+        yield Proposal.one("delay", Cost.SETTING, words, (path, "bbr"))

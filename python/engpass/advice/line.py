@@ -28,9 +28,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if _holds_back(at, hop):
             yield from _faster(at, hop)
         if any(drop.cause == DAMAGED and hop.is_at(drop.place) for drop in at.own_drops):
-            path = join(("link", hop.link, "loss"))
-            step = Candidate(f"make link `{hop.link}` free of errors", ((path, "0 %"),))
-            yield Proposal("line", Cost.HARDWARE, (step,))
+            words, path = f"make link `{hop.link}` free of errors", ("link", hop.link, "loss")
+            yield Proposal.one("line", Cost.HARDWARE, words, (path, "0 %"))
     for node in at.settings.names("router"):
         full = {drop.place.card for drop in at.lost_at(INPUT_FULL) if drop.place.node == node}
         late = at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.base import Cost, Proposal
 from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import Situation
-from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
@@ -16,8 +15,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         return
     start, end = at.ends
     if (path := tcp_path(at, start, "nagle")) is not None and at.idle("Nagle") >= 0.005:
-        step = Candidate(f"disable Nagle's algorithm on host `{start}`", ((join(path), "off"),))
-        yield Proposal("nagle", Cost.APPLICATION, (step,))
+        words = f"disable Nagle's algorithm on host `{start}`"
+        yield Proposal.one("nagle", Cost.APPLICATION, words, (path, "off"))
     if (path := tcp_path(at, end, "ack_every")) is not None:
-        step = Candidate(f"let `{end}` acknowledge every segment", ((join(path), "1"),))
-        yield Proposal("nagle", Cost.SETTING, (step,))
+        yield Proposal.one("nagle", Cost.SETTING, f"let `{end}` acknowledge every segment", (path, "1"))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.base import Cost, Proposal
 from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import TOO_BIG, Situation
-from engpass.settings import join
 
 HEADERS_BYTES = 40
 """Headers of IP and TCP without options."""
@@ -23,8 +22,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         names = " and ".join(f"`{router}`" for router in silent)
         routed = "router" if len(silent) == 1 else "routers"
         words = f"let {routed} {names} send ICMP messages about packets that are too long"
-        sets = tuple((join(("router", router, "icmp")), "true") for router in silent)
-        yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, sets),))
+        sets = ((("router", router, "icmp"), "true") for router in silent)
+        yield Proposal.one("path-mtu", Cost.SETTING, words, *sets)
     mtus = [at.settings.amount("link", hop.link, "mtu") for hop in at.hops]
     sizes = [int(amount.number) for amount in mtus if amount is not None and amount.unit == "B"]
     crossed = {end for hop in at.hops for end in (hop.start, hop.end)}
@@ -33,4 +32,4 @@ def propose(at: Situation) -> Iterator[Proposal]:
     if path is not None and sizes and min(sizes) > HEADERS_BYTES:
         size = f"{min(sizes) - HEADERS_BYTES} B"
         words = f"let `{at.ends[0]}` send segments that fit, at most {size}"
-        yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, ((join(path), size),)),))
+        yield Proposal.one("path-mtu", Cost.SETTING, words, (path, size))

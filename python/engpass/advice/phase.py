@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.base import Cost, Proposal
 from engpass.explain.phase import locked
 from engpass.explain.point_facts import Situation
-from engpass.settings import join
 
 _US = Decimal("1e-6")
 
@@ -24,4 +23,4 @@ def propose(at: Situation) -> Iterator[Proposal]:
     link = at.hops[0].link
     jitter = f"{max(1, round(interval / _US))} us"
     words = f"give link `{link}` a jitter of {jitter}, so that `{at.flow}` meets the full queue in any phase"
-    yield Proposal("phase", Cost.SETTING, (Candidate(words, ((join(("link", link, "jitter")), jitter),)),))
+    yield Proposal.one("phase", Cost.SETTING, words, (("link", link, "jitter"), jitter))

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Cost, Proposal, doubling
 from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import Situation
-from engpass.settings import Amount, join
+from engpass.settings import Amount
 
 _FALLBACK = ("new-reno", "sack", "rack-tlp")
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Propose other loss recoveries at both ends, and a shorter or longer minimum retransmission timeout."""
-    if not at.tcp:
-        return
-    lossy = bool(at.own_drops) or at.timeouts > 0
-    if not lossy:
+    if not at.tcp or not (at.own_drops or at.timeouts > 0):
         return
     start, end = at.ends
     path = tcp_path(at, start, "recovery")
@@ -28,12 +25,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for value in at.settings.choices(path[0], path[1], ".".join(path[2:])) or _FALLBACK:
         if value == now:
             continue
-        sets = {join(path): value}
-        if (far := tcp_path(at, end, "recovery")) is not None:
-            # The receiver must also support the recovery of the sender.
-            sets[join(far)] = value
-        step = Candidate(f"use loss recovery `{value}`", tuple(sets.items()))
-        yield Proposal("recovery", Cost.SETTING, (step,))
+        # The receiver must also support the recovery of the sender.
+        ends = dict.fromkeys(filter(None, (path, tcp_path(at, end, "recovery"))), value)
+        yield Proposal.one("recovery", Cost.SETTING, f"use loss recovery `{value}`", *ends.items())
     yield from _timeout(at, start)
 
 
@@ -49,7 +43,7 @@ def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
     elif trip:
         value = Amount(Decimal(max(1, round(2000 * trip))), "ms")
         words = f"lower the minimum retransmission timeout of `{host}` to {value}, twice the round-trip time"
-        yield Proposal("recovery", Cost.SETTING, (Candidate(words, ((join(path), str(value)),)),))
+        yield Proposal.one("recovery", Cost.SETTING, words, (path, str(value)))
     if at.share("duplicate") > 0.001 and given is not None:
         words = f"raise the minimum retransmission timeout of `{host}` to {{}}"
         yield from doubling("recovery", Cost.SETTING, path, given, words, steps=4)

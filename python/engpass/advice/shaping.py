@@ -27,8 +27,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     if suffers and at.overload and at.fair >= 1:
         value = f"{math.floor(at.fair)} bit/s"
         words = f"send `{at.flow}` at {formatting.rate(at.fair)}"
-        step = Candidate(words, ((join(("traffic", at.flow, "rate")), value),))
-        yield Proposal("pacing", Cost.APPLICATION, (step,))
+        yield Proposal.one("pacing", Cost.APPLICATION, words, (("traffic", at.flow, "rate"), value))
 
 
 def _conforming(at: Situation) -> Iterator[Proposal]:

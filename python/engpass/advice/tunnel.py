@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.base import Cost, Proposal
 from engpass.explain.point_facts import NO_MEMORY, TOO_BIG, Situation
-from engpass.settings import join
 
 MEMORY = "64 MiB"
 """Memory for reassembly: it holds the fragments of one second at 500 Mbit/s."""
@@ -20,9 +19,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         name = tunnel.name
         if refusing.intersection(tunnel.ends) and at.settings.get("tunnel", name, "fragment") == "none":
             words = f"let tunnel `{name}` fragment packets that are too long"
-            sets = ((join(("tunnel", name, "fragment")), '"inner"'),)
-            yield Proposal("tunnel", Cost.SETTING, (Candidate(words, sets),))
+            yield Proposal.one("tunnel", Cost.SETTING, words, (("tunnel", name, "fragment"), '"inner"'))
         if full.intersection(tunnel.ends):
             words = f"give the ends of tunnel `{name}` {MEMORY} of reassembly memory"
-            sets = ((join(("tunnel", name, "reassembly", "memory")), MEMORY),)
-            yield Proposal("tunnel", Cost.SETTING, (Candidate(words, sets),))
+            path = ("tunnel", name, "reassembly", "memory")
+            yield Proposal.one("tunnel", Cost.SETTING, words, (path, MEMORY))

@@ -10,8 +10,8 @@ from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
 from engpass.claims.links import account_bytes, first_direction
 from engpass.claims.missing import NoDataError
-from engpass.results import frame, receivers
-from engpass.results.frame import Samples, signal_of
+from engpass.results import receivers, samples
+from engpass.results.samples import signal_of
 from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, Outcome, SweptValue
 from engpass.types.signals import Signal
 
@@ -150,7 +150,7 @@ def _of_flow(outcomes: Sequence[Outcome], flow: str, quantity: str) -> tuple[flo
         return math.fsum(values) / (1 if quantity == "timeouts" else len(values)), unit
     flows = [_find(one, flow) for one in outcomes]
     if (signal := signal_of(quantity)) is not None:
-        return folded(flows, signal), signal.unit
+        return _folded(flows, signal), signal.unit
     stages = [
         next((stage.rate_bit_per_s for stage in one.limit.stages if stage.name == quantity), None)
         if one.limit is not None
@@ -171,7 +171,7 @@ def _on_link(outcomes: Sequence[Outcome], link: str, quantity: str) -> tuple[flo
     """A quantity of the first direction of a link over the repeats: its value and its base unit."""
     sides = [first_direction(one, link) for one in outcomes]
     if (signal := signal_of(quantity, "line")) is not None:
-        return folded(sides, signal), signal.unit
+        return _folded(sides, signal), signal.unit
     return math.fsum(account_bytes(side, link, quantity) for side in sides) / len(sides), "B"
 
 
@@ -179,7 +179,7 @@ def _at_node(outcomes: Sequence[Outcome], node: str, quantity: str) -> tuple[flo
     """A quantity of an engine of a node over the repeats: its value and its base unit."""
     if (signal := signal_of(quantity, "engine")) is None:
         raise NoDataError(f"`{quantity}` is no signal of engines")
-    return folded([_engine(one, node) for one in outcomes], signal), signal.unit
+    return _folded([_engine(one, node) for one in outcomes], signal), signal.unit
 
 
 def _engine(outcome: Outcome, place: str) -> EngineOutcome:
@@ -193,13 +193,11 @@ def _engine(outcome: Outcome, place: str) -> EngineOutcome:
     return found
 
 
-def folded(subjects: Sequence[FlowOutcome | DirectionOutcome | EngineOutcome], signal: Signal) -> float:
+def _folded(subjects: Sequence[FlowOutcome | DirectionOutcome | EngineOutcome], signal: Signal) -> float:
     """A signal's value over all repeats, combined as the signal defines; raises `NoDataError`."""
-    samples = Samples([signal])
     for subject in subjects:
-        known(frame.value(subject, signal), f"the engine does not report `{signal.title.lower()}`")
-        samples.add(subject)
-    return known(samples.folded(signal), "there is no outcome")
+        known(samples.value(subject, signal), f"the engine does not report `{signal.title.lower()}`")
+    return known(samples.folded(subjects, signal), "there is no outcome")
 
 
 def known(found: float | None, otherwise: str) -> float:

@@ -28,7 +28,7 @@ def command(
     and swept values.
     """
     from engpass.results.comparison import compare
-    from engpass.results.frame import SUMMARY
+    from engpass.results.samples import SUMMARY
     from engpass.show.data import to_json
     from engpass.show.terminal import print_document
     from engpass.store import Store

@@ -28,8 +28,10 @@ def command(
         plain = {name: to_builtins({"flows": o.flows, "links": o.links}) for name, o in outcomes.items()}
         console.line({"variants": plain} if testbed.has_variants else plain["base"])
         return
-    from engpass.cli.tables import MOST_FLOWS, waterfall
+    from engpass.cli.summary import MOST_FLOWS
     from engpass.formatting import duration
+    from engpass.show.terminal import grid
+    from engpass.views.points import stages
 
     out = console.tables()
     for name, outcome in outcomes.items():
@@ -44,7 +46,7 @@ def command(
             if known is None:
                 raise AssertionError("every flow of the limit engine has a waterfall")
             title = f"{flow}, variant {name}" if testbed.has_variants else flow
-            out.print(waterfall(title, known.stages))
+            out.print(grid(stages(title, known.stages)))
             out.print(result.summary, markup=False, soft_wrap=True)
             if known.bound is not None and above_limit.differ(
                 result.goodput_bit_per_s, known.bound.bit_per_s

@@ -24,15 +24,23 @@ def command(as_json: options.Json = False) -> None:
     if not labs:
         console.tell("no testbed is up; `engpass up FILE` creates one")
         return
-    from rich.table import Table
+    from engpass.show.blocks import Cell, Lines, Table, columns
+    from engpass.show.terminal import print_blocks
 
-    table = Table("id", "testbed", "engine", "state", "since (UTC)", "hosts", "file")
-    for lab in labs:
-        hosts = "\n".join(f"{name} {' '.join(member.addresses)}" for name, member in lab.hosts().items())
-        since = lab.created[:19].replace("T", " ")
-        engine = lab.engine if lab.slow == 1 else f"{lab.engine}, {lab.slow} times slower"
-        table.add_row(lab.id, lab.name, engine, state(lab), since, hosts, lab.file)
-    console.tables().print(table)
+    rows: list[list[Cell]] = [
+        [
+            lab.id,
+            lab.name,
+            lab.engine if lab.slow == 1 else f"{lab.engine}, {lab.slow} times slower",
+            state(lab),
+            lab.created[:19].replace("T", " "),
+            Lines([f"{name} {' '.join(member.addresses)}" for name, member in lab.hosts().items()]),
+            lab.file,
+        ]
+        for lab in labs
+    ]
+    heads = ("id", "testbed", "engine", "state", "since (UTC)", "hosts", "file")
+    print_blocks([Table("", columns(*heads, left=len(heads)), rows)], console.tables())
     if any(lab.is_lost() for lab in labs):
         console.tell("`engpass clean` removes what a crash left behind")
 

@@ -189,7 +189,7 @@ class _Lines:
 def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool) -> int:
     record = store.run(run_id)
     if not as_json and record.points_done:
-        from engpass.cli.tables import summary
+        from engpass.cli.summary import summary
 
         summary(store, record, console.tables())
     if ended.interrupted:

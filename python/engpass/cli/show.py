@@ -56,11 +56,11 @@ def command(
 
             print_blocks(view(record), console.tables())
             return
-        from engpass.cli import tables
+        from engpass.cli import summary
 
         out = console.tables()
         if delays:
-            tables.delays(opened, record, out)
+            summary.delays(opened, record, out)
             return
         if lines:
             from engpass.views.resources import engine_table, line_table
@@ -75,7 +75,7 @@ def command(
 
         print_blocks([details(record, record.points_failed, len(opened.sessions(record.id)))], out)
         if record.points_done:
-            tables.summary(opened, record, out)
+            summary.summary(opened, record, out)
         if record.points_failed:
             tell_failures(opened, record)
 

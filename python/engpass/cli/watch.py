@@ -185,25 +185,28 @@ def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
-    from engpass.cli.tables import grid, plain
     from engpass.formatting import lateness, percent, rate
+    from engpass.show.blocks import Cell, Table, columns
+    from engpass.show.terminal import grid
 
-    table = grid("Link", "Direction", "Rate", "% of line", "", "Queue", "Lost", "now", left=2)
+    rows: list[list[Cell]] = []
     for link, now in zip(status.links, found, strict=True):
         used = now.utilisation
         full = round(min(used or 0.0, 1.0) * _BAR)
-        table.add_row(
-            *plain(
+        rows.append(
+            [
                 link.link,
                 f"{link.from_} -> {link.to}",
                 rate(now.bit_per_s),
-                percent(used) if used is not None else "",
+                percent(used),
                 "down" if link.down else "█" * full + "·" * (_BAR - full),
                 f"{link.queue:,} {link.queue_unit}".strip() if link.queue is not None else "",
-                f"{link.lost:,}",
-                f"{now.lost_now:,}" if now.lost_now else "",
-            )
+                link.lost,
+                now.lost_now or "",
+            ]
         )
+    heads = ("Link", "Direction", "Rate", "% of line", "", "Queue", "Lost", "now")
+    table = grid(Table("", columns(*heads, left=2), rows))
     head = f"{lab.name} ({lab.id}), {status.at_ps / 1e12:,.1f} s of virtual time"
     if lab.slow > 1:
         head += f", {lab.slow} times slower than real time; rates are in virtual time"

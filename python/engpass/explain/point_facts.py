@@ -11,8 +11,8 @@ from engpass import formatting
 from engpass.explain.service import WAIT, Needs, Served, mean
 from engpass.results import above_limit, ledger, receivers
 from engpass.results.above_limit import GENERATORS
-from engpass.results.frame import Samples
 from engpass.results.ledger import Books, Direction
+from engpass.results.samples import LONGEST_GAP, OFFERED, folded
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
 from engpass.types.plan import Drawing
@@ -166,10 +166,7 @@ class Situation:
 
     def folded(self, signal: Signal) -> float | None:
         """The value of a signal of the flow over the repeats; `None` if no outcome has one."""
-        samples = Samples([signal])
-        for flow in self._flows:
-            samples.add(flow)
-        return samples.folded(signal)
+        return folded(self._flows, signal)
 
     @property
     def goodput(self) -> float:
@@ -179,7 +176,7 @@ class Situation:
     @property
     def offered(self) -> float:
         """Mean offered rate in bit/s."""
-        return math.fsum(flow.offered_bit_per_s for flow in self._flows) / len(self._flows)
+        return self.folded(OFFERED) or 0.0
 
     @property
     def sent(self) -> float:
@@ -291,7 +288,7 @@ class Situation:
     @property
     def gap(self) -> float | None:
         """The longest time without a reception in seconds, of all repeats; `None` without events."""
-        return max((flow.outage.longest_s for flow in self._flows if flow.outage is not None), default=None)
+        return self.folded(LONGEST_GAP)
 
     @property
     def lost_down(self) -> float:

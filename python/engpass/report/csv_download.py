@@ -10,9 +10,9 @@ from engpass.campaign import Plan
 from engpass.results.aggregate import Table
 from engpass.results.axes import axis_of
 from engpass.results.columns import Columns
-from engpass.results.frame import Spread
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
+from engpass.results.samples import Spread
 from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 3_000_000
@@ -63,7 +63,7 @@ def folded(table: Table) -> str:
         head += [signal.name, f"{signal.name}_least", f"{signal.name}_greatest"]
 
     def spread(of: Spread | None) -> list[object]:
-        return ["", "", ""] if of is None else [f"{value:.10g}" for value in (of.mean, of.low, of.high)]
+        return ["", "", ""] if of is None else [f"{value:.10g}" for value in (of.value, of.low, of.high)]
 
     return _csv(
         head,

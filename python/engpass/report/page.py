@@ -20,11 +20,9 @@ import vl_convert
 from engpass import formatting
 from engpass.report import csv_download, explanation, summary_text, theme
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
-from engpass.report.differences import differences_section, invalid_points
 from engpass.report.sections import (
     bottleneck_section,
     choices,
-    drops_section,
     figure_box,
     file_section,
     ledger_section,
@@ -34,11 +32,14 @@ from engpass.report.sections import (
 from engpass.results.aggregate import Table, tabulate
 from engpass.results.record import Claim, Run
 from engpass.results.run_notes import Remarks
+from engpass.show.blocks import Marked, Prose
 from engpass.show.html import blocks_html
 from engpass.show.markup import embed_json, esc, prose
 from engpass.types.outcome import Outcome
+from engpass.views.bottlenecks import losses
 from engpass.views.claims import view as claims_view
 from engpass.views.headline import headlines
+from engpass.views.points import differences, invalid_points
 from engpass.views.resources import engine_table, line_table
 from engpass.views.search import sentence
 from engpass.views.stored import details
@@ -64,13 +65,13 @@ def render(
     sections = [
         ("results", "Results", _results(table, charts, outcomes)),
         ("claims", "Claims", blocks_html(claims_view(claims, notes))),
-        ("engines", "Engines", differences_section(table)),
+        ("engines", "Engines", blocks_html(differences(run, table))),
         ("ledger", "Ledger", ledger_section(table, charts)),
         ("lines", "Lines", blocks_html([line_table(outcomes), engine_table(outcomes)])),
         ("testbed", "Testbed", testbed_section(run)),
-        ("points", "Points", points_section(table, said, download=bool(points))),
+        ("points", "Points", points_section(run, table, said, download=bool(points))),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
-        ("losses", "Losses", drops_section(table, outcomes)),
+        ("losses", "Losses", blocks_html([losses(table, outcomes)])),
         ("environment", "Environment", _details("Run and host", blocks_html([details(run, whole=True)]))),
         ("file", "Testbed file", _details(esc(run.source), file_section(run))),
     ]
@@ -249,7 +250,9 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
             ("offered-received", bool(table.panels)),
         )
     )
-    return f'{invalid_points(table)}{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
+    if invalid := invalid_points(table):
+        said = blocks_html([Prose(invalid, Marked("invalid", "bad"))]) + said
+    return f'{said}{choices(table, list(charts))}<div class="figures">{boxes}</div>'
 
 
 def _points(run: Run, table: Table, outcomes: Sequence[Outcome]) -> tuple[str, str]:

@@ -12,11 +12,11 @@ from engpass.formatting import clean
 from engpass.results import above_limit, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.axes import Axis, axis_of
-from engpass.results.frame import GOODPUT, IDLE_DELAY, SUMMARY, Samples, Spread
 from engpass.results.ledger_series import Line, Shelf
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
 from engpass.results.run_notes import chose_otherwise
+from engpass.results.samples import GOODPUT, IDLE_DELAY, SUMMARY, Samples, Spread
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.types.signals import Signal
 from engpass.units import Unit, unit_for
@@ -121,15 +121,6 @@ class Table:
         return tuple(engine for engine in self.engines if engine != "limit")
 
     @cached_property
-    def limits(self) -> tuple[str, ...]:
-        """The columns of the limit engine: one if fair share and bound of every flow are equal, else two."""
-        if "limit" not in self.engines:
-            return ()
-        pairs = ((point.goodput.mean, point.bound) for point in self.points)
-        two = any(bound is not None and above_limit.differ(fair, bound) for fair, bound in pairs)
-        return ("Fair share", "Bound") if two else ("Limit",)
-
-    @cached_property
     def signals(self) -> Mapping[Signal, Unit]:
         """The summarized signals that some point has, with their units; a family has one unit."""
         greatest: dict[Signal, float] = {}
@@ -164,11 +155,11 @@ class Table:
         return _rows(self, flow)
 
 
-def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
-    """Aggregate the repeats and select what the figures show."""
+def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = SUMMARY) -> Table:
+    """Aggregate the repeats of these signals and the goodput, and select what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
     shelf = Shelf()
-    points = _fold(axes, outcomes, shelf)
+    points = _fold(axes, outcomes, shelf, tuple(dict.fromkeys((GOODPUT, *signals, IDLE_DELAY))))
     present = {point.variant for point in points}
     variants = _ordered(run.variants, present)
     seen = {point.engine for point in points}
@@ -229,7 +220,9 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
 def _above(points: Sequence[Point]) -> tuple[str, ...]:
     bounds = {(p.variant, p.at, p.flow): p.bound for p in points if p.bound is not None}
     got = (
-        above_limit.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound, p.chose_otherwise)
+        above_limit.Got(
+            (p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.value, bound, p.chose_otherwise
+        )
         for p in points
         if p.engine != "limit" and (bound := bounds.get((p.variant, p.at, p.flow))) is not None
     )
@@ -257,7 +250,9 @@ class _Repeats:
     chose_otherwise: bool = False
 
 
-def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> list[Point]:
+def _fold(
+    axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf, signals: Sequence[Signal]
+) -> list[Point]:
     known: list[dict[float | str | None, int | None]] = [{} for _ in axes]
     groups: dict[tuple[str, str, tuple[int, ...], str], _Repeats] = {}
     for outcome in outcomes:
@@ -280,13 +275,13 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
             group.chose_otherwise |= chose
             if outcome.valid is False and group.invalid is None:
                 group.invalid = outcome.invalid or ""
-    return [_point(key, group) for key, group in groups.items()]
+    return [_point(key, group, signals) for key, group in groups.items()]
 
 
-def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Point:
+def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats, signals: Sequence[Signal]) -> Point:
     variant, engine, at, flow = key
     flows, last = repeats.flows, repeats.flows[-1]
-    samples = Samples((*SUMMARY, IDLE_DELAY))
+    samples = Samples(signals)
     for one in flows:
         samples.add(one)
     return Point(
@@ -387,7 +382,7 @@ def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterabl
                 row["x"] = axis.unit.of(sum(axis.numbers[point.at[0]] for point in group) / len(group))
         for signal, unit in table.signals.items():
             if found := [spread for point in group if (spread := point.spread(signal)) is not None]:
-                row[signal.name] = unit.of(_mean([spread.mean for spread in found]))
+                row[signal.name] = unit.of(_mean([spread.value for spread in found]))
                 row[f"{signal.name}_low"] = unit.of(min(spread.low for spread in found))
                 row[f"{signal.name}_high"] = unit.of(max(spread.high for spread in found))
         row["repeats"] = sum(point.repeats for point in group)

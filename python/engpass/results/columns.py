@@ -7,8 +7,8 @@ from typing import Literal
 
 from engpass.campaign import Axis
 from engpass.results import receivers
-from engpass.results.frame import at, value
 from engpass.results.outcomes import engines, lines, sweep
+from engpass.results.samples import at, value
 from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, Outcome
 from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engpass.results import receivers
-from engpass.results.frame import Samples, Spread
 from engpass.results.outcomes import sweep
+from engpass.results.samples import Samples, Spread
 from engpass.types.outcome import Outcome
 from engpass.types.signals import Signal
 
@@ -100,10 +100,10 @@ def _differ(one: Spread | None, other: Spread | None) -> bool:
     if one is None or other is None:
         return (one is None) != (other is None)
     scatter = (one.high - one.low + other.high - other.low) / 2
-    rounding = LEAST * max(abs(one.mean), abs(other.mean))
-    return abs(one.mean - other.mean) > max(scatter, rounding)
+    rounding = LEAST * max(abs(one.value), abs(other.value))
+    return abs(one.value - other.value) > max(scatter, rounding)
 
 
 def _change(base: Spread, other: Spread) -> float:
-    larger = max(abs(base.mean), abs(other.mean))
-    return (other.mean - base.mean) / larger if larger else 0.0
+    larger = max(abs(base.value), abs(other.value))
+    return (other.value - base.value) / larger if larger else 0.0

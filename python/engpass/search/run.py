@@ -26,7 +26,7 @@ from engpass.search.rfc2544 import (
     throughput,
 )
 from engpass.search.trial import Budget, SearchError, Trial
-from engpass.search.trial_runner import Bench, check_slow
+from engpass.search.trial_runner import TrialRunner, check_slow
 from engpass.store import Finished, RunRecord, Store, new_record
 from engpass.testbed_file import TestbedFile
 
@@ -134,32 +134,32 @@ def run_search(
     check_slow(engine, settings.slow)
     (_,) = choose("method", [settings.method], METHODS)
     need(testbed.campaign, [engine], [variant]).check(max_memory)
-    with Bench(testbed, traffic, engine, variant, lambda: False, settings.slow) as bench:
-        least = settings.least if settings.least is not None else bench.least()
-        most = settings.most if settings.most is not None else bench.most()
+    with TrialRunner(testbed, traffic, engine, variant, lambda: False, settings.slow) as runner:
+        least = settings.least if settings.least is not None else runner.least()
+        most = settings.most if settings.most is not None else runner.most()
         if not 0 < least < most:
             raise SearchError(
                 f"loads from {rate(least)} to {rate(most)} are not a valid range",
                 "give a `--min` above zero and below `--max`",
             )
-        run_id, session = store.begin(_record(testbed, settings, bench, (least, most)), fresh=fresh)
+        run_id, session = store.begin(_record(testbed, settings, runner, (least, most)), fresh=fresh)
         record = store.run(run_id, any_method=True)
         if began is not None:
             began(record)
-        trials = _Trials(bench, store, record, session, settings.pause(engine), watch)
+        trials = _Trials(runner, store, record, session, settings.pause(engine), watch)
         result: dict[str, Json] = {
             **_found(settings, trials, least, most),
             "trials": len(trials.made),
             "trial_seconds": sum(trial.duration for trial in trials.made),
-            "message_bytes": bench.message,
+            "message_bytes": runner.message,
             "invalid_trials": sum(not trial.valid for trial in trials.made),
             "departures": settings.departures(engine),
         }
         longest = max((trial.duration for trial in trials.made), default=None)
-        bound = None if longest is None else bench.bound(most, longest)
+        bound = None if longest is None else runner.bound(most, longest)
         found = msgspec.convert(result, Found)
         notes = [] if bound is None else above(found, settings.trial, bound, engine)
-        result["notes"] = [*learning(bench.learning), *notes]
+        result["notes"] = [*learning(runner.learning), *notes]
     store.end(session, result)
     return store.run(run_id, any_method=True)
 
@@ -168,9 +168,15 @@ class _Trials:
     """Makes trials and stores them; trials of the store are not made again."""
 
     def __init__(
-        self, bench: Bench, store: Store, record: RunRecord, session: int, pause: float, watch: Watch | None
+        self,
+        runner: TrialRunner,
+        store: Store,
+        record: RunRecord,
+        session: int,
+        pause: float,
+        watch: Watch | None,
     ) -> None:
-        self._bench, self._store, self._record, self._session = bench, store, record, session
+        self._runner, self._store, self._record, self._session = runner, store, record, session
         self._pause, self._watch = pause, watch
         self._there = [Trial.from_json(data) for data in record.trials]
         self.made: list[Trial] = []
@@ -184,7 +190,7 @@ class _Trials:
                 raise SearchError(
                     "the stored trials belong to another search", "start a new search with `--fresh`"
                 )
-            self._bench.skip(load, duration)
+            self._runner.skip(load, duration)
         else:
             begin = time.perf_counter()
             trial, outcome = self._valid(load, duration)
@@ -206,10 +212,10 @@ class _Trials:
     def _valid(self, load: int, duration: float) -> tuple[Trial, str]:
         """Make a trial until it is valid, `_TRIES` times at most; returns the last one."""
         for _ in range(_TRIES - 1):
-            trial, outcome = self._bench.trial(load, duration)
+            trial, outcome = self._runner.trial(load, duration)
             if trial.valid:
                 return trial, outcome
-        return self._bench.trial(load, duration)
+        return self._runner.trial(load, duration)
 
 
 def _found(settings: Settings, trials: _Trials, least: int, most: int) -> Mapping[str, Json]:
@@ -232,19 +238,19 @@ def _found(settings: Settings, trials: _Trials, least: int, most: int) -> Mappin
 def _record(
     testbed: TestbedFile,
     settings: Settings,
-    bench: Bench,
+    runner: TrialRunner,
     loads: tuple[int, int],
 ) -> RunRecord:
     from engpass.environment import environment
 
     told = settings.to_json() | {"least_bit_per_s": loads[0], "most_bit_per_s": loads[1]}
-    if bench.learning:
+    if runner.learning:
         told["learning_s"] = LEARNING_SECONDS
     return new_record(
         testbed,
-        Plan((bench.engine,), (bench.variant,), (), 1),
+        Plan((runner.engine,), (runner.variant,), (), 1),
         environment(1, "search"),
         method=settings.method,
-        traffic=bench.traffic,
+        traffic=runner.traffic,
         settings=told,
     )

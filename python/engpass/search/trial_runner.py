@@ -29,7 +29,7 @@ STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off"})
 _SIMULATE = "`--engine simulate` needs neither hosts nor privileges"
 
 
-class Bench:
+class TrialRunner:
     """One variant of a testbed, at its own values, with one stream whose load is searched."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Bench:
         run = tomllib.loads(testbed.text).get("run", {})
         self._precise = isinstance(run, dict) and "longest" in run
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> TrialRunner:
         return self
 
     def __exit__(

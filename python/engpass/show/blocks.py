@@ -51,6 +51,13 @@ class Column:
     """A page names this unit in the head and shows all amounts in it; elsewhere each has its own."""
     gives_way: int = 0
     """A terminal that is too narrow omits the columns above 0, the smallest first."""
+    note: str = ""
+    """A sentence below the table; names in backticks."""
+
+
+def columns(*titles: str, left: int = 1) -> list[Column]:
+    """Columns with these titles; those after the first `left` ones stand right-aligned."""
+    return [Column(title, right=place >= left) for place, title in enumerate(titles)]
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
-    """Sentences below the table; names in backticks."""
+    """Sentences below the table, before those of the columns; names in backticks."""
     rules: Sequence[int] = ()
     """Rows above which a terminal draws a rule."""
     total: bool = False
@@ -72,6 +79,11 @@ class Table:
     """Whether a terminal that is too narrow shows several tables, each with the first column."""
     left_out: str = ""
     """Where to find columns that a terminal omits."""
+
+    @property
+    def all_notes(self) -> list[str]:
+        """The notes of the table and of its columns."""
+        return [*self.notes, *filter(None, (column.note for column in self.columns))]
 
 
 @dataclass(frozen=True)

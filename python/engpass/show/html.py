@@ -11,8 +11,8 @@ from engpass.show.markup import table as html_table
 from engpass.show.text import cell_text
 from engpass.units import plain
 
-_TALL = 15
-"""Rows above which a table scrolls in its own box."""
+_TALL, _WIDE = 15, 8
+"""Rows and columns above which a table scrolls in its own box; in others each row is a card on a phone."""
 
 
 def blocks_html(blocks: Iterable[Block]) -> str:
@@ -69,8 +69,9 @@ def _table(table: Table) -> str:
     if table.total:
         rows[-1] = [f"<strong>{cell}</strong>" for cell in rows[-1]]
     numeric = [place for place, column in enumerate(table.columns) if column.right]
-    notes = "".join(f"<p>{prose(note)}</p>" for note in table.notes)
-    kind: Literal["tall", "cards"] = "tall" if len(rows) > _TALL and not table.texts else "cards"
+    notes = "".join(f'<p class="muted">{prose(note)}</p>' for note in table.all_notes)
+    long = len(rows) > _TALL or len(table.columns) > _WIDE
+    kind: Literal["tall", "cards"] = "tall" if long and not table.texts else "cards"
     return (
         html_table(
             prose(table.title), [_head(one) for one in table.columns], rows, numeric=numeric, kind=kind

@@ -51,9 +51,10 @@ def table(
     body = "".join(
         "<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>\n" for row in rows
     )
-    name = re.sub(r"<[^>]*>", "", caption)
+    name = re.sub(r"<[^>]*>", "", caption) or "Table"
+    above = f'<p class="caption">{caption}</p>' if caption else ""
     return (
-        f'<p class="caption">{caption}</p>'
+        f"{above}"
         f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{name}">'
         f'<table aria-label="{name}"><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>'
     )

@@ -92,23 +92,20 @@ def _groups(block: Groups, out: Console) -> None:
 
 
 def _table(table: Table, out: Console) -> None:
-    notes = list(table.notes)
     width = out.width if out.is_terminal else _WIDTH
     if any(column.gives_way for column in table.columns):
-        table, omitted = _narrowed(table, width)
-        if omitted:
-            notes.insert(0, f"no room for {listed(omitted)}: {table.left_out}")
+        table = _narrowed(table, width)
     for part in _split(table, out.width) if table.splits else [table]:
         shown = grid(part)
         for column in shown.columns[1:] if table.texts else ():
             column.max_width = max(1, out.width - _SENTENCE) // (len(shown.columns) - 1)
         out.print(shown)
-    for note in notes:
+    for note in table.all_notes:
         out.print(note, markup=False, soft_wrap=True)
 
 
-def _narrowed(table: Table, width: int) -> tuple[Table, list[str]]:
-    """The table without the columns that do not fit into the width, and the titles of these."""
+def _narrowed(table: Table, width: int) -> Table:
+    """The table without the columns that do not fit into the width; a note names these."""
     # Each column adds a border and a blank on both sides.
     widths = [3 + width for width in _widths(table)]
     order = sorted(
@@ -120,9 +117,11 @@ def _narrowed(table: Table, width: int) -> tuple[Table, list[str]]:
             break
         widths[place] = 0
         gone.append(place)
-    return _columns(table, [at for at in range(len(widths)) if at not in gone]), [
-        table.columns[place].title for place in gone
-    ]
+    if not gone:
+        return table
+    omitted = f"no room for {listed([table.columns[place].title for place in gone])}: {table.left_out}"
+    kept = _columns(table, [place for place in range(len(widths)) if place not in gone])
+    return replace(kept, notes=[omitted, *table.notes])
 
 
 def _split(table: Table, width: int) -> list[Table]:

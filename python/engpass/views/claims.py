@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engpass.claims import KINDS, summed
 from engpass.claims.expectation import expectation, heading
-from engpass.show.blocks import Block, Cell, Column, Lines, Marked, Prose, Table
+from engpass.show.blocks import Block, Cell, Column, Lines, Marked, Prose, Table, columns
 from engpass.units import plain
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _table(kind: str, claims: Sequence[Claim]) -> Table:
     stated, expected = (any(claim.get(key) is not None for claim in claims) for key in ("published", "value"))
     heads = ("Statement", heading(stated=stated, expected=expected), "Obtained", "Holds if", "Result")
     title = f"{kind}: {meaning}{summed([_status(claim) for claim in claims])}"
-    return Table(title, [*map(Column, heads)], [_row(claim) for claim in claims], texts=True)
+    return Table(title, columns(*heads, left=len(heads)), [_row(claim) for claim in claims], texts=True)
 
 
 def _row(claim: Claim) -> list[Cell]:

@@ -88,7 +88,7 @@ def _table(
                 one.place.flow,
                 *([one.place.engine] if engines else []),
                 one.signal.title,
-                *(None if spread is None else Amount(spread.mean, unit) for spread in one.spreads),
+                *(None if spread is None else Amount(spread.value, unit) for spread in one.spreads),
                 "" if one.change is None else f"{one.change:+.1%}".replace("%", " %"),
                 one.verdict,
             ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from engpass import formatting
 from engpass.advice import effect_texts, told
 from engpass.results import ledger
-from engpass.results.frame import FLOW_SIGNALS
-from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, Prose, Table
+from engpass.results.samples import FLOW_SIGNALS
+from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, Prose, Table, columns
 
 if TYPE_CHECKING:
     from engpass.advice import Advice, Change
@@ -95,8 +95,8 @@ def waterfall(made: Explanation) -> Block:
         rate = Amount(step.taken * line, "bit/s") if step.taken and line is not None else ""
         left = Amount(step.left, "") if line is None else Amount(step.left * line, "bit/s")
         rows.append((step.name, rate, taken, left))
-    columns = [Column("Account"), *(Column(one, right=True) for one in ("Rate", "% of line", "Remaining"))]
-    return Table(f"{title(made)}: link {tight.link}, {tight.place}", columns, rows, total=True)
+    heads = columns("Account", "Rate", "% of line", "Remaining")
+    return Table(f"{title(made)}: link {tight.link}, {tight.place}", heads, rows, total=True)
 
 
 def ledgers(at: Situation) -> Table:
@@ -126,8 +126,8 @@ def accounts(sides: Sequence[tuple[str, Books]], runs: int, title: str = "") -> 
     ]
     if rows:
         rows.append(["capacity", *(_bits(books.capacity / books.parts / runs, 1.0) for _, books in sides)])
-    columns = [Column("Account"), *(Column(heading, right=True) for heading, _ in sides)]
-    return Table(title, columns, rows, rules=[*rules, len(names)], total=True, splits=True)
+    heads = columns("Account", *(heading for heading, _ in sides))
+    return Table(title, heads, rows, rules=[*rules, len(names)], total=True, splits=True)
 
 
 def _bits(amount: float, share: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engpass import formatting
 from engpass.results.above_limit import AT, differ
 from engpass.results.engine_difference import apart
-from engpass.results.frame import DELAY_P99, LONGEST_GAP, LOSS
+from engpass.results.samples import DELAY_P99, LONGEST_GAP, LOSS
 
 if TYPE_CHECKING:
     from engpass.results.aggregate import Point, Table
@@ -50,8 +50,8 @@ def _points(table: Table, flow: str, variant: str) -> list[Point]:
 
 def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str:
     """What one flow gets over the sweep."""
-    best = max(points, key=lambda point: point.goodput.mean)
-    worst = min(points, key=lambda point: point.goodput.mean)
+    best = max(points, key=lambda point: point.goodput.value)
+    worst = min(points, key=lambda point: point.goodput.value)
     every = table.of(flow, variant)
     limit = next((point for point in every if point.engine == "limit" and point.at == best.at), None)
     if best.engine == "limit":
@@ -66,11 +66,11 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
     totals: dict[tuple[int, ...], float] = {}
     for points in flows.values():
         for point in points:
-            totals[point.at] = totals.get(point.at, 0.0) + point.goodput.mean
+            totals[point.at] = totals.get(point.at, 0.0) + point.goodput.value
     top = max(totals, key=lambda at: totals[at])
     every = [point for points in flows.values() for point in points]
     there = [point for point in every if point.at == top]
-    rates = [point.goodput.mean for point in there]
+    rates = [point.goodput.value for point in there]
     verb = "can get" if all(point.engine == "limit" for point in every) else "get"
     most = "up to " if len(totals) > 1 else ""
     low, high = min(rates), max(rates)
@@ -83,19 +83,19 @@ def _many(table: Table, flows: dict[str, list[Point]]) -> str:
 
 def _range(table: Table, worst: Point, best: Point) -> str:
     if worst is best:
-        return formatting.rate(best.goodput.mean)
-    low = formatting.rate(worst.goodput.mean)
-    return f"{low}{_where(table, worst)} to {formatting.rate(best.goodput.mean)}{_where(table, best)}"
+        return formatting.rate(best.goodput.value)
+    low = formatting.rate(worst.goodput.value)
+    return f"{low}{_where(table, worst)} to {formatting.rate(best.goodput.value)}{_where(table, best)}"
 
 
 def _share(best: Point, limit: Point | None, there: str) -> str:
     """The goodput against its limit, and the limit's bottleneck."""
-    if limit is None or not limit.goodput.mean:
+    if limit is None or not limit.goodput.value:
         return ""
-    fair, bound = limit.goodput.mean, limit.bound
-    if bound and best.goodput.mean > fair * (1 + AT) and differ(fair, bound):
+    fair, bound = limit.goodput.value, limit.bound
+    if bound and best.goodput.value > fair * (1 + AT) and differ(fair, bound):
         return f", {there}more than its fair share of {formatting.rate(fair)}"
-    return f", {there}{formatting.percent(best.goodput.mean / fair)} of its limit{_held(limit)}"
+    return f", {there}{formatting.percent(best.goodput.value / fair)} of its limit{_held(limit)}"
 
 
 def _held(limit: Point) -> str:
@@ -104,7 +104,7 @@ def _held(limit: Point) -> str:
 
 def _others(points: Sequence[Point], best: Point) -> str:
     """The goodputs of other engines at the same point, if they differ much."""
-    there = {point.engine: point.goodput.mean for point in points if point.at == best.at}
+    there = {point.engine: point.goodput.value for point in points if point.at == best.at}
     far = [one for one in apart(there) if one.far and one.engine not in ("limit", best.engine)]
     said = [f"`{one.engine}` has {formatting.rate(one.value)}" for one in far]
     return f" ({' and '.join(said)})" if said else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engpass.formatting import byte_rate, size
 from engpass.probe import FIGURES, OUTCOMES, Probed, facts, measured, predicted, sockets
-from engpass.show.blocks import Block, Cell, Column, Fact, Facts, Marked, Prose, Table
+from engpass.show.blocks import Block, Cell, Column, Fact, Facts, Marked, Prose, Table, columns
 from engpass.types.probe import CacheLevel, Kernel, Report
 
 KERNELS: tuple[tuple[Kernel, str], ...] = (
@@ -54,10 +54,6 @@ def data_caches(data: Report) -> list[CacheLevel]:
     return [one for one in data.host.caches if one.kind != "Instruction"]
 
 
-def _columns(*titles: str, left: int = 1) -> list[Column]:
-    return [Column(title, right=place >= left) for place, title in enumerate(titles)]
-
-
 def memory(data: Report) -> Block:
     """The best rate of each kernel by array and number of threads."""
     points = data.memory.measured
@@ -73,7 +69,7 @@ def memory(data: Report) -> Block:
         for (threads, count), found in lines.items()
     ]
     title = "Memory, best rate in GB/s (?: not confirmed within 3 % by a second measurement)"
-    return Table(title, _columns("Array", "Threads", *kernels, left=0), rows)
+    return Table(title, columns("Array", "Threads", *kernels, left=0), rows)
 
 
 def points(data: Report) -> Table:
@@ -90,7 +86,7 @@ def points(data: Report) -> Table:
         for point in data.memory.measured or []
     ]
     heads = ("Operation", "Array", "Threads", "Max, GB/s", "Median, GB/s", "Min, GB/s", "Measurements")
-    return Table("All points", [*_columns(*heads), Column("Confirmed")], rows)
+    return Table("All points", [*columns(*heads), Column("Confirmed")], rows)
 
 
 def figures(data: Report) -> Table:
@@ -107,8 +103,8 @@ def figures(data: Report) -> Table:
         for one in data.basis
     ]
     heads = ("Figure", "Rate", "Taken from", "Array", "Threads", "Second measurement within 3 %")
-    columns = [Column(head, right=place in (1, 3, 4)) for place, head in enumerate(heads)]
-    return Table("Figures for the model", columns, rows)
+    aligned = [Column(head, right=place in (1, 3, 4)) for place, head in enumerate(heads)]
+    return Table("Figures for the model", aligned, rows)
 
 
 def paths(data: Report) -> list[Table]:
@@ -126,8 +122,8 @@ def paths(data: Report) -> list[Table]:
             for ceiling in roofline.ceilings
         ]
         over = "memory only" if roofline.device is None else roofline.device
-        columns = _columns("Data path", "from memory", "from the cache")
-        tables.append(Table(f"Upper limit of each data path, {over}", columns, rows))
+        heads = columns("Data path", "from memory", "from the cache")
+        tables.append(Table(f"Upper limit of each data path, {over}", heads, rows))
     return tables
 
 
@@ -147,7 +143,7 @@ def streams(data: Report) -> Table:
     ]
     heads = ("TCP over loopback", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied anyway")
     notes = [f"128 KiB per call, congestion control {controls}"]
-    return Table("Sockets", _columns(*heads), rows, notes)
+    return Table("Sockets", columns(*heads), rows, notes)
 
 
 def packets(data: Report) -> Table:
@@ -156,7 +152,7 @@ def packets(data: Report) -> Table:
         [one.calls, f"{one.sent:,.0f}", f"{one.received:,.0f}", f"{one.cpu_us:.2f}"]
         for one in data.packets.measured or []
     ]
-    return Table("Packets", _columns("Datagrams of 64 B", "sent/s", "received/s", "CPU, us/packet"), rows)
+    return Table("Packets", columns("Datagrams of 64 B", "sent/s", "received/s", "CPU, us/packet"), rows)
 
 
 def verdicts(data: Report) -> list[Block]:
@@ -167,8 +163,8 @@ def verdicts(data: Report) -> list[Block]:
     if not rows:
         why = data.sockets.not_measured or "the memory was not measured"
         return [Prose(f"the copy model is not compared with sockets: {why}")]
-    columns = _columns("Prediction", "Model", "Measured", "Rule", "Verdict")
-    return [Table("The copy model compared with these sockets", columns, rows), Prose(data.leaves_out)]
+    heads = columns("Prediction", "Model", "Measured", "Rule", "Verdict")
+    return [Table("The copy model compared with these sockets", heads, rows), Prose(data.leaves_out)]
 
 
 _VERDICTS = {
@@ -180,4 +176,4 @@ _VERDICTS = {
 
 def rest(data: Report) -> Table:
     """Clock, kernel, devices."""
-    return Table("Other results", _columns("Item", "Value", left=2), facts(data))
+    return Table("Other results", columns("Item", "Value", left=2), facts(data))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from engpass.results.frame import Samples
 from engpass.results.outcomes import engines, lines, sweep
+from engpass.results.samples import Samples
 from engpass.show.blocks import Amount, Cell, Column, Table
 from engpass.types.outcome import DirectionOutcome, EngineOutcome, Outcome
 from engpass.types.signals import ENGINE, LINE, Signal

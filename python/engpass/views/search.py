@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engpass.formatting import duration, percent, rate
 from engpass.jsondata import Json
 from engpass.search.found import Found, GoalFound, Tried, found, tried
-from engpass.show.blocks import Amount, Block, Cell, Column, Fact, Facts, Marked, Prose, Table
+from engpass.show.blocks import Amount, Block, Cell, Fact, Facts, Marked, Prose, Table, columns
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord
@@ -107,7 +107,7 @@ def _goals(result: Found, goals: Iterable[GoalFound]) -> Table:
             ]
         )
     title = f"MLRsearch, {result.trials} trials, {result.trial_seconds:g} s of traffic"
-    return Table(title, [Column(head, right=place > 0) for place, head in enumerate(heads)], rows)
+    return Table(title, columns(*heads), rows)
 
 
 def _rate(bit_per_s: float | None) -> Amount | None:
@@ -128,7 +128,7 @@ def trials(record: RunRecord) -> Table:
         )
     heads = ("Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "")
     title = f"{record.traffic}: {record.method} by {record.engine}, variant {record.variant}"
-    return Table(title, [Column(head, right=True) for head in heads], rows)
+    return Table(title, columns(*heads, left=0), rows)
 
 
 def _figures(trial: Tried) -> list[str]:
@@ -160,7 +160,7 @@ def by_size(records: Sequence[RunRecord], sizes: Sequence[int]) -> Table:
         figures = ["", ""] if best is None else [f"{best / bits:,.0f} frames/s", percent(best / most)]
         rows.append([f"{size} B", f"{most / bits:,.0f} frames/s", *figures, _rate(best)])
     heads = ("Frame", "Largest load", "Throughput", "% of maximum", "Payload")
-    return Table("Throughput by frame size", [Column(head, right=True) for head in heads], rows)
+    return Table("Throughput by frame size", columns(*heads, left=0), rows)
 
 
 def _path(record: RunRecord, result: Mapping[str, Any]) -> list[Block]:
@@ -202,8 +202,7 @@ def _transfers(result: Mapping[str, Any]) -> Table:
         )
     heads = ["Window (share of BDP)", "Requested", "Granted", "Expected", "Achieved"]
     heads += ["Transfer time ratio", "TCP efficiency", "Buffer delay"]
-    columns = [Column(head, right=place > 0) for place, head in enumerate(heads)]
-    return Table(f"TCP over the path (4.1, 4.2, 4.3){shared}", columns, rows)
+    return Table(f"TCP over the path (4.1, 4.2, 4.3){shared}", columns(*heads), rows)
 
 
 def view(record: RunRecord) -> list[Block]:

@@ -9,7 +9,7 @@ import altair as alt
 from engpass.report import theme
 from engpass.results.aggregate import Table
 from engpass.results.axes import Axis
-from engpass.results.frame import GOODPUT
+from engpass.results.samples import GOODPUT
 from engpass.types.signals import Signal
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart

@@ -7,7 +7,7 @@ import altair as alt
 from engpass.report.figures import base
 from engpass.results.aggregate import Point, Row, Table
 from engpass.results.axes import Axis
-from engpass.results.frame import DELAY_P99, GOODPUT, LOSS
+from engpass.results.samples import DELAY_P99, GOODPUT, LOSS
 from engpass.types.signals import Signal
 
 _SIGNALS = (GOODPUT, LOSS, DELAY_P99)

@@ -166,9 +166,9 @@ def _place(table: Table, flow: str) -> Place:
 
 def _missing(table: Table, flow: str) -> dict[Place, float]:
     points = [point for point in table.points if point.flow == flow]
-    limits = {(p.variant, p.at): p.goodput.mean for p in points if p.engine == "limit"}
+    limits = {(p.variant, p.at): p.goodput.value for p in points if p.engine == "limit"}
     return {
-        (p.variant, p.engine, p.at): limits[p.variant, p.at] - p.goodput.mean
+        (p.variant, p.engine, p.at): limits[p.variant, p.at] - p.goodput.value
         for p in points
         if p.engine != "limit" and (p.variant, p.at) in limits
     }

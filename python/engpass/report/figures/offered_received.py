@@ -7,7 +7,7 @@ import altair as alt
 
 from engpass.report.figures import base
 from engpass.results.aggregate import Row, Table
-from engpass.results.frame import GOODPUT, OFFERED
+from engpass.results.samples import GOODPUT, OFFERED
 
 
 def applies(table: Table, flow: str) -> bool:
@@ -18,7 +18,7 @@ def applies(table: Table, flow: str) -> bool:
 def draw(table: Table, flow: str) -> base.Drawing:
     """The figure about one flow."""
     top = max(
-        max(p.samples.folded(OFFERED) or 0.0, p.goodput.mean)
+        max(p.samples.folded(OFFERED) or 0.0, p.goodput.value)
         for p in table.points
         if p.flow == flow and p.engine != "limit"
     )

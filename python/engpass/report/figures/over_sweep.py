@@ -6,7 +6,7 @@ from engpass import formatting
 from engpass.report.figures import base, heat_map
 from engpass.report.figures.layers import Quantity, height, layers
 from engpass.results.aggregate import Table
-from engpass.results.frame import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS
+from engpass.results.samples import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS
 from engpass.types.signals import Signal
 
 

@@ -36,15 +36,15 @@ def draw(table: Table, flow: str) -> base.Drawing:
     rows: list[_Bar] = []
     for variant in table.variants[: base.MAX_FACETS]:
         panel = [point for point in points if point.variant == variant]
-        even = sum(point.goodput.mean for point in panel) / max(1, len(panel))
+        even = sum(point.goodput.value for point in panel) / max(1, len(panel))
         if not even:
             continue
         rows += [
             {
                 "series": variant,
                 "flow": point.flow,
-                "share": 100 * point.goodput.mean / even,
-                "label": formatting.rate(point.goodput.mean),
+                "share": 100 * point.goodput.value / even,
+                "label": formatting.rate(point.goodput.value),
                 "chosen": point.flow == flow,
             }
             for point in panel

@@ -103,7 +103,7 @@ def _together(table: Table, flow: str) -> list[Point]:
     if not staged:
         return []
     first = next(name for name in table.variants if any(point.variant == name for point in staged))
-    best = max((p for p in staged if p.variant == first), key=lambda p: p.goodput.mean)
+    best = max((p for p in staged if p.variant == first), key=lambda p: p.goodput.value)
     there = {point.variant: point for point in staged if point.at == best.at}
     return [there[name] for name in table.variants if name in there]
 

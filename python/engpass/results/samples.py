@@ -67,9 +67,9 @@ def value(subject: Subject, signal: Signal) -> float | None:
 
 @dataclass(frozen=True)
 class Spread:
-    """A signal over the repeats: `mean` is the folded value, even if it is no mean, with the range."""
+    """The repeats of a signal: their folded `value` and their range."""
 
-    mean: float
+    value: float
     low: float
     high: float
 
@@ -95,15 +95,23 @@ class Samples:
         """The folded value and the range of a signal; `None` without a value."""
         # Tables and figures ask for the same signals again and again.
         if signal not in self._spreads:
-            values = self._values[signal]
-            each = [_fold([one], signal) for one in values]
+            values = self._values.get(signal)
+            each = [_fold([one], signal) for one in values or ()]
             self._spreads[signal] = Spread(_fold(values, signal), min(each), max(each)) if values else None
         return self._spreads[signal]
 
     def folded(self, signal: Signal) -> float | None:
         """The folded value of a signal; `None` if no repeat has a value."""
-        values = self._values[signal]
+        values = self._values.get(signal)
         return _fold(values, signal) if values else None
+
+
+def folded(subjects: Iterable[Subject], signal: Signal) -> float | None:
+    """The value of a signal over some repeats; `None` if none has one."""
+    samples = Samples([signal])
+    for subject in subjects:
+        samples.add(subject)
+    return samples.folded(signal)
 
 
 def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:
