@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from pathlib import Path
 
 from conftest import Program
@@ -29,6 +30,20 @@ def test_show_lines_and_the_page_have_the_table(program: Program, testbed_file: 
     assert "wire: a → b" in shown
     program("report", "-o", "r.html")
     assert "wire: a → b" in (testbed_file.parent / "r.html").read_text()
+
+
+def test_tables_of_a_run_are_data_with_json(program: Program, testbed_file: Path) -> None:
+    program("run", testbed_file.name, "--engine", "simulate", "--variant", "plain")
+    outcomes = load(testbed_file).run(engines=["simulate"], variants=["plain"]).outcomes
+    found = {}
+    for name in ("lines", "delays", "ledger"):
+        data = json.loads(program("show", f"--{name}", "--json").stdout)
+        found[name] = [block for block in data["blocks"] if "rows" in block]
+    used = max(one.links["wire"].directions[0].utilisation or 0.0 for one in outcomes)
+    assert found["lines"][0]["rows"][0][1] == {"value": used, "unit": "", "remark": ""}
+    assert found["lines"][0]["columns"][1]["title"] == "Utilisation"
+    assert {"min", "p50", "max"} <= {column["title"] for column in found["delays"][0]["columns"]}
+    assert found["ledger"][0]["rows"][-1][0] == "capacity"
 
 
 def test_export_of_lines_has_a_row_for_each_direction(program: Program, testbed_file: Path) -> None:

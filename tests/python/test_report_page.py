@@ -394,7 +394,7 @@ def test_a_map_of_many_values_has_few_cells() -> None:
     cells = heat_map.cells(table, "stream")
     # Groups of three neighbours of each axis.
     assert len(cells) == 87 * 42
-    means = [point.goodput.mean for point in table.points if point.at[0] < 3 and point.at[1] < 3]
+    means = [point.goodput.value for point in table.points if point.at[0] < 3 and point.at[1] < 3]
     first = next(cell for cell in cells if (cell["x"], cell["y"]) == ("1 B", "1 Mbit/s"))
     assert len(means) == 9
     assert first["goodput_bit_per_s"] == pytest.approx(table.rate.of(sum(means) / 9), rel=1e-6)

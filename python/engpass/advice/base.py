@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -65,12 +65,34 @@ def doubling(
     steps: int = DOUBLINGS,
 ) -> Iterator[Proposal]:
     """Propose to multiply a value repeatedly; `{}` in `words` is the new value. Nothing without a value."""
-    if amount is None or not amount.number:
+    if amount is not None:
+        yield from scaled(kind, cost, [(path, amount)], words, factor=factor, steps=steps, named=amount)
+
+
+def scaled(
+    kind: str,
+    cost: Cost,
+    amounts: Iterable[tuple[Sequence[str], Amount | None]],
+    words: str,
+    *,
+    factor: Decimal | int = 2,
+    steps: int = 4,
+    named: Amount | None = None,
+) -> Iterator[Proposal]:
+    """Propose to multiply values by powers of a factor; nothing without a value.
+
+    `{}` in `words` is the value that `named` becomes, or else the number by which all are multiplied or
+    divided.
+    """
+    given = [(path, one) for path, one in amounts if one is not None and one.number]
+    if not given:
         return
-    made = []
+    made, total = [], Decimal(1)
     for _ in range(steps):
-        amount = amount.times(factor)
-        made.append(Candidate(words.format(amount), ((join(path), str(amount)),)))
+        total *= factor
+        what = max(total, 1 / total) if named is None else named.times(total)
+        sets = tuple((join(path), str(amount.times(total))) for path, amount in given)
+        made.append(Candidate(words.format(what), sets))
     yield Proposal(kind, cost, tuple(made))
 
 

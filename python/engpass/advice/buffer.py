@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 from engpass.advice import engines, ports
-from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Cost, Proposal, doubling
 from engpass.explain.point_facts import INPUT_FULL, Situation
-from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
@@ -27,13 +25,5 @@ def propose(at: Situation) -> Iterator[Proposal]:
             path = ("switch", node, "output_buffer")
             yield from doubling("buffer", Cost.SETTING, path, amount, words)
             continue
-        queue = ports.queue(at, node, end)
-        steps = tuple(
-            Candidate(
-                f"raise the buffer of `{node}` towards `{end}` to {limit}",
-                ((join(queue.path), queue.with_limit(limit)),),
-            )
-            for limit in itertools.islice(ports.doubled(queue.limit), DOUBLINGS)
-        )
-        if steps:
-            yield Proposal("buffer", Cost.SETTING, steps)
+        larger = ports.doubled(ports.queue(at, node, end).limit)
+        yield from ports.limits("buffer", at, node, end, "raise", larger)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Cost, Proposal, doubling, scaled
 from engpass.advice.shaping import circuit_of
 from engpass.explain.point_facts import Situation
 from engpass.limiter import CPUS, limiting_kind
-from engpass.settings import Amount, join
+from engpass.settings import Amount
 
 # Defaults if neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
 _MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
@@ -40,29 +40,15 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
         return
     # Raise all links of the path together, since the smallest MTU decides.
     smallest = min(amounts, key=lambda amount: amount.number)
-    steps = []
-    for _ in range(4):
-        smallest = smallest.times(2)
-        sets = tuple((join((*place, "mtu")), str(smallest)) for place in places)
-        where = f"of `{circuit}`" if circuit is not None else "on the path"
-        steps.append(Candidate(f"raise the MTU {where} to {smallest}", sets))
-    yield Proposal("mtu", Cost.SETTING, tuple(steps))
+    where = f"of `{circuit}`" if circuit is not None else "on the path"
+    sets = {(*place, "mtu"): smallest for place in places}
+    yield from scaled("mtu", Cost.SETTING, sets.items(), f"raise the MTU {where} to {{}}", named=smallest)
 
 
 def _faster(at: Situation, host: str, key: str) -> Iterator[Proposal]:
     costs = at.settings.get("host", host, key)
     if not isinstance(costs, Mapping):
         return
-    amounts = {part: Amount.read(value) for part, value in costs.items()}
-    given = {part: amount for part, amount in amounts.items() if amount is not None and amount.number}
-    if not given:
-        return
-    steps, factor = [], 1
-    for _ in range(4):
-        factor *= 2
-        sets = tuple(
-            (join(("host", host, key, part)), str(amount.times(Decimal(1) / factor)))
-            for part, amount in given.items()
-        )
-        steps.append(Candidate(f"give `{host}` a CPU {factor} times as fast", sets))
-    yield Proposal("cpu", Cost.HARDWARE, tuple(steps))
+    amounts = {("host", host, key, part): Amount.read(value) for part, value in costs.items()}
+    words = f"give `{host}` a CPU {{}} times as fast"
+    yield from scaled("cpu", Cost.HARDWARE, amounts.items(), words, factor=Decimal("0.5"))

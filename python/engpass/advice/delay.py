@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 from engpass.advice import ports
-from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Cost, Proposal, doubling
 from engpass.advice.shaping import crossed
 from engpass.explain.point_facts import FULL, Hop, Situation
-from engpass.settings import join
 
 _VOICE = "5"
 """Priority of voice: IEEE 802.1Q, annex I."""
@@ -44,15 +42,7 @@ def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
     queue = ports.queue(at, hop.start, hop.end)
     for step in ports.others(at, hop.start, hop.end):
         yield Proposal("delay", Cost.SETTING, (step,))
-    smaller = tuple(
-        Candidate(
-            f"lower the buffer of `{node}` towards `{end}` to {limit}",
-            ((join(queue.path), queue.with_limit(limit)),),
-        )
-        for limit in itertools.islice(ports.halved(queue.limit), DOUBLINGS)
-    )
-    if smaller:
-        yield Proposal("delay", Cost.SETTING, smaller)
+    yield from ports.limits("delay", at, node, end, "lower", ports.halved(queue.limit))
     first = (("traffic", at.flow, "priority"), _VOICE)
     if at.needs.paced and str(at.settings.get("traffic", at.flow, "priority") or "0") < _VOICE:
         words = f"give `{at.flow}` priority at `{node}` towards `{end}`: `priority`, class {_VOICE}"

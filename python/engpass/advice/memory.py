@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from engpass.advice.base import Candidate, Cost, Proposal, doubling
+from engpass.advice.base import Cost, Proposal, doubling, scaled
 from engpass.explain.point_facts import Situation
 from engpass.limiter import limits_receiver, limits_sender
-from engpass.settings import Amount, join
+from engpass.settings import Amount
 
 _LEAST = 0.005
 _STEPS = 4
@@ -79,8 +79,7 @@ def _ways(at: Situation, host: str, flow: str, kind: str, side: str) -> Iterator
         if words is not None:
             receive = "`TCP_ZEROCOPY_RECEIVE` or io_uring" if kind == "tcp-stream" else "`AF_XDP`"
             say = words.format(flow=flow, receive=receive)
-            step = Candidate(say, ((join(("traffic", flow, key)), way),))
-            yield Proposal("data path", Cost.APPLICATION, (step,))
+            yield Proposal.one("data path", Cost.APPLICATION, say, (("traffic", flow, key), way))
 
 
 def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
@@ -90,12 +89,12 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
     held, used = _bytes(size), _bytes(memory.get("working_set"))
     if held is not None and (used is None or used > held):
         words = f"keep the buffers of `{host}` within the {size} of its cache"
-        step = Candidate(words, ((join(("host", host, "memory", "working_set")), str(size)),))
-        yield Proposal("cache", Cost.APPLICATION, (step,))
+        path = ("host", host, "memory", "working_set")
+        yield Proposal.one("cache", Cost.APPLICATION, words, (path, str(size)))
     if memory.get("write_allocate") is True:
         words = f"let `{host}` copy past the caches, so that no cache line is read before it is overwritten"
-        step = Candidate(words, ((join(("host", host, "memory", "write_allocate")), "false"),))
-        yield Proposal("cache", Cost.APPLICATION, (step,))
+        path = ("host", host, "memory", "write_allocate")
+        yield Proposal.one("cache", Cost.APPLICATION, words, (path, "false"))
 
 
 def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
@@ -118,18 +117,9 @@ def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
 def _faster(
     host: str, table: str, values: Mapping[str, object], keys: tuple[str, ...] | list[str], words: str
 ) -> Iterator[Proposal]:
-    amounts = {key: Amount.read(values.get(key)) for key in keys}
-    given = {key: amount for key, amount in amounts.items() if amount is not None and amount.number}
-    if not given:
-        return
-    steps = []
-    for step in range(1, _STEPS + 1):
-        factor = 2**step
-        sets = tuple(
-            (join(("host", host, table, key)), str(amount.times(factor))) for key, amount in given.items()
-        )
-        steps.append(Candidate(words.format(factor), sets))
-    yield Proposal("I/O bus" if table == "io_bus" else "memory", Cost.HARDWARE, tuple(steps))
+    amounts = {("host", host, table, key): Amount.read(values.get(key)) for key in keys}
+    kind = "I/O bus" if table == "io_bus" else "memory"
+    yield from scaled(kind, Cost.HARDWARE, amounts.items(), words, steps=_STEPS)
 
 
 def _bytes(value: object) -> Decimal | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from engpass.advice.base import Candidate
+from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
 from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, Key, join, keys, read_value, split, table_of
 from engpass.source import Toml
@@ -116,6 +117,20 @@ def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
         if kind != current.kind and complete(kind):
             words = f"use queue `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
             yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))
+
+
+def limits(
+    kind: str, at: Situation, node: str, end: str, verb: str, values: Iterator[str]
+) -> Iterator[Proposal]:
+    """Propose other limits for the queue of a port, one after the other; `verb` is what this does to it."""
+    current = queue(at, node, end)
+    words = f"{verb} the buffer of `{node}` towards `{end}` to {{}}"
+    steps = tuple(
+        Candidate(words.format(limit), ((join(current.path), current.with_limit(limit)),))
+        for limit in itertools.islice(values, DOUBLINGS)
+    )
+    if steps:
+        yield Proposal(kind, Cost.SETTING, steps)
 
 
 def halved(limit: str) -> Iterator[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engpass import same_file
 from engpass.error import EngpassError
+
+if TYPE_CHECKING:
+    from engpass.report.figures.base import Drawing
 
 
 def target(file: str, *, make: bool = True) -> Path:
@@ -102,6 +106,18 @@ def write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
     except OSError as error:
         raise unwritable(path, error) from None
+
+
+def pictures(drawings: Mapping[str, Drawing], directory: str) -> None:
+    """Write figures as SVG and PNG and print their number; raises `EngpassError` if that fails."""
+    from engpass.cli import console
+    from engpass.report.charts import export
+
+    try:
+        written = export(drawings, Path(directory))
+    except OSError as error:
+        raise unwritable(Path(directory), error) from None
+    console.tell(f"{len(written)} figures written to `{directory}`")
 
 
 def unwritable(path: Path, error: OSError) -> EngpassError:

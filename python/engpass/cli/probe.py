@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from unicodedata import category
 
@@ -15,7 +14,7 @@ from engpass.cli import console, files
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
-    from engpass.probe import Probed
+    pass
 
 Quick = Annotated[bool, typer.Option("--quick", help="Measure for some seconds instead of almost a minute.")]
 Report = Annotated[str | None, typer.Option("--report", metavar="FILE", help="Also write an HTML page.")]
@@ -83,21 +82,12 @@ def command(
         files.write(targets[1], render_probe(made))
         console.tell(f"page written to `{report}`")
     if pictures is not None:
-        _pictures(made, pictures)
+        from engpass.report.probe import figures as drawings
+
+        files.pictures(drawings(made), str(pictures))
     if made.doubts:
         doubts = "\n".join(f"warning: {doubt}" for doubt in made.doubts)
         console.tell(f"{doubts}\nhelp: repeat the probe while no other programs run")
-
-
-def _pictures(made: Probed, directory: Path) -> None:
-    from engpass.report.charts import export
-    from engpass.report.probe import figures
-
-    try:
-        pictures = export(figures(made), directory)
-    except OSError as error:
-        raise files.unwritable(directory, error) from None
-    console.tell(f"{len(pictures)} figures written to `{directory}`")
 
 
 @contextmanager

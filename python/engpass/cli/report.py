@@ -73,21 +73,14 @@ def command(
 
 
 def _search(record: RunRecord, output: str, figures: str | None) -> None:
-    from engpass.report.charts import export
     from engpass.report.page import render_search
     from engpass.report.search_page import drawings
 
     with console.waiting(f"drawing {record.id}"):
         files.write(Path(output), render_search(record))
-        pictures = []
-        if figures:
-            try:
-                pictures = export(drawings(record), Path(figures))
-            except OSError as error:
-                raise files.unwritable(Path(figures), error) from None
     console.tell(f"report of {record.id} written to `{output}`")
-    if pictures:
-        console.tell(f"{len(pictures)} figures written to `{figures}`")
+    if figures:
+        files.pictures(drawings(record), figures)
     if record.result is None:
         console.tell("note: it has not ended yet")
 

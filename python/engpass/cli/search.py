@@ -6,12 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engpass.cli import console, emulation, options, quantities
+from engpass.cli import console, emulation, files, options, quantities
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
@@ -158,7 +157,9 @@ def command(
                 )
             )
         if figures is not None:
-            _draw(records, figures)
+            from engpass.report.search import figures as drawings
+
+            files.pictures(drawings(records), figures)
         if not as_json:
             _close(records, sizes, opened)
     found = all(_is_found(record) for record in records)
@@ -338,19 +339,6 @@ def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
             shown.update(task, description=text)
 
         yield told
-
-
-def _draw(records: list[RunRecord], directory: str) -> None:
-    from engpass.report.charts import export
-    from engpass.report.search import figures
-
-    try:
-        files = export(figures(records), Path(directory))
-    except OSError as error:
-        raise EngpassError(
-            f"`{directory}` cannot be written: {error.strerror}", "check the path and the disk"
-        ) from None
-    console.tell(f"{len(files)} figures written to `{directory}`")
 
 
 def _is_found(record: RunRecord) -> bool:

@@ -10,8 +10,9 @@ from engpass.cli import console, options
 from engpass.cli.run import tell_failures
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Iterator
 
+    from engpass.show.blocks import Block
     from engpass.store import RunRecord, Store
 
 Ledger = Annotated[
@@ -40,51 +41,64 @@ def command(
 ) -> None:
     """Show a run: settings, host, progress, results and failed points."""
     from engpass.campaign import swept_values
+    from engpass.show.blocks import Document
+    from engpass.show.data import to_json
     from engpass.show.terminal import print_blocks
     from engpass.store import Store
     from engpass.store.record import CAMPAIGN
 
     with Store.open(store, create=False) as opened:
         record = opened.run(run, any_method=True)
+        if record.method != CAMPAIGN:
+            if as_json:
+                console.line(record.to_json())
+                return
+            from engpass.views.search import view
+
+            print_blocks(view(record), console.tables())
+            return
+        if delays or lines or ledger:
+            blocks = _blocks(opened, record, "delays" if delays else "lines" if lines else "ledger")
+            if as_json:
+                console.line(to_json(Document(record.name, "", blocks)))
+            else:
+                print_blocks(blocks, console.tables())
+            return
+
         if as_json:
             axes = record.plan.axes
             failures = [f.to_json(swept_values(f.point, axes)) for f in opened.failures(record)]
             console.line({**record.to_json(), "sessions": opened.sessions(record.id), "failures": failures})
             return
-        if record.method != CAMPAIGN:
-            from engpass.views.search import view
-
-            print_blocks(view(record), console.tables())
-            return
-        from engpass.cli import summary
-
-        out = console.tables()
-        if delays:
-            summary.delays(opened, record, out)
-            return
-        if lines:
-            from engpass.views.resources import engine_table, line_table
-
-            for table in (line_table, engine_table):
-                print_blocks([table(outcome for _, outcome in opened.read_outcomes(record))], out)
-            return
-        if ledger:
-            _ledgers(opened, record, out)
-            return
+        from engpass.cli.summary import summary
         from engpass.views.stored import details
 
+        out = console.tables()
         print_blocks([details(record, record.points_failed, len(opened.sessions(record.id)))], out)
         if record.points_done:
-            summary.summary(opened, record, out)
+            summary(opened, record, out)
         if record.points_failed:
             tell_failures(opened, record)
 
 
-def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
-    """Print the ledger of every link direction on which some flow could send data, per variant."""
+def _blocks(store: Store, record: RunRecord, what: str) -> list[Block]:
+    """The delays, the lines or the ledgers of a run."""
+    if what == "ledger":
+        return list(_ledgers(store, record))
+    if what == "delays":
+        from engpass.cli.summary import delays
+
+        return delays(store, record)
+    from engpass.views.resources import engine_table, line_table
+
+    return [table(one for _, one in store.read_outcomes(record)) for table in (line_table, engine_table)]
+
+
+def _ledgers(store: Store, record: RunRecord) -> Iterator[Block]:
+    """The ledger of every link direction on which some flow could send data, per variant."""
     from engpass import formatting
     from engpass.results import ledger
-    from engpass.show.terminal import print_blocks
+    from engpass.show.blocks import Prose
     from engpass.views.explanation import accounts
 
     sums: dict[tuple[str, str], ledger.Sums] = {}
@@ -98,9 +112,9 @@ def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
         for engine, ledgers in kept.items():
             used = [side for side in ledgers.directions if not side.books.nobody_sends]
             what = formatting.count(ledgers.outcomes, f"{_DONE.get(engine, engine)} point")
-            out.print(f"{variant}: mean of {what}", markup=False)
+            yield Prose(f"{variant}: mean of {what}")
             sides = [(f"{side.link}: {side.start} → {side.end}", side.books) for side in used]
-            print_blocks([accounts(sides, ledgers.outcomes)], out)
+            yield accounts(sides, ledgers.outcomes)
 
 
 _DONE = {"simulate": "simulated", "emulate": "emulated", "measure": "measured"}

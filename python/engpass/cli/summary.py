@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from engpass.campaign import Plan
     from engpass.results.aggregate import Table
+    from engpass.show.blocks import Block
     from engpass.store import RunRecord, Store
     from engpass.types.outcome import Outcome
 
@@ -63,8 +64,8 @@ def _headlines(table: Table) -> Iterable[str]:
         yield f"{count(more, 'more variant')}: see the table"
 
 
-def delays(store: Store, record: RunRecord, out: Console) -> None:
-    """Print a table for each family of times, such as delays and round trips."""
+def delays(store: Store, record: RunRecord) -> list[Block]:
+    """A table for each family of times, such as delays and round trips."""
     shown = _shown(record.plan)
     signals = [signal for family in FAMILIES.values() for signal in family]
     outcomes: Iterable[Outcome] = (one for _, one in store.read_outcomes(record, _ranges(record.plan, shown)))
@@ -73,11 +74,10 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     tables = points.times(record, table, points.rows(table, flows[:MOST_FLOWS]))
     if not tables:
         text = "no point has delays: `simulate` reports them, and so does `measure` for requests"
-        print_blocks([Prose(text)], out)
-        return
+        return [Prose(text)]
     text = "percentiles over all datagrams, segments or requests: mean of the repeats; min, max: of all"
     notes = [*_thinned(record, shown, len(flows)), text]
-    print_blocks([*tables, *map(Prose, notes)], out)
+    return [*tables, *map(Prose, notes)]
 
 
 def _shown(plan: Plan) -> Sequence[int]:

@@ -132,6 +132,11 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
     return charts, datasets
 
 
+def own_charts(drawings: Mapping[str, Drawing]) -> dict[str, Spec]:
+    """Charts that contain their data as specifications for the page, by name."""
+    return {name: for_page(chart.to_dict()) for name, chart in drawings.items()}
+
+
 def for_page(spec: Spec, flow: str = "") -> Spec:
     """Remove the parts that the page adds itself: configuration, data, title, legends, menus.
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from engpass.report.charts import Spec, for_page
 from engpass.report.figures import ledger_waterfall, timeline
 from engpass.report.figures.base import Drawing
 from engpass.report.sections import block_key, chart_box, drawing
@@ -31,11 +30,6 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
             made.timeline, made.chosen.title, f"Timeline of {flow}", place or "one repeat"
         )
     return found
-
-
-def charts(made: "Explanation") -> dict[str, Spec]:
-    """The charts of `figures` as specifications for the page."""
-    return {name: for_page(chart.to_dict()) for name, chart in figures(made).items()}
 
 
 def sections(made: "Explanation") -> list[tuple[str, str, str]]:

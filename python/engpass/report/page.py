@@ -7,19 +7,20 @@ here run, which the policy lists by their hashes.
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import vl_convert
 
 from engpass import formatting
 from engpass.report import csv_download, explanation, summary_text, theme
-from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
+from engpass.report.charts import MAX_FLOWS, Columns, Spec, own_charts, page_charts
 from engpass.report.sections import (
     bottleneck_section,
     choices,
@@ -42,7 +43,7 @@ from engpass.views.headline import headlines
 from engpass.views.points import differences, invalid_points
 from engpass.views.resources import engine_table, line_table
 from engpass.views.search import sentence
-from engpass.views.stored import details
+from engpass.views.stored import details, moment
 
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
@@ -93,14 +94,14 @@ def _page(
     name: str,
     sections: Sequence[tuple[str, str, str]],
     *,
-    about: str,
     summary: str,
     meta: str,
     charts: dict[str, dict[str, Spec]],
-    datasets: dict[str, Columns],
-    points: str,
-    file: str,
     version: str,
+    about: str = "",
+    datasets: Mapping[str, Columns] = MappingProxyType({}),
+    points: str = "",
+    file: str = "",
 ) -> str:
     """One HTML file of sections (key, title, body) and charts by flow and name; omits empty sections."""
     shown = [(key, title, body) for key, title, body in sections if body]
@@ -110,7 +111,7 @@ def _page(
         for key, title, content in shown
     )
     values = {
-        "datasets": datasets,
+        "datasets": dict(datasets),
         "charts": charts,
         "config": theme.config(theme.CSS, theme.FONT, legend=False),
         "flows": list(charts) or [""],
@@ -144,13 +145,9 @@ def render_explanation(made: "Explanation") -> str:
     return _page(
         chosen.name,
         explanation.sections(made),
-        about="",
         summary=f"<p>{prose(made.sentence)}</p>",
         meta=" · ".join(part for part in parts if part),
-        charts={chosen.flow: explanation.charts(made)},
-        datasets={},
-        points="",
-        file="",
+        charts={chosen.flow: own_charts(explanation.figures(made))},
         version=_engpass.version(),
     )
 
@@ -163,13 +160,9 @@ def render_probe(made: "Probed") -> str:
     return _page(
         f"Probe of {made.name}",
         probe.sections(made),
-        about="",
         summary=f"<p>{prose(made.sentence)}</p>",
         meta=" · ".join(esc(part) for part in (host.cpu, f"Linux {host.kernel}", made.when) if part),
-        charts={made.name: probe.charts(made)},
-        datasets={},
-        points="",
-        file="",
+        charts={made.name: own_charts(probe.figures(made))},
         version=made.data.version,
     )
 
@@ -180,17 +173,13 @@ def render_search(record: "RunRecord") -> str:
 
     what = "Path" if record.method == "rfc6349" else "Search"
     parts = [f"{what} <code>{esc(record.id)}</code>", f"<code>{esc(record.source)}</code>"]
-    parts += [esc(f"{record.method} by {record.engine}"), esc(summary_text.moment(record.created))]
+    parts += [esc(f"{record.method} by {record.engine}"), esc(moment(record.created))]
     return _page(
         record.name,
         search_page.sections(record),
-        about="",
         summary=f"<p>{prose(sentence(record))}</p>",
         meta=" · ".join(parts),
-        charts={record.traffic: search_page.charts(record)},
-        datasets={},
-        points="",
-        file="",
+        charts={record.traffic: own_charts(search_page.drawings(record))},
         version=str(record.environment.get("version", "")),
     )
 
@@ -219,7 +208,7 @@ def _meta(run: Run) -> str:
     parts = [
         f"Run <code>{esc(run.id)}</code>",
         f"<code>{esc(run.source)}</code>",
-        esc(summary_text.moment(run.created)),
+        esc(moment(run.created)),
     ]
     if run.status and run.status != "done":
         parts.append(f'<span class="badge mark">{esc(run.status)}</span>')

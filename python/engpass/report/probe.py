@@ -1,12 +1,11 @@
 """The page about a host, with the results of `engpass probe`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 
 from engpass.formatting import byte_rate, size
 from engpass.report import theme
-from engpass.report.charts import for_page
 from engpass.report.figures import base
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.sections import block_key, chart_box, line_key
@@ -54,11 +53,6 @@ def _most_threads(points: list[Point]) -> int:
 def _sweeps(points: list[Point], threads: int) -> bool:
     """Whether arrays of several sizes were measured with this number of threads, which is above one."""
     return threads > 1 and len({point.bytes for point in points if point.threads == threads}) > 1
-
-
-def charts(made: "Probed") -> dict[str, dict[str, Any]]:
-    """The charts of `figures` as specifications for the page."""
-    return {name: for_page(chart.to_dict()) for name, chart in figures(made).items()}
 
 
 def sections(made: "Probed") -> list[tuple[str, str, str]]:

@@ -1,7 +1,6 @@
 """The page about a search, or about a measured path."""
 
 from engpass.report import theme
-from engpass.report.charts import Spec, for_page
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.search import OUTCOMES, PATH_SERIES, figures, outcome, path_figures
 from engpass.report.sections import block_key, chart_box, file_section
@@ -25,11 +24,6 @@ def drawings(record: RunRecord) -> dict[str, Drawing]:
     if record.method == PATH:
         return path_figures(record)
     return figures([record]) if record.trials else {}
-
-
-def charts(record: RunRecord) -> dict[str, Spec]:
-    """The charts of `drawings` as specifications for the page."""
-    return {name: for_page(chart.to_dict()) for name, chart in drawings(record).items()}
 
 
 def sections(record: RunRecord) -> list[tuple[str, str, str]]:

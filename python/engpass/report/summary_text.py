@@ -1,7 +1,6 @@
 """Texts about a run: the opening paragraph, and the bottlenecks of each variant."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from engpass import formatting
 from engpass.results.aggregate import Table
@@ -36,17 +35,6 @@ def _what_ran(run: Run, table: Table) -> str:
         parts.append(formatting.count(run.repeats, "repeat"))
     engines = [DONE_BY.get(engine, f"run with `{engine}`") for engine in table.engines]
     return f"{_join(parts)}, {' and '.join(engines)}."
-
-
-def moment(text: str) -> str:
-    """A time stamp (ISO 8601) to the minute, such as `1997-11-05 10:00 UTC`; other text is unchanged."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    if time.tzinfo is None:
-        return time.strftime("%Y-%m-%d %H:%M")
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _join(parts: Sequence[str]) -> str:

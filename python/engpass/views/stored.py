@@ -11,7 +11,7 @@ from engpass.units import unit_for
 
 if TYPE_CHECKING:
     from engpass.results.record import Run
-    from engpass.store import RunRecord, RunRecord
+    from engpass.store import RunRecord
 
 
 def runs(records: Sequence[RunRecord]) -> Table:

@@ -62,7 +62,7 @@ def _groups(axis: Axis, most: int) -> Mapping[int, str]:
 def _cell(table: Table, variant: str, x: str, y: str, points: list[Point]) -> Row:
     row: Row = {"series": variant, "x": x, "y": y}
     for signal in _SIGNALS:
-        means = [spread.mean for point in points if (spread := point.spread(signal)) is not None]
+        means = [spread.value for point in points if (spread := point.spread(signal)) is not None]
         if means:
             row[signal.name] = table.signals[signal].of(sum(means) / len(means))
     return row
