@@ -103,7 +103,7 @@ def keep(binaries: Path) -> int:
 
 
 def _answers(binaries: Path, folder: Path) -> bool:
-    asked = [str(binaries / "pg_isready"), "-q", "-h", str(folder), "-U", "tests"]
+    asked = [str(binaries / "pg_isready"), "-q", "-h", str(folder), "-U", "tests", "-d", "postgres"]
     return subprocess.run(asked, check=False).returncode == 0
 
 
