@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import report_cases as cases
 from engpass.report import render, theme
@@ -312,7 +313,7 @@ def test_page_shows_readable_times_and_sizes() -> None:
     page = Reader(
         render(replace(run, created=created, environment={"memory_bytes": 25_274_793_984}), outcomes)
     )
-    assert "2026-11-21 19:19 UTC" in page.text
+    assert "2026-11-21 19:19:13 UTC" in page.text
     assert "memory25.3 GB" in page.text
 
 
@@ -383,7 +384,19 @@ def test_two_wide_axes_are_drawn_as_maps() -> None:
     encoding = charts["goodput-map"]["spec"]["encoding"]
     assert encoding["x"]["sort"][:2] == ["0.1 kB", "0.2 kB"], "in the order of the values, not of the file"
     assert encoding["color"]["legend"] == {"title": "Mbit/s"}
-    assert "Points whose goodput is farthest from the fair share" in page.text
+    assert "Points whose goodput is farthest" not in page.text, "all are near it"
+
+
+def test_points_far_from_the_fair_share_have_a_table_of_their_own() -> None:
+    rates = axis("traffic.stream.rate", [(f"{n} Mbit/s", n * 1e6) for n in range(2, 202)], "bit/s")
+    run, outcomes = cases.swept(["free"], [rates], repeats=1)
+    far = next(place for place, one in enumerate(outcomes) if one.engine == "simulate")
+    stream = outcomes[far].flows["stream"]
+    slow = structs.replace(stream, goodput_bit_per_s=stream.goodput_bit_per_s / 2)
+    outcomes[far] = structs.replace(outcomes[far], flows={**outcomes[far].flows, "stream": slow})
+    text = render(run, outcomes)
+    _, _, table = text.partition("Points whose goodput is farthest from the fair share")
+    assert table.partition("</table>")[0].count("<tr>") == 2, "a head and one point"
 
 
 def test_a_map_of_many_values_has_few_cells() -> None:

@@ -174,28 +174,17 @@ impl PyCampaign {
         repeat: u32,
         interrupt: &Interrupt,
     ) -> PyResult<String> {
-        let point = self.point(py, variant, &sweep)?;
-        let seed = point.testbed.run.seed + u64::from(repeat);
-        let watch = interrupt.watch(&point);
-        let modelled =
-            |engine| modelled(&point.testbed, &point.topology, engine).map_err(Unsupported::new_err);
-        let at = (variant, sweep.as_slice(), repeat);
-        match engine {
-            "limit" => {
-                let this = modelled(Engine::Limit)?;
-                let results = py.detach(|| limit(&this.testbed, &this.topology).stored());
-                Ok(self.outcome(outcome::Engine::Limit, at, 0, (results, &this.without)))
+        // All of it without the interpreter lock, also reading the point and writing the outcome: of a short point they are the greater part.
+        py.detach(|| self.outcome_of(engine, (variant, &sweep, repeat), interrupt)).map_err(|failed| {
+            match failed {
+                Failed::Invalid(diagnostics) => invalid(py, &diagnostics),
+                Failed::Unsupported(what) => Unsupported::new_err(what),
+                Failed::Run(error) => refused(error),
+                Failed::NoEngine => {
+                    PyValueError::new_err(format!("unknown engine `{engine}`: use `limit` or `simulate`"))
+                }
             }
-            "simulate" => {
-                let this = modelled(Engine::Simulate)?;
-                let run = || simulate(&this.testbed, &this.topology, seed, &watch);
-                let results = py.detach(|| run().map(SimOutcome::stored)).map_err(refused)?;
-                Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
-            }
-            other => {
-                Err(PyValueError::new_err(format!("unknown engine `{other}`: use `limit` or `simulate`")))
-            }
-        }
+        })
     }
 
     /// Raises `ValueError` unless `points` are capture points of the point that support `form`, and `limit` is a valid size limit.
@@ -274,7 +263,43 @@ fn refused(error: SimError) -> PyErr {
     }
 }
 
+/// Why a point has no outcome.
+enum Failed {
+    Invalid(Diagnostics),
+    Unsupported(String),
+    Run(SimError),
+    NoEngine,
+}
+
 impl PyCampaign {
+    /// Runs one point and returns its outcome as JSON.
+    fn outcome_of(
+        &self,
+        engine: &str,
+        at: (&str, &[(String, String)], u32),
+        interrupt: &Interrupt,
+    ) -> Result<String, Failed> {
+        let point = self.0.get(at.0, at.1).map_err(Failed::Invalid)?;
+        let seed = point.testbed.run.seed + u64::from(at.2);
+        let watch = interrupt.watch(&point);
+        let modelled =
+            |engine| modelled(&point.testbed, &point.topology, engine).map_err(Failed::Unsupported);
+        match engine {
+            "limit" => {
+                let this = modelled(Engine::Limit)?;
+                let results = limit(&this.testbed, &this.topology).stored();
+                Ok(self.outcome(outcome::Engine::Limit, at, 0, (results, &this.without)))
+            }
+            "simulate" => {
+                let this = modelled(Engine::Simulate)?;
+                let results =
+                    simulate(&this.testbed, &this.topology, seed, &watch).map_err(Failed::Run)?.stored();
+                Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
+            }
+            _ => Err(Failed::NoEngine),
+        }
+    }
+
     fn point(
         &self,
         py: Python<'_>,

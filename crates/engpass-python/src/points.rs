@@ -1,21 +1,23 @@
-//! Cache of the last points. Workers run the repeats of a point one after the other, so they request the same point many times.
+//! The last point of each worker. A worker runs the repeats of a point one after the other, so it requests the same point many times.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use engpass_testbed::{Campaign, Diagnostics, Point};
 
-/// Number of cached points. All workers run repeats of the same point, or of two consecutive ones.
-const KEPT: usize = 4;
+/// Most points kept: that many workers have one each.
+const KEPT: usize = 64;
 
-/// A campaign and its most recently requested points.
+/// A campaign and the point that each worker requested last.
 pub(crate) struct Points {
     pub(crate) campaign: Campaign,
-    /// Oldest first.
+    /// At most one for each thread, oldest first. A thread replaces its own, so that it also frees what it has built.
     last: Mutex<Vec<Read>>,
 }
 
 /// A cached point and its key.
 struct Read {
+    worker: ThreadId,
     variant: String,
     sweep: Vec<(String, String)>,
     point: Arc<Point>,
@@ -26,18 +28,32 @@ impl Points {
         Self { campaign, last: Mutex::default() }
     }
 
-    /// Returns the testbed of a variant at a point of the sweep. Concurrent calls wait, so callers must release the interpreter lock first.
+    /// Returns the testbed of a variant at a point of the sweep. It is built outside the lock: workers build different points at the same time.
     pub(crate) fn get(&self, variant: &str, sweep: &[(String, String)]) -> Result<Arc<Point>, Diagnostics> {
-        // If reading a point panics, the cached points stay valid.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(read) = last.iter().find(|read| read.variant == variant && read.sweep == sweep) {
-            return Ok(Arc::clone(&read.point));
+        let known = self
+            .last()
+            .iter()
+            .find(|read| read.variant == variant && read.sweep == sweep)
+            .map(|read| Arc::clone(&read.point));
+        if let Some(point) = known {
+            return Ok(point);
         }
+        let worker = thread::current().id();
         let point = Arc::new(self.campaign.point(variant, sweep)?);
-        if last.len() == KEPT {
-            last.remove(0);
-        }
-        last.push(Read { variant: variant.to_owned(), sweep: sweep.to_vec(), point: Arc::clone(&point) });
+        let read =
+            Read { worker, variant: variant.to_owned(), sweep: sweep.to_vec(), point: Arc::clone(&point) };
+        let mut last = self.last();
+        let place = last.iter().position(|read| read.worker == worker);
+        let replaced = place.or_else(|| (last.len() == KEPT).then_some(0)).map(|index| last.remove(index));
+        last.push(read);
+        drop(last);
+        // To free a testbed takes time; no other worker waits for it.
+        drop(replaced);
         Ok(point)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Vec<Read>> {
+        // No holder can leave it half changed, even in a panic.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -118,7 +118,8 @@ impl Resolver<'_> {
         let mut found = Vec::new();
         for (node, legs) in &shown.choices {
             let NodeKind::Router(router) = self.kind(*node) else { continue };
-            let Some(router) = self.draft.routers[router].as_ref().filter(|router| router.has_kinds_of_work())
+            let Some(router) =
+                self.draft.routers[router].as_ref().filter(|router| router.has_kinds_of_work())
             else {
                 continue;
             };
@@ -139,8 +140,10 @@ impl Resolver<'_> {
             let message = format!(
                 "the policy of router `{router}` chooses between {one} and {other}, which need different work of its engines"
             );
-            let help = "give both the same MTU and cards with the same `distributed`, or set `ecmp = \"first\"`";
-            self.checker.report_key(&["router", &router], Diagnostic::error("not-allowed", message).help(help));
+            let help =
+                "give both the same MTU and cards with the same `distributed`, or set `ecmp = \"first\"`";
+            self.checker
+                .report_key(&["router", &router], Diagnostic::error("not-allowed", message).help(help));
         }
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from engpass.jsondata import Json
@@ -35,8 +36,12 @@ def searches(records: Sequence[RunRecord]) -> Table:
 
 
 def moment(iso: str) -> str:
-    """A readable UTC time, to the second."""
-    return iso[:19].replace("T", " ") + " UTC"
+    """A time stamp (ISO 8601) in UTC, to the second; other text is unchanged."""
+    try:
+        time = datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return f"{time if time.tzinfo is None else time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 _HOST = ("version", "python", "system", "kernel", "cpu", "hostname")
