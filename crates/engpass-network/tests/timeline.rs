@@ -147,7 +147,7 @@ fn timeline_has_the_load_of_each_interval() {
     assert_eq!(names, ["c", "d", "r2"], "`a`, `b` and `r` take no time");
     for used in &outcome.nodes {
         let [engine] = used.engines.as_slice() else { panic!("`{}` has one engine", used.node) };
-        let line = &timeline.nodes[&used.node].engines[engine.name];
+        let line = &timeline.nodes[&used.node].engines[&engine.name];
         assert_eq!(
             (line.time_s.len(), line.load.len(), line.time_s[0], line.time_s[99]),
             (100, 100, 0.05, 5.0)
