@@ -12,9 +12,9 @@ use super::{CellTrain, VcId};
 /// Thresholds of a queue, in cells.
 #[derive(Clone, Copy, Debug)]
 pub struct CellThresholds {
-    /// Capacity, including the cell being sent.
+    /// Capacity in cells, including the cell being sent.
     pub capacity: u64,
-    /// Largest number of cells that a cell with CLP = 1 may find and still join.
+    /// A cell with CLP = 1 joins only if it finds at most this many cells.
     pub clp: Option<u64>,
     /// A cell that finds more cells than this is marked with EFCI.
     pub efci: Option<u64>,
@@ -45,16 +45,16 @@ impl CellDropCause {
 /// Thresholds and discard policy of one queue.
 pub struct CellAdmission {
     capacity: u64,
-    /// Cells with CLP = 1 join if there are fewer cells than this.
+    /// Cells with CLP = 1 join only if there are fewer cells than this in the queue.
     clp_limit: u64,
     efci: u64,
     policy: Box<dyn DiscardPolicy>,
-    /// Cells in the queue by circuit, if the policy needs them.
+    /// Count of the cells in the queue by circuit, if the policy needs it.
     per_vc_count: Option<PerVcCount>,
 }
 
 impl CellAdmission {
-    /// Returns the admission of an empty queue at an output port of `switch`. Its discard policy draws from `random`, if at all.
+    /// Returns the admission for an empty queue at an output port of `switch`. Its discard policy takes random numbers, if any, from `random`.
     pub fn of_port(switch: &AtmSwitch, random: Stream) -> Self {
         let capacity = switch.output_buffer.0;
         let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
@@ -63,7 +63,7 @@ impl CellAdmission {
         Self::new(bounds, switch.discard.config().policy(capacity, random))
     }
 
-    /// Returns the admission of an empty queue.
+    /// Returns the admission for an empty queue with these thresholds and this policy.
     pub fn new(bounds: CellThresholds, policy: Box<dyn DiscardPolicy>) -> Self {
         let capacity = bounds.capacity;
         Self {
@@ -75,23 +75,22 @@ impl CellAdmission {
         }
     }
 
-    /// Returns the capacity in cells.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Returns whether every cell that finds room joins unmarked, always.
+    /// Returns true for plain tail drop: a cell is lost only if the queue is full, and no cell is marked.
     pub fn drops_only_when_full(&self) -> bool {
         self.policy.drops_only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
-    /// Returns whether cells like this one of a generator can skip admission, given that each finds at most one cell in the queue. Takes `self`, because
-    /// the question changes the state of the policy: ask an admission that is made for this.
+    /// Returns whether cells of a generator like `cell` can skip admission, given that each finds at most one cell in the queue: all then join unmarked.
+    /// Consumes the admission, because the question changes the state of its policy; the caller makes one for this question alone.
     pub fn can_skip_admission(mut self, cell: &CellTrain) -> bool {
         !self.needs_per_vc_count() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
     }
 
-    /// Returns whether it counts cells by circuit, and therefore must learn of all departures.
+    /// Returns whether the admission counts cells by circuit. If so, the queue must report all departures with [`Self::left`].
     pub(super) fn needs_per_vc_count(&self) -> bool {
         self.per_vc_count.is_some()
     }
@@ -124,8 +123,8 @@ impl CellAdmission {
         Ok(())
     }
 
-    /// Returns the EFCI of the cells if all of a `train` join that find `least` to `most` cells; otherwise `None`. If they join, the policy has taken note
-    /// of them, and is not asked about each. They are not counted yet: see [`Self::joined`].
+    /// Returns the EFCI of the cells if all cells of `train`, which find from `least` to `most` cells, join; otherwise `None`. If they join, the policy has
+    /// seen them, and [`Self::admit`] is not called for each. The caller counts them with [`Self::joined`].
     pub(super) fn admit_train(&mut self, train: &CellTrain, (least, most): (u64, u64)) -> Option<bool> {
         let marked = least > self.efci;
         if most >= self.limit(train.clp) || marked != (most > self.efci) {
@@ -135,7 +134,7 @@ impl CellAdmission {
         taken.then_some(train.efci || marked)
     }
 
-    /// Counts `count` cells that have joined.
+    /// Counts `count` cells of the circuit `vc` that have joined, if the policy needs the count.
     #[inline]
     pub(super) fn joined(&mut self, vc: VcId, count: u64) {
         if let Some(per_vc_count) = &mut self.per_vc_count {
@@ -143,7 +142,7 @@ impl CellAdmission {
         }
     }
 
-    /// Removes the `count` cells that joined first.
+    /// Counts the `count` oldest cells as gone from the queue, if the policy needs the count.
     #[inline]
     pub(super) fn left(&mut self, count: u64) {
         if let Some(per_vc_count) = &mut self.per_vc_count {
@@ -151,7 +150,6 @@ impl CellAdmission {
         }
     }
 
-    /// Removes all cells.
     #[inline]
     pub(super) fn emptied(&mut self) {
         if let Some(per_vc_count) = &mut self.per_vc_count {
@@ -160,12 +158,12 @@ impl CellAdmission {
     }
 }
 
-/// The cells in a FIFO queue, by circuit.
+/// Count of the cells in a FIFO queue, by circuit.
 #[derive(Debug, Default)]
 struct PerVcCount {
-    /// Runs of consecutive cells of one circuit.
+    /// Circuit and length of each run of consecutive cells in the queue.
     runs: VecDeque<(VcId, u64)>,
-    /// Cells by circuit direction.
+    /// Number of cells in the queue, by circuit direction.
     cells: Vec<u64>,
     /// Number of circuits with cells in the queue.
     active: u64,

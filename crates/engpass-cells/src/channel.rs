@@ -1,4 +1,4 @@
-//! Cell trains on their way to a queue.
+//! A channel: cell trains on their way to a queue.
 
 mod cursor;
 
@@ -12,30 +12,30 @@ use super::train::Pattern;
 use super::{CellTrain, Generator, TrainPiece};
 use cursor::Strides;
 
-/// Initial capacity for pieces: about those of a shared OC-3c line in 10 ms.
+/// Initial capacity for pieces: about the number that a shared OC-3c line sends in 10 ms.
 const PIECES: usize = 256;
 
 /// Trains from one transmitter that arrive at one queue, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Trains with cells that were not taken. Each record has the next cell in `pieces`, and the number of its cells there. The record of the current train
-    /// may be out of date.
+    /// Trains of which cells are still to be taken. A record has the position in the PDU of its train's next cell in `pieces`, and the number of its cells
+    /// there. The record of the current train may be out of date.
     trains: VecDeque<CellTrain>,
-    /// Number of the first train in `trains`.
+    /// Number of the first train in `trains`. Trains are numbered in the order of their arrival, modulo 2^32.
     first: u32,
     /// Pieces behind the current one.
     pieces: VecDeque<TrainPiece>,
-    /// Cells of the current run; none if the channel is empty. Its `last` is the last instant of the whole train.
+    /// Current run: the consecutive cells that come next; no cells if the channel is empty. Its `last` is the last instant of the whole train.
     current: CellTrain,
     /// Number of the current train.
     train: u32,
-    /// Cells behind the current run in its piece.
+    /// Cells of the current piece behind the current run.
     pattern: Pattern,
     /// Number of cells of the current train behind the current run.
     rest: u64,
-    /// Position in the current run, if that has more than one cell.
+    /// Stepper at the next cell, if the current run has more than one cell.
     walk: Stepper,
-    /// Strides over several positions, at the pace of the last walk along a pattern.
+    /// Strides over several positions, at the pace of the last cursor that met a pattern.
     leaps: Strides,
     /// Arrival of the next cell; `u64::MAX` if the channel is empty.
     head: u64,
@@ -63,7 +63,7 @@ impl Channel {
         }
     }
 
-    /// Returns a channel that a generator fills. Its cells need not be added.
+    /// Returns a channel that a generator fills: it draws cells when they are needed, and none are pushed.
     pub fn generated(generator: Generator) -> Self {
         let pace = generator.pace();
         let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
@@ -81,12 +81,12 @@ impl Channel {
         self.generator.as_ref()
     }
 
-    /// Draws all remaining cells of the generator, only to count them. No more cells will be taken.
+    /// Draws all remaining cells of the generator, only to count them. The channel yields no cells afterwards.
     pub fn drain_generator(&mut self) {
         self.generator.iter_mut().for_each(Generator::drain);
     }
 
-    /// Returns whether a generator with evenly spaced cells fills the channel.
+    /// Returns whether a generator with evenly spaced cells (`cbr`) fills the channel.
     pub fn is_even(&self) -> bool {
         self.generator.as_ref().is_some_and(Generator::is_even)
     }
@@ -96,7 +96,7 @@ impl Channel {
         self.generator.as_ref().map_or(0, |generator| generator.pace().at_least())
     }
 
-    /// Adds cells, which come after all that were added before.
+    /// Adds cells, which must arrive after all that were added before.
     #[inline]
     pub fn push(&mut self, cells: CellTrain) {
         debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
@@ -118,7 +118,7 @@ impl Channel {
         }
     }
 
-    /// Appends `cells` to the last piece if they continue it. Returns whether they do.
+    /// Appends `cells` to the last piece if they continue it. Returns whether they did.
     fn extend_last(&mut self, cells: &CellTrain) -> bool {
         let Some(piece) = self.pieces.back_mut() else { return false };
         let place = piece.train().wrapping_sub(self.first) as usize;
@@ -143,7 +143,8 @@ impl Channel {
         true
     }
 
-    /// Adds `trains` in `pieces`, all `later` picoseconds later. They come after all cells that were added before.
+    /// Adds the cells of `trains` in the order of `pieces`, with all instants moved by `later` picoseconds. They must come after all cells that were added
+    /// before.
     pub fn push_pieces(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
         let Some(last) = pieces.last() else { return };
         self.last = trains[last.train() as usize].last + later;
@@ -165,12 +166,12 @@ impl Channel {
         self.head
     }
 
-    /// Returns the arrival of the last cell that was added. Cells may still be added behind it.
+    /// Returns the arrival of the last cell that was added. More cells may follow later.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// Returns the current run, which begins with the next cell.
+    /// Returns the current run: consecutive cells of one train that begin with the next cell.
     ///
     /// # Panics
     /// If the channel is empty.
@@ -198,14 +199,14 @@ impl Channel {
         self.current.last > instant
     }
 
-    /// Takes the cells of the current run that arrive at or before `until`. Returns their number.
+    /// Takes the cells of the current run that arrive at or before `until`. Returns how many.
     pub fn take_front_until(&mut self, until: u64) -> u64 {
         let count = self.front_until(until);
         self.take_many(count);
         count
     }
 
-    /// Takes the next `count` cells, at most those of the current run.
+    /// Takes the next `count` cells, at most as many as the current run has.
     pub fn take_many(&mut self, count: u64) {
         self.skip_in_current_run(count);
         if self.current.count > 0 {
@@ -258,8 +259,8 @@ impl Channel {
         if until < self.head { 0 } else { self.current.count_until(until) }
     }
 
-    /// Takes the cells of the current train that arrive at or before `until`, at least one, up to where another train comes between them. Returns their
-    /// number and the position of the last one.
+    /// Takes cells of the current train up to `until`, at least one, and stops before a cell of another train. Returns the number of cells taken and the
+    /// position of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let CellTrain { base, pace, last, .. } = self.current;
         let end = pace.units_within(until.min(last) - base);
@@ -280,7 +281,7 @@ impl Channel {
                 last = behind.last();
             }
             if !self.pattern.any() {
-                // Pieces behind the end of the ring buffer follow in the next round of the loop.
+                // The ring buffer is in two parts; pieces in the second part follow in the next round of the loop.
                 let (mut whole, (next, _)) = (0, self.pieces.as_slices());
                 for next in next {
                     if count == self.rest || next.train() != self.train || next.last() > end {
@@ -303,14 +304,14 @@ impl Channel {
         }
     }
 
-    /// Returns whether the next piece behind the current run belongs to the same train.
+    /// Returns whether the cells behind the current run belong to the same train.
     #[inline]
     fn next_is_of_train(&self) -> bool {
         self.rest > 0
             && (self.pattern.any() || self.pieces.front().is_some_and(|next| next.train() == self.train))
     }
 
-    /// Returns the position of the next cell behind the current run, or `u64::MAX`.
+    /// Returns the position of the next cell behind the current run; `u64::MAX` if there is none.
     #[inline]
     fn next_place(&self) -> u64 {
         if self.pattern.any() {
@@ -320,7 +321,7 @@ impl Channel {
         }
     }
 
-    /// Takes `count` cells of the train off those behind the current run.
+    /// Counts `count` cells of the current train as no longer behind the current run, and forgets the train when none is left there.
     #[inline]
     fn remove_from_rest(&mut self, count: u64) {
         self.rest -= count;
@@ -385,7 +386,7 @@ impl Channel {
         }
     }
 
-    /// Draws the next train of the generator, if there is one, into the empty channel.
+    /// Draws the next train of the generator, if there is a generator and it has one, into the empty channel.
     #[inline(never)]
     fn refill(&mut self) {
         if self.draw() {
@@ -393,7 +394,7 @@ impl Channel {
         }
     }
 
-    /// Makes the next train of the generator the current run. Returns whether there is one.
+    /// Makes the next train of the generator the current run. Returns false if the generator has no more trains.
     #[inline]
     fn draw(&mut self) -> bool {
         let any = self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current));
@@ -414,12 +415,12 @@ impl Channel {
         self.head = base + self.walk.after();
     }
 
-    /// Returns the remaining cells of a generator with evenly spaced cells.
+    /// Returns the remaining cells of the channel, which a generator with evenly spaced cells fills; `None` if there are no more.
     pub(super) fn evenly(&self) -> Option<CellTrain> {
         (self.current.count > 0).then_some(self.current)
     }
 
-    /// Sets the remaining cells, and the position in them.
+    /// Sets the remaining cells of the channel, the stepper at the next one, and its arrival.
     pub(super) fn replace(&mut self, cells: CellTrain, (walk, head): (Stepper, u64)) {
         (self.current, self.walk, self.head) = (cells, walk, head);
     }

@@ -4,29 +4,29 @@ use engpass_model::time::{Pace, Stepper};
 
 use super::{CellTrain, LineStatus};
 
-/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for the last cells of the
-/// burst before.
+/// A dedicated line: its only cells are bursts of one generator, with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for
+/// the last cells of the burst before.
 #[derive(Clone, Debug)]
 pub struct DedicatedLine {
     slot: Pace,
-    /// Slot, rounded up to picoseconds, and the parts of a picosecond by which it is rounded up.
+    /// Slot in picoseconds, rounded up, and the parts of a picosecond by which it is rounded up.
     slot_up: u64,
     slot_rounding: u64,
-    /// Start of the busy period, and its number of cells.
+    /// Start of the busy period in picoseconds, and its number of cells.
     base: u64,
     n: u64,
-    /// When the last cell leaves, rounded up by `rounding`.
+    /// Instant at which the last cell leaves, rounded up by `rounding` parts of a picosecond.
     last_end: u64,
     rounding: u64,
-    /// Rest of a burst whose first cells had to wait.
+    /// Cells of a burst that follow those that had to wait.
     behind: Option<CellTrain>,
-    /// Number of cells so far.
+    /// Number of cells that have entered the line so far.
     passed: u64,
-    /// Time by which the cells that waited took less than whole slots, each rounded up: picoseconds, and parts of a picosecond. May wrap around.
+    /// What the waiting cells took less than whole slots, each rounded up: in picoseconds, and in parts of a picosecond. May wrap around.
     less: (u64, u64),
-    /// Cells that leave up to this instant are counted.
+    /// End of the run: the line counts the cells that leave up to this instant.
     end: u64,
-    /// Number of cells that leave later; and when the last counted cell leaves, 0 if there is none.
+    /// Number of cells that leave after `end`; and the instant at which the last counted cell leaves, 0 if there is none.
     late: u64,
     last_in_time: u64,
 }
@@ -52,13 +52,14 @@ impl DedicatedLine {
         }
     }
 
-    /// Replaces the next burst by its departures, up to the rest that [`Self::behind_into`] returns.
+    /// Replaces the instants in `burst`, the next one of the generator, by departures from the line. If some of its cells had to wait, `burst` keeps these, and
+    /// [`Self::behind_into`] returns the others.
     #[inline]
     pub(super) fn pass(&mut self, burst: &mut CellTrain) {
         if burst.base > self.last_end { self.send_on_idle_line(burst) } else { self.meet(burst) }
     }
 
-    /// Moves the rest of the last burst into `cells`. Returns whether there is one.
+    /// Moves the cells of the last burst that did not have to wait into `cells`, if others of that burst did. Returns false otherwise.
     #[inline]
     pub(super) fn behind_into(&mut self, cells: &mut CellTrain) -> bool {
         let any = self.behind.is_some();
@@ -68,7 +69,7 @@ impl DedicatedLine {
         any
     }
 
-    /// Handles cells that all find the line free.
+    /// Sends cells that all find the line free: each leaves one slot after its arrival.
     #[inline]
     fn send_on_idle_line(&mut self, cells: &mut CellTrain) {
         let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
@@ -78,7 +79,7 @@ impl DedicatedLine {
         (self.last_end, self.rounding) = (last, self.slot_rounding);
     }
 
-    /// Handles a burst whose first cells wait.
+    /// Sends a burst whose first cells wait for the burst before.
     #[cold]
     #[inline(never)]
     fn meet(&mut self, burst: &mut CellTrain) {
@@ -104,7 +105,7 @@ impl DedicatedLine {
         }
     }
 
-    /// Counts the next departures.
+    /// Counts cells that leave next, those after `end` apart.
     #[inline]
     fn count(&mut self, left: &CellTrain) {
         if left.last > self.end {
@@ -125,21 +126,21 @@ impl DedicatedLine {
         self.late += left.count - counted;
     }
 
-    /// Returns the number of counted cells, and when the last of them leaves.
+    /// Returns the number of cells that leave by `end`, and when the last of them leaves.
     pub fn sent(&self) -> (u64, Option<u64>) {
         let last = if self.late > 0 { self.last_in_time } else { self.last_end };
         (self.passed - self.late, (last > 0).then_some(last))
     }
 
-    /// Returns the idle time before the last cell, as [`super::CellSink::idle`] reports it.
+    /// Returns the idle time before the last cell, and its rounding, as [`super::CellSink::idle`] reports them.
     pub fn idle(&self) -> (u64, u64) {
-        // The time that no cell has taken, and its rounding without that of the last end.
+        // The time in which the line sent no cell, and its rounding without that of the last end.
         let busy = (self.passed * self.slot_up).wrapping_sub(self.less.0);
         let rounded = (self.passed * self.slot_rounding).wrapping_sub(self.less.1);
         (self.last_end - busy, rounded - self.rounding)
     }
 
-    /// Returns the status at `at`. All cells up to `at` have come, and no later ones.
+    /// Returns the status of the line at the instant `at`. All cells up to `at` must have come, and no later ones.
     pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounding, at)
     }

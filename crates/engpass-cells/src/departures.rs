@@ -1,43 +1,43 @@
-//! Buffer for departures: a train that others interleave is handed on once, in pieces.
+//! Buffer for departures from a queue. If cells of other trains lie between those of a train, the buffer still hands the train on as one record, in pieces.
 
 use super::{CellSink, CellTrain, TrainPiece, VcId};
 
-/// Number of recent trains of a path among which to look for one that goes on.
+/// Number of recent trains of a path among which the buffer looks for the train that new cells continue.
 const OPEN: usize = 3;
 
-/// Departures, past or future, that are not handed on yet.
+/// Departures, past or future, that were not handed to the [`CellSink`] yet.
 #[derive(Debug, Default)]
 pub(super) struct DepartureBuffer {
     ways: Vec<Way>,
-    /// The buffer is not empty.
+    /// True if the buffer has cells.
     any: bool,
-    /// The buffer has cells of PDUs, not only of generators.
+    /// True if the buffer has cells of PDUs, not only of generators.
     frames: bool,
-    /// No pieces are kept of cells that go to a host.
+    /// True if no pieces are kept of cells that go to a host (path 0).
     gather: bool,
-    /// A lost cell ends a train.
+    /// True if a lost cell ends a train; otherwise a train may have gaps in its PDU.
     exact: bool,
-    /// Initial capacity of a path for pieces.
+    /// Initial capacity for the pieces of a path.
     room: usize,
 }
 
 #[derive(Debug, Default)]
 struct Way {
-    /// Until the train is handed on, `last` is the position of its last cell.
+    /// Departing trains. Until a train is handed on, its `last` is the position of its last cell, not an instant.
     trains: Vec<CellTrain>,
     pieces: Vec<TrainPiece>,
 }
 
-/// A train to which cells are added: its path, and its index there.
+/// A train in the buffer to which cells can be added: its path, and its index there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenTrain {
     way: usize,
     train: u32,
 }
 
-/// Pieces of two interleaving trains.
+/// Pieces of two interleaving trains, taken out of the buffer while a loop adds cells.
 pub(super) struct InterleavedPieces {
-    /// If both take the same path, the first list has the pieces of both.
+    /// The pieces of each train's path. If both trains take the same path, the first list has the pieces of both.
     lists: [Vec<TrainPiece>; 2],
     one_way: bool,
     train: [u32; 2],
@@ -45,12 +45,12 @@ pub(super) struct InterleavedPieces {
 }
 
 impl InterleavedPieces {
-    /// Returns whether both take the same path, so that their cells must be added in order.
+    /// Returns whether both trains take the same path, so that their cells must be added in order.
     pub(super) fn are_of_one_way(&self) -> bool {
         self.one_way
     }
 
-    /// Adds `count` cells, at least one, of one train: those whose bits are set, counted from position `n` on.
+    /// Adds `count` cells, at least one, of train `which` (0 or 1): those whose bits are set in `bits`; the lowest bit stands for position `n`.
     #[inline(always)]
     pub(super) fn add(&mut self, which: usize, n: u64, bits: u64, count: u64) {
         if !self.kept[which] {
@@ -76,12 +76,12 @@ fn add_piece(pieces: &mut Vec<TrainPiece>, n: u64, count: u64, train: u32) {
 }
 
 impl DepartureBuffer {
-    /// Returns the buffer of a queue with this capacity.
+    /// Returns an empty buffer for a queue with `capacity` cells.
     pub(super) fn of(capacity: u64) -> Self {
         Self { room: capacity.min(512) as usize, ..Self::default() }
     }
 
-    /// Lets lost cells end a train from now on.
+    /// Lets a lost cell end its train from now on, so that a train has no gaps in its PDU.
     pub(super) fn emit_exact_trains(&mut self) {
         self.exact = true;
     }
@@ -91,17 +91,17 @@ impl DepartureBuffer {
         self.gather = gather;
     }
 
-    /// Returns whether the buffer has cells of PDUs.
+    /// Returns whether the buffer has cells of PDUs, not only of generators.
     pub(super) fn has_pdu_cells(&self) -> bool {
         self.frames
     }
 
-    /// Returns whether cells of this circuit are only counted.
+    /// Returns whether cells of the circuit `vc` are only counted, without pieces.
     pub(super) fn only_count(&self, vc: VcId, out: &impl CellSink) -> bool {
         self.gather && out.way(vc) == 0
     }
 
-    /// Returns the train that cells like `cells`, the first one at its position, belong to. Cells between may have been lost.
+    /// Returns the train in the buffer that `cells` continue, or a new one without cells. Unless trains are exact, cells before `cells` may have been lost.
     pub(super) fn open(&mut self, cells: &CellTrain, out: &impl CellSink) -> OpenTrain {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
@@ -131,7 +131,7 @@ impl DepartureBuffer {
         OpenTrain { way, train: train as u32 }
     }
 
-    /// Adds a piece of `count` cells from position `n` on.
+    /// Adds a piece of `count` cells from position `n` on to the train `open`.
     #[inline]
     pub(super) fn piece(&mut self, open: OpenTrain, n: u64, count: u64) {
         if open.way == 0 && self.gather {
@@ -140,7 +140,7 @@ impl DepartureBuffer {
         add_piece(&mut self.ways[open.way].pieces, n, count, open.train);
     }
 
-    /// Takes out the pieces of the paths of two trains, for more to be added.
+    /// Takes the pieces of two trains' paths out of the buffer, so that a loop can add cells.
     pub(super) fn take_pieces(&mut self, open: [OpenTrain; 2]) -> InterleavedPieces {
         // If both take the same path, the second list is empty.
         let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
@@ -153,7 +153,7 @@ impl DepartureBuffer {
         }
     }
 
-    /// Puts the pieces back.
+    /// Puts the pieces that [`Self::take_pieces`] took out back.
     pub(super) fn put_pieces(&mut self, open: [OpenTrain; 2], pieces: InterleavedPieces) {
         let [one, other] = pieces.lists;
         self.ways[open[0].way].pieces = one;
@@ -162,7 +162,7 @@ impl DepartureBuffer {
         }
     }
 
-    /// Adds `count` cells to a train, at positions from `first` to `last`. `ends` says whether the last one ends its PDU.
+    /// Counts `count` cells at positions from `first` to `last` as part of the train `open`. `ends` is true if the last one ends its PDU.
     pub(super) fn joined(&mut self, open: OpenTrain, count: u64, (first, last): (u64, u64), ends: bool) {
         let train = &mut self.ways[open.way].trains[open.train as usize];
         if train.count == 0 {
@@ -171,19 +171,19 @@ impl DepartureBuffer {
         train.count += count;
         train.last = last;
         if ends && !train.are_generated() {
-            // If cells were lost, this position in the PDU shows that the train has the end.
+            // If cells were lost, this position in the PDU lets `ends_frame` return true.
             train.cell = (u64::from(train.of) - train.count) as u32;
         }
     }
 
-    /// Adds consecutive cells.
+    /// Adds consecutive cells to the train that they continue, or to a new one.
     pub(super) fn add(&mut self, cells: &CellTrain, out: &impl CellSink) {
         let open = self.open(cells, out);
         self.piece(open, cells.n, cells.count);
         self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_frame());
     }
 
-    /// Hands all departures on.
+    /// Hands all departures to the sink.
     pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if !self.any {
             return;

@@ -7,7 +7,7 @@ use engpass_model::time::Pace;
 use super::dedicated_line::DedicatedLine;
 use super::{CellTrain, PduId, VcId, generated_by};
 
-/// Makes the trains of a `cbr` or `on-off` source, one after the other, when a queue needs them.
+/// A generator: makes the trains of a `cbr` or `on-off` source, one after the other, when a queue needs them.
 #[derive(Clone, Debug)]
 pub struct Generator {
     vc: VcId,
@@ -15,15 +15,15 @@ pub struct Generator {
     pace: Pace,
     /// Cells per picosecond, times 2^64; 0 if that is one cell or more.
     rate: u64,
-    /// Added to every instant: transmission time and delay up to the queue, if no other queue lies between.
+    /// Picoseconds added to every instant: transmission time and delay up to the queue, if the cells bypass the queues before it.
     shift: u64,
-    /// Instant of the last possible cell.
+    /// Latest instant at which the source emits a cell, in picoseconds.
     last: u64,
     clp: bool,
     pattern: Pattern,
-    /// Number of cells in all trains so far.
+    /// Number of cells in all trains drawn so far.
     made: u64,
-    /// Its dedicated line, if trains are returned as they leave that line.
+    /// The dedicated line, if the cells cross one: trains then have the instants at which they leave it.
     line: Option<Box<DedicatedLine>>,
 }
 
@@ -34,13 +34,13 @@ enum Pattern {
 }
 
 impl Generator {
-    /// Returns source number `flow` with cells at a constant pace, from `first` on and none after `last`.
+    /// Returns the generator of source number `flow`, with cells at a constant pace from `first` on and none after `last` (picoseconds).
     pub fn constant((flow, vc): (usize, VcId), pace: Pace, first: u64, last: u64) -> Self {
         Self::new((flow, vc), pace, last, Pattern::Constant { first: Some(first) })
     }
 
-    /// Returns source number `flow` with bursts: an on-time of mean length `on` begins at `first`, then follows an off-time of mean length `off`, and so
-    /// on.
+    /// Returns the generator of source number `flow`, with bursts: an on-time of mean length `on` begins at `first`, then follows an off-time of mean length
+    /// `off`, and so on. No cell comes after `last`. All times are in picoseconds.
     pub fn bursts(
         (flow, vc): (usize, VcId),
         pace: Pace,
@@ -59,39 +59,39 @@ impl Generator {
         Self { vc, frame, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
     }
 
-    /// Returns the circuit direction of its cells.
+    /// Returns the circuit direction of the generator's cells.
     pub fn vc(&self) -> VcId {
         self.vc
     }
 
-    /// Returns whether its cells have CLP = 1.
+    /// Returns whether the generator's cells have CLP = 1.
     pub fn clp(&self) -> bool {
         self.clp
     }
 
-    /// Returns the time from cell to cell.
+    /// Returns the time from cell to cell, within a burst for `on-off`.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Returns whether its cells are evenly spaced from the first to the last.
+    /// Returns whether the generator's cells are evenly spaced from the first to the last, as those of `cbr` are.
     pub fn is_even(&self) -> bool {
         matches!(self.pattern, Pattern::Constant { .. })
     }
 
-    /// Shifts all cells by `shift` picoseconds.
+    /// Returns the generator with all instants moved by `shift` picoseconds.
     pub fn shifted(mut self, shift: u64) -> Self {
         self.shift = shift;
         self
     }
 
-    /// Sets CLP to `clp` in all cells.
+    /// Returns the generator with CLP set to `clp` in all its cells.
     pub fn with_clp(self, clp: bool) -> Self {
         Self { clp, ..self }
     }
 
-    /// Passes the cells over a dedicated line, with a `slot` less than their pace: trains are returned as they leave the line. Cells that leave up to `end`
-    /// are counted.
+    /// Returns the generator with a dedicated line behind it, whose `slot` is shorter than the generator's pace. Trains then have the instants at which they
+    /// leave the line. The line counts the cells that leave up to `end`.
     pub fn through(mut self, slot: Pace, end: u64) -> Self {
         self.line = Some(Box::new(DedicatedLine::new(slot, end)));
         self
@@ -102,7 +102,7 @@ impl Generator {
         self.line.as_deref()
     }
 
-    /// Returns the number of cells in all its trains, if none is later than `end`.
+    /// Returns the number of cells in all trains of the source; `None` if the source may emit cells later than `end`.
     pub fn all_made(&self, end: u64) -> Option<u64> {
         (self.last <= end).then(|| {
             let mut rest = self.clone();
@@ -122,7 +122,7 @@ impl Generator {
         self.next_into(&mut cells).then_some(cells)
     }
 
-    /// Writes the next train to `cells`. Returns whether there is one.
+    /// Writes the next train to `cells`. Returns false if there are no more trains.
     #[inline]
     pub(super) fn next_into(&mut self, cells: &mut CellTrain) -> bool {
         let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
@@ -141,7 +141,8 @@ impl Generator {
         true
     }
 
-    /// Returns the number of cells within `ps` after the first one of a train, and how long after the first one the last of these comes.
+    /// Returns the number of cells that a train has within `ps` picoseconds after its first cell, not counting that cell, and how long after the first one the
+    /// last of them comes.
     #[inline]
     fn behind_first(&self, ps: u64) -> (u64, u64) {
         let (num, den) = self.pace.ratio();
@@ -160,7 +161,8 @@ impl Generator {
         }
     }
 
-    /// Returns when the next train begins at the source, and for how long after its first cell others may come.
+    /// Returns the instant at which the source emits the first cell of the next train, and for how long after it the train lasts, both in picoseconds; `None`
+    /// if there are no more trains.
     #[inline]
     fn next_emitted(&mut self) -> Option<(u64, u64)> {
         match &mut self.pattern {

@@ -2,12 +2,12 @@
 
 use super::Channel;
 
-/// The channels of one queue, in the order that breaks ties.
+/// The channels of one queue. Of cells that arrive at the same instant, that of the first channel goes first.
 #[derive(Debug)]
 pub struct Inputs<'a>(&'a mut [Channel]);
 
 impl<'a> Inputs<'a> {
-    /// Returns the inputs of a queue.
+    /// Returns `channels` as the inputs of a queue.
     pub fn new(channels: &'a mut [Channel]) -> Self {
         Self(channels)
     }
@@ -17,13 +17,14 @@ impl<'a> Inputs<'a> {
         &mut self.0[index]
     }
 
-    /// Returns the channel with the earliest next cell (the first of several), and an instant until which it surely stays the earliest.
+    /// Returns the channel with the earliest next cell (the first one if several tie), and an instant up to which its cells surely come before those of the
+    /// other channels.
     #[inline]
     pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
         self.earliest_but(usize::MAX)
     }
 
-    /// As [`Self::earliest`], without the channel with index `but`.
+    /// Like [`Self::earliest`], but ignores the channel with index `but`.
     #[inline]
     pub(super) fn earliest_but(&mut self, but: usize) -> Option<(&mut Channel, u64)> {
         let mut best = usize::MAX;
@@ -45,7 +46,7 @@ impl<'a> Inputs<'a> {
         (best != usize::MAX).then(|| (&mut self.0[best], until))
     }
 
-    /// Returns the two channels with the earliest next cells, in this order, and an instant until which no other channel has a cell.
+    /// Returns the two channels with the earliest next cells, in this order, and an instant up to which no other channel has a cell.
     #[inline]
     pub(super) fn earliest_two(&mut self) -> Option<Two<'_>> {
         let (mut first, mut second) = ((u64::MAX, usize::MAX), (u64::MAX, usize::MAX));
@@ -68,7 +69,7 @@ impl<'a> Inputs<'a> {
         let second_wins = second.1 < first.1;
         let [first, second] =
             self.0.get_disjoint_mut([first.1, second.1]).expect("the two channel indices differ");
-        // Stops before the next cell of a third channel, even if a cell of these two would win the tie.
+        // Stops before the next cell of a third channel, even if one of these two channels would win the tie.
         Some(Two { first, second, until: third.saturating_sub(1), second_wins })
     }
 }
@@ -78,6 +79,6 @@ pub(super) struct Two<'a> {
     pub(super) first: &'a mut Channel,
     pub(super) second: &'a mut Channel,
     pub(super) until: u64,
-    /// The second channel wins ties against the first.
+    /// True if the second channel's cell goes first when both arrive at the same instant.
     pub(super) second_wins: bool,
 }

@@ -4,8 +4,8 @@
 //! trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for
 //! every cell, and hands sent and lost cells to a [`CellSink`], train by train.
 //!
-//! A queue takes many cells at once where it can. What no fast path takes goes through `take_cell_by_cell` of the queue, with the same result. Conditions
-//! hold together. *Tail drop* means [`CellAdmission::drops_only_when_full`]: no CLP and EFCI thresholds either.
+//! A queue takes many cells at once where it can. The slow path, `take_cell_by_cell` of each queue, handles all other cells and gives the same result. A fast
+//! path needs all its conditions at once. *Tail drop* means [`CellAdmission::drops_only_when_full`]: no CLP and EFCI thresholds either.
 //!
 //! | fast path | condition | code |
 //! |---|---|---|
@@ -50,13 +50,13 @@ pub use window::Window;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::time::{Pace, Time};
 
-/// Index of one direction of a virtual circuit.
+/// Index of one direction of a virtual circuit (VC).
 pub type VcId = u32;
 /// Index of an AAL5 PDU. The highest indices stand for generators, whose cells are PDUs of one cell each: see [`generated_by`].
 pub type PduId = u32;
-/// No PDU.
+/// [`PduId`] that stands for "no PDU".
 pub const NO_FRAME: PduId = PduId::MAX;
-/// Indices from here on stand for generators.
+/// PDU indices from this one on stand for generators, not for PDUs.
 const GENERATORS: PduId = PduId::MAX - (1 << 24);
 
 /// Returns the PDU index of all cells that source number `flow` generates.
@@ -69,35 +69,35 @@ pub fn generated_by(flow: usize) -> PduId {
     GENERATORS + flow
 }
 
-/// Returns the number of the source, if the index stands for a generator.
+/// Returns the number of the source if the PDU index `frame` stands for a generator.
 pub fn generator_of(frame: PduId) -> Option<usize> {
     frame.checked_sub(GENERATORS).map(|flow| flow as usize)
 }
 
 /// Receiver of the cells of a queue: the network, which counts them and passes them on.
 pub trait CellSink {
-    /// `cells` leave the line, each at its instant. A queue computes departures when cells arrive, so these instants may be later than what the network has
-    /// handled.
+    /// The transmitter has sent `cells`; [`CellTrain::nth`] gives the instant at which each leaves the line. A queue computes departures when cells arrive, so
+    /// these instants may be later than the network's present.
     fn sent(&mut self, cells: CellTrain);
-    /// `cells` of one PDU were lost at the queue, the first one at `at`.
+    /// The queue dropped `cells` of one PDU, the first one at `at`.
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause);
-    /// Returns whether the instant of the first loss matters in every train. If not, losses of one generator may be reported together.
+    /// Returns whether every lost train must report the instant of its first loss. If not, a queue may report losses of one generator together.
     fn needs_loss_times(&self) -> bool {
         false
     }
-    /// The line was idle for `ps` picoseconds after all cells handed to [`Self::sent`] so far and before, or between, the next ones. The transmissions that
-    /// ended before this idle time ended `rounding` parts of a picosecond later than exactly.
+    /// The line was idle for `ps` picoseconds in all, before or between the cells that come next to [`Self::sent`]. The ends of the transmissions before these
+    /// idle times were rounded up by `rounding` parts of a picosecond in all.
     fn idle(&mut self, ps: u64, rounding: u64);
-    /// The policer dropped a cell at `at`.
+    /// The policer in front of the queue dropped one cell at `at`.
     fn policed(&mut self, cells: &CellTrain, at: u64);
-    /// The last cell of a PDU was queued as number `sequence` of its class. Its departure is not known yet.
+    /// The last cell of a PDU joined the queue of its class, as cell number `sequence` (from 1) of all that have joined there. Its departure is not known yet.
     fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
-    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number are handed on in order, together. 0 is the
-    /// path to a host that only counts cells. Where the order of all cells matters, all circuits have the same other number, even if they lead to hosts.
+    /// Returns the number of the path that cells of a circuit take behind the line. A queue hands on cells with equal numbers together, in order. Path 0 leads
+    /// to a host that only counts cells. Where the order of all cells matters, all circuits have path 1, even if they lead to hosts.
     fn way(&self, _vc: VcId) -> usize {
         1
     }
-    /// `trains` leave over path `way`. Their `pieces` are in order of time. For path 0 there are no pieces if everything leaves up to
+    /// The transmitter has sent `trains` to path `way`. `pieces` gives the order of their cells in time. For path 0 there are no pieces if all cells leave by
     /// [`Self::count_only_until`].
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let _ = way;
@@ -117,14 +117,14 @@ pub trait CellSink {
 pub struct LineStatus {
     /// Picoseconds since the end of the last transmission, if none is in progress. Not yet reported by [`CellSink::idle`].
     pub idle: u64,
-    /// Parts of a picosecond by which that end was rounded up, as in [`CellSink::idle`].
+    /// Parts of a picosecond by which the end of the last transmission was rounded up, as in [`CellSink::idle`].
     pub rounding: u64,
-    /// Time that the transmission in progress has lasted, in parts of a picosecond. Their number per picosecond is the denominator of the slot.
+    /// Time since the transmission in progress began, in parts of a picosecond. The denominator of the slot says how many parts a picosecond has.
     pub begun: u128,
 }
 
 impl LineStatus {
-    /// Returns the status at `at` of a line whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
+    /// Returns the status at the instant `at` of a line whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
     fn of(slot: Pace, base: u64, last_end: u64, rounding: u64, at: u64) -> Self {
         match at.checked_sub(last_end) {
             Some(idle) => Self { idle, rounding, begun: 0 },
@@ -145,7 +145,7 @@ pub struct VcTreatment {
     pub class: usize,
     /// Policer in front of the queue, if the circuit enters the network here.
     pub policer: Option<VirtualScheduling>,
-    /// The policer tags nonconforming cells (CLP = 1) and drops none.
+    /// True if the policer tags nonconforming cells (CLP = 1) instead of dropping them.
     pub tags: bool,
 }
 

@@ -21,26 +21,25 @@ pub(super) struct PeriodicCursor {
 }
 
 impl PeriodicCursor {
-    /// Returns the arrival of the cell at the cursor; `u64::MAX` behind the last one.
+    /// Returns the arrival of the cell at the cursor; `u64::MAX` behind the last cell.
     #[inline]
     pub(super) fn head(&self) -> u64 {
         let at = self.base + self.walk.after();
         if at <= self.last { at } else { u64::MAX }
     }
 
-    /// Moves to the next cell.
     #[inline]
     pub(super) fn step(&mut self) {
         self.walk.step();
     }
 
-    /// Moves by several cells, which must all exist.
+    /// Moves the cursor over several cells, which must all exist.
     #[inline]
     pub(super) fn leap(&mut self, by: Leap) {
         self.walk.leap(by);
     }
 
-    /// Returns the arrival of the last cell.
+    /// Returns the arrival of the generator's last cell; 0 if no cells remain.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last
@@ -56,7 +55,7 @@ impl PeriodicCells {
         PeriodicCursor { walk: self.walk.clone(), base: self.cells.base, last }
     }
 
-    /// Takes the `count` cells that the cursor has passed.
+    /// Takes the `count` cells that the cursor has passed; the caller has counted them.
     #[inline]
     pub(super) fn walked(&mut self, walk: PeriodicCursor, count: u64) {
         self.cells.n += count;
@@ -65,7 +64,6 @@ impl PeriodicCells {
         self.walk = walk.walk;
     }
 
-    /// Takes the next `count` cells.
     pub(super) fn skip(&mut self, count: u64) {
         self.cells.n += count;
         self.cells.count -= count;
@@ -73,7 +71,6 @@ impl PeriodicCells {
         self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
     }
 
-    /// Takes the next cell.
     #[inline]
     pub(super) fn take_next(&mut self) {
         self.cells.n += 1;
@@ -82,7 +79,7 @@ impl PeriodicCells {
         self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
     }
 
-    /// Takes all cells that arrive before `before`. Returns their number and the arrival of the last one.
+    /// Takes all cells that arrive before `before`; there must be at least one. Returns their number and the arrival of the last one.
     pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
         let ended = self.cells.pace.units_within(before - 1 - self.cells.base);
         let count = (ended + 1 - self.cells.n).min(self.cells.count);
@@ -93,7 +90,7 @@ impl PeriodicCells {
 }
 
 impl Channel {
-    /// Returns the remaining cells of a generator with evenly spaced cells.
+    /// Returns the remaining cells of the channel, if there are any; an evenly spaced generator must fill it. The channel keeps them until [`Self::set_even`].
     pub(super) fn even(&self) -> Option<PeriodicCells> {
         let cells = self.evenly()?;
         let mut walk = Stepper::new(cells.pace);
@@ -101,7 +98,7 @@ impl Channel {
         Some(PeriodicCells { cells, walk, head: self.head() })
     }
 
-    /// Takes the cells from the channel that were taken from `even`.
+    /// Gives the channel back the cells that are left after some of `even` were taken.
     pub(super) fn set_even(&mut self, even: PeriodicCells) {
         self.replace(even.cells, (even.walk, even.head));
     }

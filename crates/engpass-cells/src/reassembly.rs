@@ -5,7 +5,7 @@ use super::{CellTrain, NO_FRAME, PduId};
 /// Result of reassembly when the last cell of a PDU arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pdu {
-    /// All its cells have arrived, and no others: length and CRC are right.
+    /// All cells of the PDU have arrived, and no others: length and CRC are right.
     Good,
     /// Cells are missing, or cells of an earlier PDU that lost its end stand before it: length or CRC is wrong.
     Bad,
@@ -16,7 +16,7 @@ pub enum Pdu {
 pub struct Reassembly {
     frame: PduId,
     count: u64,
-    /// Cells of an earlier PDU, whose last cell was lost, stand before the current one.
+    /// True if cells of an earlier PDU, whose last cell was lost, stand before the current one; the current PDU is then bad.
     merged: bool,
 }
 
@@ -27,16 +27,16 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// Returns the incomplete PDU and its number of cells, if any.
+    /// Returns the incomplete PDU and the number of its cells that have arrived, if any.
     pub fn pending(&self) -> Option<(PduId, u32)> {
         (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
     }
 
-    /// Adds arriving cells, in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the result is that of
-    /// the first cell, and all others are good.
+    /// Adds arriving cells, in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU of its own: the result is
+    /// then that of the first cell, and all others are good.
     pub fn add_cells(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
-            // Every cell is a PDU. Only the first one can follow a PDU that lost its end.
+            // Only the first cell can follow a PDU whose last cell was lost.
             let good = self.frame == NO_FRAME;
             *self = Self::default();
             return Some(if good { Pdu::Good } else { Pdu::Bad });

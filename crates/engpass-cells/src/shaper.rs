@@ -6,7 +6,7 @@ use super::{CellTrain, PduId, VcId};
 
 /// Emits the cells of one circuit direction at its pace, as GCRA without tolerance allows (I.371 Annex A).
 ///
-/// The spacing is exact. With a whole number of slots, 16 % of a line, a spacing of 6.25 slots, would become 16.67 %, a spacing of 6.
+/// The spacing is a fraction, not a whole number of slots: 16 % of a line is a spacing of 6.25 slots. Rounded to 6 slots it would be 16.67 %.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     vc: VcId,
@@ -17,39 +17,39 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// Returns a shaper that has emitted nothing.
+    /// Returns a shaper that has emitted no cells yet.
     pub fn new(vc: VcId, pace: Pace) -> Self {
         Self { vc, pace, base: 0, n: 0, clp: false }
     }
 
-    /// Sets CLP to `clp` in all cells.
+    /// Returns the shaper with CLP set to `clp` in all its cells.
     pub fn with_clp(self, clp: bool) -> Self {
         Self { clp, ..self }
     }
 
-    /// Returns the time from cell to cell.
+    /// Returns the time from cell to cell, the inverse of the shaper's rate.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Returns the earliest instant of the next emission.
+    /// Returns the earliest instant of the next emission, in picoseconds.
     pub fn next(&self) -> u64 {
         self.base.saturating_add(self.pace.after(self.n))
     }
 
-    /// Changes the pace from `now` on, which is not before the earliest next emission.
+    /// Changes the pace from `now` on, in picoseconds. `now` must not be before [`Self::next`].
     pub fn restart(&mut self, now: u64, pace: Pace) {
         debug_assert!(now >= self.next(), "the pace changes no earlier than the next emission");
         (self.pace, self.base, self.n) = (pace, now, 0);
     }
 
-    /// Emits the cells of a PDU that is handed over at `now`.
+    /// Emits the cells of a PDU that the host hands over at `now` (picoseconds); `cells` is their number. They follow the cells before at the shaper's pace.
     pub fn emit(&mut self, now: u64, frame: PduId, cells: u32) -> CellTrain {
         let next = self.next();
         if now >= next {
             (self.base, self.n) = (now, 0);
         } else if next > FOREVER {
-            // A NIC may hold more than a slow shaper emits in years. These cells come after the end of every run.
+            // A NIC may hold more cells than a slow shaper emits in years. Such cells get instants after the end of every run.
             (self.base, self.n) = (FOREVER, 0);
         }
         let (base, n, count) = (self.base, self.n, u64::from(cells));

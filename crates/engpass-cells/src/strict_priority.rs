@@ -1,4 +1,4 @@
-//! Strict priority between service categories, in front of a line.
+//! A line with strict priority between service categories (classes).
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use super::pace_of_line::meets_cell_ahead;
 use super::periodic_priority::{LeftoverService, PeriodicPriority};
 use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, VcTreatment};
 
-/// A line with one queue per class. Class 0 is served first, without preemption.
+/// A line with one queue per class. Class 0 is served first; a cell that is being sent is finished.
 ///
 /// The departure of a cell is known when its transmission begins. Until then cells of a higher class may overtake it.
 pub struct StrictPriority {
@@ -19,7 +19,7 @@ pub struct StrictPriority {
     pub(super) slot_rounding: u64,
     pub(super) capacity: u64,
     pub(super) classes: Vec<ClassQueue>,
-    /// Cells that wait in all classes.
+    /// Number of cells that wait in all classes, without the one being sent.
     pub(super) waiting: u64,
     pub(super) base: u64,
     pub(super) n: u64,
@@ -27,21 +27,21 @@ pub struct StrictPriority {
     pub(super) end: Stepper,
     /// When the cell being sent, or the last one sent, has left.
     pub(super) last_end: u64,
-    /// Class of that cell.
+    /// Class of the cell being sent, or of the last one sent.
     pub(super) serving: usize,
-    /// When the line takes its next cell, if one waits.
+    /// Instant at which the line takes its next cell, if one waits.
     pub(super) decide_at: u64,
-    /// Longest queue of one class since the last call of [`Self::measure_from`].
+    /// Longest queue of one class since the last call of [`Self::measure_from`], in cells.
     pub(super) longest: u64,
-    /// Earlier arrivals are not measured.
+    /// Arrivals before this instant are not measured.
     measured_from: u64,
-    /// Cells sent back to back from one record that are not handed on yet.
+    /// Cells sent back to back from one record, held until [`Self::flush`] hands them on.
     sent: CellTrain,
-    /// The admission of some class counts cells by circuit and must learn of departures.
+    /// True if the admission of some class counts cells by circuit and must learn of departures.
     counts: bool,
-    /// The departure of the cell being sent, or of the last one sent, is not reported to its admission yet.
+    /// True if the departure of the last cell that the line took was not reported to its admission yet.
     unsettled: bool,
-    /// The channel of class 0 and what it leaves of the line, if its cells are known in advance: see [`Self::set_periodic_class`].
+    /// If all cells of class 0 are periodic: their channel, and what they leave of the line. See [`Self::set_periodic_class`].
     leftover: Option<Box<LeftoverService>>,
 }
 
@@ -49,27 +49,26 @@ pub struct StrictPriority {
 pub(super) struct ClassQueue {
     pub(super) admission: CellAdmission,
     pub(super) queue: VecDeque<Waiting>,
-    /// Number of cells that have joined so far.
+    /// Number of cells that have joined the class so far.
     pub(super) joined: u64,
-    /// Number of cells that were taken for transmission so far.
+    /// Number of cells of the class that the line has taken for transmission so far.
     pub(super) taken: u64,
 }
 
-/// Consecutive cells of one record that have joined. Their instants are not kept.
+/// Consecutive cells of one record that wait. Their instants are not kept.
 pub(super) struct Waiting {
     pub(super) cells: CellTrain,
-    /// Number of the first cell, among all that joined the class.
+    /// Number of the first cell, counted from 0 over all cells that joined the class.
     pub(super) from: u64,
 }
 
 impl ClassQueue {
-    /// Returns the number of cells that wait.
     #[inline]
     pub(super) fn waiting(&self) -> u64 {
         self.joined - self.taken
     }
 
-    /// Adds a cell.
+    /// Adds a cell to the class, in the last record if it continues that.
     #[inline]
     pub(super) fn join(&mut self, cell: CellTrain) {
         match self.queue.back_mut() {
@@ -81,13 +80,13 @@ impl ClassQueue {
 }
 
 impl Waiting {
-    /// Returns the number of the first cell behind these.
+    /// Returns the number of the first cell behind this record.
     #[inline]
     pub(super) fn until(&self) -> u64 {
         self.from + self.cells.count
     }
 
-    /// Returns the cell with this number, which must be one of these.
+    /// Returns the cell with this number, which must be one of the record.
     #[inline]
     pub(super) fn cell(&self, number: u64) -> CellTrain {
         let cell = self.cells.cell + if self.cells.are_generated() { 0 } else { (number - self.from) as u32 };
@@ -96,7 +95,7 @@ impl Waiting {
 }
 
 impl StrictPriority {
-    /// Returns a line with a queue behind every admission. Each queue has the same capacity.
+    /// Returns a line with one queue for each admission. All queues must have the same capacity.
     pub fn new(slot: Pace, admissions: Vec<CellAdmission>) -> Self {
         let capacity = admissions.iter().map(CellAdmission::capacity).min().unwrap_or(0);
         let counts = admissions.iter().any(CellAdmission::needs_per_vc_count);
@@ -125,13 +124,13 @@ impl StrictPriority {
         }
     }
 
-    /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a policer. At
-    /// most one of them waits at any time. Therefore they are not queued but drawn when they are due.
+    /// Declares that all cells of class 0 come from one generator, in the channel with index `channel`, evenly spaced by `pace`, which is more than a slot, and
+    /// without a policer. At most one of them waits at any time. Therefore they are not queued but drawn when the line chooses.
     pub fn set_periodic_class(&mut self, channel: usize, pace: Pace) {
         self.leftover = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
 
-    /// Takes all cells that arrive at or before `until`, and begins all transmissions that begin at or before it.
+    /// Takes all cells that arrive at or before `until`, and begins all transmissions that are due up to then. Reports departures and losses to `out`.
     pub fn advance(
         &mut self,
         until: u64,
@@ -140,7 +139,7 @@ impl StrictPriority {
         out: &mut impl CellSink,
     ) {
         if let Some(leftover) = self.leftover.take_if(|leftover| {
-            // Otherwise the queue of class 0 matters for the longest queue, and is kept.
+            // While the longest queue of class 0 may still matter, class 0 is queued like the others.
             let classes = &self.classes;
             (self.longest > 1 || leftover.is_sparse()) && classes[0].waiting() == 0
         }) {
@@ -158,7 +157,7 @@ impl StrictPriority {
             if channel.head() > until {
                 break;
             }
-            // If cells arrive at the same instant, all of them join before the line chooses.
+            // If several cells arrive at the same instant, all of them join before the line chooses one.
             let alone = if limit <= until { limit.saturating_sub(1) } else { until };
             let limit = limit.min(until);
             while channel.head() <= limit {
@@ -188,7 +187,7 @@ impl StrictPriority {
         channel.take_until(limit, |at| {
             let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
-            // Cells that arrive at `at` join before the line chooses at `at`.
+            // Cells that arrive at `at` join before the line chooses a cell at `at`; earlier choices come first.
             while self.waiting > 0 && self.decide_at < at {
                 self.send_one(out);
             }
@@ -251,7 +250,7 @@ impl StrictPriority {
         );
     }
 
-    /// Reports the departure of the last cell to its admission.
+    /// Reports the departure of the cell that the line took last to its admission.
     #[inline]
     fn settle(&mut self) {
         if std::mem::take(&mut self.unsettled) {
@@ -270,13 +269,13 @@ impl StrictPriority {
         }
     }
 
-    /// Returns the cells in all queues at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
+    /// Returns the number of cells in all queues at the instant `at`, including the one being sent. The line must have been advanced exactly up to `at`.
     pub fn length(&self, at: u64) -> u64 {
         self.waiting + u64::from(self.last_end > at)
     }
 
-    /// Begins to measure the longest queue at `at`, up to which all cells were taken. `waits` returns true if a cell of a channel has arrived by then that
-    /// was not queued because it is drawn when the line chooses.
+    /// Begins to measure the longest queue at the instant `at`, up to which all cells were taken. `waits` returns true if a periodic cell of the given channel
+    /// waits at `at`; such a cell is in no queue, because it is drawn only when the line chooses.
     pub fn measure_from(&mut self, at: u64, waits: impl Fn(usize) -> bool) {
         let drawn = self.leftover.as_ref().is_some_and(|rest| waits(rest.channel));
         let length = |(class, queue): (usize, &ClassQueue)| {
@@ -287,22 +286,22 @@ impl StrictPriority {
         self.measured_from = at + 1;
     }
 
-    /// Returns the longest queue of one class, the cell being sent included.
+    /// Returns the longest queue of one class in cells, the cell being sent included.
     pub fn longest(&self) -> u64 {
         self.longest
     }
 
-    /// Returns when the line takes its next queued cell, as far as known; [`u64::MAX`] if none waits.
+    /// Returns the instant at which the line takes its next queued cell, as far as known; [`u64::MAX`] if none waits.
     pub fn next_begin(&self) -> u64 {
         if self.waiting > 0 { self.decide_at } else { u64::MAX }
     }
 
-    /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
+    /// Returns the status of the line at the instant `at`. The line must have been advanced exactly up to `at`.
     pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
     }
 
-    /// Hands on a sent cell, joined with the cells before if it continues them.
+    /// Hands on a sent cell; it waits to be joined with the next ones if they continue it.
     #[inline]
     pub(super) fn emit_sent(&mut self, cell: CellTrain, out: &mut impl CellSink) {
         if self.sent.count > 0 && self.sent.continues_with(&cell) {
@@ -313,7 +312,7 @@ impl StrictPriority {
         }
     }
 
-    /// Hands on the cells that are kept back.
+    /// Hands the cells that [`Self::emit_sent`] holds to the sink.
     pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if self.sent.count > 0 {
             out.sent(self.sent);
@@ -321,7 +320,7 @@ impl StrictPriority {
         }
     }
 
-    /// Takes cells of the current run at once if no cell waits and their departures are evenly spaced. Returns whether it did.
+    /// Takes cells of the current run at once if no cell waits and their departures are evenly spaced. Returns whether it took any.
     fn try_pass_run(
         &mut self,
         channel: &mut Channel,
@@ -351,7 +350,7 @@ impl StrictPriority {
         };
         channel.take_many(count);
         if self.longest < 2 {
-            // Cells that follow those ahead in the same busy period never meet them.
+            // Cells at the pace of the line that continue the same busy period never meet the cell ahead of them.
             let meets =
                 closed && free && meets_cell_ahead(self.slot, (front.base, front.n), (head, 0), count);
             self.longest = self.longest.max(1 + u64::from(meets));
@@ -388,7 +387,7 @@ impl StrictPriority {
         true
     }
 
-    /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. It is exact if all
+    /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. The bound is exact if all
     /// later cells of higher classes are those of the generator in the channel `periodic`.
     pub fn departure_bound(&self, class: usize, sequence: u64, periodic: Option<&Channel>) -> u64 {
         let ahead: u64 = self.classes[..class].iter().map(ClassQueue::waiting).sum();

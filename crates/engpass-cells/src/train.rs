@@ -9,7 +9,7 @@ use super::{GENERATORS, NO_FRAME, PduId, VcId};
 pub struct CellTrain {
     /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
     pub base: u64,
-    /// Position of the first cell in that period.
+    /// Position of the first cell in that period: the cell's instant is `base + pace.after(n)`.
     pub n: u64,
     /// Time from cell to cell.
     pub pace: Pace,
@@ -17,9 +17,9 @@ pub struct CellTrain {
     pub count: u64,
     /// Instant of the last cell, in picoseconds: `base + pace.after(n + count - 1)`.
     pub last: u64,
-    /// Their circuit direction.
+    /// Circuit direction of the cells.
     pub vc: VcId,
-    /// Their PDU, or the generator that made them.
+    /// PDU of the cells, or the generator that made them.
     pub frame: PduId,
     /// Position of the first cell in the PDU.
     pub cell: u32,
@@ -27,7 +27,7 @@ pub struct CellTrain {
     pub of: u16,
     /// Low priority (I.361 section 2.2.5): CLP = 1.
     pub clp: bool,
-    /// They met a long queue (I.371: explicit forward congestion indication).
+    /// Explicit forward congestion indication (I.371): the cells met a queue above its EFCI threshold.
     pub efci: bool,
 }
 
@@ -38,25 +38,25 @@ impl CellTrain {
         Self { base, n, pace, count, last, vc, frame, cell: 0, of: 1, clp: false, efci: false }
     }
 
-    /// Returns whether a generator made them, so that every cell is a PDU of its own.
+    /// Returns whether a generator made the cells, so that every cell is a PDU of its own.
     #[inline]
     pub fn are_generated(&self) -> bool {
         self.frame >= GENERATORS
     }
 
-    /// Returns the difference between the positions of consecutive cells in their PDU.
+    /// Returns by how much the position in the PDU grows from cell to cell: 1, or 0 for generated cells.
     #[inline]
     pub(super) fn step(&self) -> u32 {
         u32::from(!self.are_generated())
     }
 
-    /// Returns whether the last cell ends its PDU.
+    /// Returns whether the last cell of the train ends its PDU.
     #[inline]
     pub fn ends_frame(&self) -> bool {
         self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
     }
 
-    /// Returns the train, `later` picoseconds later.
+    /// Returns the train with all instants moved by `later` picoseconds.
     #[inline]
     pub fn shifted(self, later: u64) -> Self {
         Self { base: self.base + later, last: self.last + later, ..self }
@@ -73,12 +73,12 @@ impl CellTrain {
         self.cell += self.step() * count as u32;
     }
 
-    /// Returns the instant of cell number `k`, from 0.
+    /// Returns the instant of cell number `k` of the train, from 0.
     pub fn nth(&self, k: u64) -> u64 {
         if k + 1 == self.count { self.last } else { self.base + self.pace.after(self.n + k) }
     }
 
-    /// Returns the number of cells at or before `instant`.
+    /// Returns how many cells of the train have an instant at or before `instant`.
     #[inline]
     pub fn count_until(&self, instant: u64) -> u64 {
         if instant >= self.last {
@@ -105,13 +105,14 @@ impl CellTrain {
             && self.comes_before(next)
     }
 
-    /// Returns whether CLP and EFCI are equal.
+    /// Returns whether both trains have the same CLP and EFCI.
     #[inline]
     pub(super) fn alike(&self, next: &Self) -> bool {
         (self.clp, self.efci) == (next.clp, next.efci)
     }
 
-    /// Returns whether `next` continues the same PDU, or is of the same generator, with the same marks, at any instant.
+    /// Returns whether the cells of `next` can follow in the same record if instants do not matter: they continue the same PDU, or are of the same generator,
+    /// and have the same CLP and EFCI.
     #[inline]
     pub(super) fn comes_before(&self, next: &Self) -> bool {
         self.frame == next.frame
@@ -121,8 +122,7 @@ impl CellTrain {
     }
 }
 
-/// A piece of a train: consecutive cells, or a bit pattern of cells with gaps, into which cells of other trains may have come. A train may have any number
-/// of pieces.
+/// A piece of a train: consecutive cells, or a bit pattern of cells with gaps in which cells of other trains may lie. A train has one or more pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPiece {
     /// Position of the first cell: see [`CellTrain::n`].
@@ -131,7 +131,7 @@ pub struct TrainPiece {
     count: u64,
     /// Bit mask of the positions of the cells from `n` on, lowest bit first; 0 for consecutive cells.
     pattern: u64,
-    /// Index of the train in the list that belongs to the pieces.
+    /// Index of the piece's train in the list of trains that comes with the pieces.
     train: u32,
 }
 
@@ -141,7 +141,7 @@ impl TrainPiece {
         Self { n, count, pattern: 0, train }
     }
 
-    /// Returns a piece of the cells whose bits are set, counted from position `n` on. There are `count` of them, at least one.
+    /// Returns a piece of the cells whose bits are set in `bits`; the lowest bit stands for position `n`. `count` is the number of set bits, at least one.
     #[inline]
     pub(super) fn pattern(n: u64, bits: u64, count: u64, train: u32) -> Self {
         let skipped = bits.trailing_zeros();
@@ -150,19 +150,19 @@ impl TrainPiece {
         Self { n, count, pattern: if is_run { 0 } else { pattern }, train }
     }
 
-    /// Returns the number of cells.
+    /// Returns the number of cells in the piece.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns whether its cells are consecutive.
+    /// Returns whether the cells of the piece are consecutive.
     #[inline]
     pub(super) fn is_run(&self) -> bool {
         self.pattern == 0
     }
 
-    /// Returns the index of its train.
+    /// Returns the index of the piece's train.
     #[inline]
     pub(super) fn train(&self) -> u32 {
         self.train
@@ -174,7 +174,7 @@ impl TrainPiece {
         Self { train: self.train.wrapping_add(by), ..self }
     }
 
-    /// Returns position and length of its first run, and the pattern of the cells behind it.
+    /// Returns position and length of the piece's first run, and the pattern of the cells behind that run.
     #[inline]
     pub(super) fn opened(&self) -> (u64, u64, Pattern) {
         if self.pattern == 0 {
@@ -185,44 +185,44 @@ impl TrainPiece {
         (n, count, pattern)
     }
 
-    /// Returns its pattern, empty for consecutive cells.
+    /// Returns the pattern of the piece, empty for consecutive cells.
     #[inline]
     pub(super) fn as_pattern(&self) -> Pattern {
         Pattern { n: self.n, bits: self.pattern }
     }
 
-    /// Returns the position of its first cell.
+    /// Returns the position of the piece's first cell.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.n
     }
 
-    /// Returns the position of its last cell.
+    /// Returns the position of the piece's last cell.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         if self.is_run() { self.n + self.count - 1 } else { self.as_pattern().last() }
     }
 
-    /// Returns whether it is a run that ends just before position `n`.
+    /// Returns whether the piece is a run of consecutive cells that ends just before position `n`.
     #[inline]
     pub(super) fn ends_before(&self, n: u64) -> bool {
         self.pattern == 0 && self.n + self.count == n
     }
 
-    /// Appends `count` cells.
+    /// Appends `count` consecutive cells to a piece that is a run.
     #[inline]
     pub(super) fn grow(&mut self, count: u64) {
         self.count += count;
     }
 
-    /// Returns position and length of each of its runs, in order.
+    /// Returns position and length of each run in the piece, in order.
     fn runs(self) -> impl Iterator<Item = (u64, u64)> {
         let (n, count, mut behind) = self.opened();
         std::iter::once((n, count)).chain(std::iter::from_fn(move || behind.any().then(|| behind.take_run())))
     }
 }
 
-/// Positions of cells: the bits that are set, counted from `n` on.
+/// Positions of cells as a bit mask; bit 0 stands for position `n`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pattern {
     pub(super) n: u64,
@@ -240,7 +240,7 @@ impl Pattern {
         u64::from(self.bits.count_ones())
     }
 
-    /// Removes the first run, which must exist, and returns its position and length.
+    /// Removes the first run of consecutive cells, which must exist, and returns its position and length.
     #[inline]
     pub(super) fn take_run(&mut self) -> (u64, u64) {
         let skip = self.bits.trailing_zeros();
@@ -249,19 +249,19 @@ impl Pattern {
         (self.n + u64::from(skip), u64::from(count))
     }
 
-    /// Returns the first position, which must exist.
+    /// Returns the first position in the pattern, which must exist.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.n + u64::from(self.bits.trailing_zeros())
     }
 
-    /// Returns the last position, which must exist.
+    /// Returns the last position in the pattern, which must exist.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.n + 63 - u64::from(self.bits.leading_zeros())
     }
 
-    /// Removes and returns the positions up to `last`.
+    /// Removes the positions up to `last` from the pattern and returns them.
     pub(super) fn take_until(&mut self, last: u64) -> Self {
         let reach = last.checked_sub(self.n);
         let bits =
@@ -271,7 +271,7 @@ impl Pattern {
     }
 }
 
-/// Returns the cells of `trains` in the order of their `pieces`, run by run. Advances the trains.
+/// Returns the cells of `trains` run by run, in the order of `pieces`. Advances each train past its returned cells.
 pub fn one_by_one<'a>(
     trains: &'a mut [CellTrain],
     pieces: &'a [TrainPiece],

@@ -1,4 +1,4 @@
-//! The measurement window.
+//! The measurement window of a run.
 
 use super::CellTrain;
 
@@ -12,28 +12,28 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns whether an instant lies in the window.
+    /// Returns whether the instant `at` lies in the window.
     #[inline]
     pub fn holds(&self, at: u64) -> bool {
         self.from.is_none_or(|from| at > from) && at <= self.end
     }
 
-    /// Returns whether a transmission from `begin` to `end` lies completely in the window, to the picosecond.
+    /// Returns whether a transmission from `begin` to `end`, in picoseconds, lies completely in the window.
     #[inline]
     pub fn holds_all(&self, begin: u64, end: u64) -> bool {
         end <= self.end && self.from.is_none_or(|from| begin >= from)
     }
 
-    /// Returns the window with the warm-up before it included.
+    /// Returns the window extended by the warm-up before it.
     pub fn with_warmup(self) -> Self {
         Self { from: None, ..self }
     }
 
-    /// Returns how many of `cells` lie in the window if each comes `shift` later.
+    /// Returns how many of `cells` lie in the window if `shift` picoseconds are added to the instant of each.
     #[inline]
     pub fn count(&self, cells: &CellTrain, shift: u64) -> u64 {
         let last = cells.last + shift;
-        // No cell is before its base.
+        // The first cell is not before the train's base.
         if self.from.is_none_or(|from| cells.base + shift > from) && last <= self.end {
             return cells.count;
         }
@@ -45,7 +45,7 @@ impl Window {
 
     fn count_cut(&self, cells: &CellTrain, shift: u64) -> u64 {
         let after = |instant: u64| {
-            // Number of cells later than `instant`.
+            // Number of cells of the train later than `instant`.
             cells.count - instant.checked_sub(shift).map_or(0, |instant| cells.count_until(instant))
         };
         self.from.map_or(cells.count, after) - after(self.end)

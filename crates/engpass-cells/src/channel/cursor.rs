@@ -7,12 +7,12 @@ use super::super::train::Pattern;
 use super::Channel;
 
 impl Channel {
-    /// Returns a cursor at the next cell of the current train. The channel learns at the end how far the cursor has gone.
+    /// Returns a cursor at the next cell of the current train. The cells stay in the channel until [`Self::walked`] takes those that the cursor has passed.
     #[inline]
     pub(crate) fn walk(&mut self) -> CellCursor {
         let CellTrain { base, n, pace, count, .. } = self.current;
         if count == 1 && self.rest == 0 {
-            // A record of one cell does not set the stepper.
+            // `open` does not set the stepper for a record of one cell.
             self.walk.seek_at(pace, n);
         }
         self.leaps.at_least_one(&self.walk);
@@ -22,12 +22,13 @@ impl Channel {
         walk
     }
 
-    /// Moves a cursor behind its window to the next cell of the same train. Behind the last cell of the train its head is `u64::MAX`.
+    /// Moves a cursor that has reached the end of its window, or a gap longer than any stride, to the next cell of the same train. Its head is `u64::MAX`
+    /// behind the last cell of the train.
     #[inline(never)]
     pub(crate) fn move_to_next_cell(&mut self, walk: &mut CellCursor) {
         let (place, pace) = (walk.n, self.current.pace);
         if walk.bits != 0 {
-            // The next cell in the window is further away than any stride.
+            // The next cell is in the window, but further away than any stride.
             walk.leap_to(walk.bits.trailing_zeros(), pace);
             return;
         }
@@ -44,7 +45,8 @@ impl Channel {
         }
     }
 
-    /// Loads the next cells of the train into the window, without computing the instant of the first one. Returns whether there are any.
+    /// Loads the next cells of the train into the cursor's window, without computing the instant of the first one. Returns false behind the last cell of the
+    /// train.
     fn load_window(&mut self, walk: &mut CellCursor) -> bool {
         self.remove_from_rest(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
@@ -60,7 +62,7 @@ impl Channel {
                 (piece.as_pattern(), piece.count())
             };
             if pattern.any() {
-                // Loads the whole pattern. Its cells still count as cells behind the current run.
+                // Loads the whole pattern. The channel still counts its cells as cells behind the current run.
                 (self.current.n, self.current.count) = (pattern.first(), count);
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
@@ -77,7 +79,7 @@ impl Channel {
         true
     }
 
-    /// Returns whether the last cell that the cursor has passed ends its PDU. Cells behind it belong to other PDUs.
+    /// Returns whether the cursor has passed the last cell of a PDU, with no cell of this PDU left in its train.
     pub(crate) fn has_ended_frame(&self, walk: &CellCursor) -> bool {
         // Cells in the cursor's window are not taken yet.
         let CellTrain { cell, count, of, .. } = self.current;
@@ -86,7 +88,7 @@ impl Channel {
             && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
     }
 
-    /// Returns whether the next train, if any, is of the same generator and has the same marks.
+    /// Returns whether the next train, if any, can follow in the same record: it is of the same generator and has the same CLP and EFCI.
     pub(crate) fn continues_train(&self) -> bool {
         let next =
             self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
@@ -94,7 +96,7 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// Moves a cursor at the end of its train to the next train, if that is of the same generator. Returns whether there is one.
+    /// Moves a cursor at the end of its train to the next train if that is of the same generator. Returns whether it did.
     #[inline(never)]
     pub(crate) fn move_to_next_train(&mut self, walk: &mut CellCursor) -> bool {
         if !self.continues_train() {
@@ -129,7 +131,7 @@ impl Channel {
         true
     }
 
-    /// Takes the cells that the cursor has passed.
+    /// Takes the cells that the cursor has passed out of the channel.
     #[inline]
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
@@ -142,7 +144,7 @@ impl Channel {
         let (n, count) = pattern.take_run();
         let count = count + walk.behind;
         if walk.held > 0 {
-            // The window held a whole pattern. Its remaining cells are behind a run again.
+            // The window held a whole pattern. The channel counts its remaining cells as cells behind the current run again.
             let behind = pattern.count();
             self.skip_in_current_run(self.current.count - count - behind);
             self.remove_from_rest(walk.held - behind);
@@ -156,15 +158,15 @@ impl Channel {
     }
 }
 
-/// Strides over 1 to `REACH` positions, at one pace.
+/// Strides of a cursor over 1 to `REACH` positions, all at one pace; each avoids a division.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strides([Leap; Strides::REACH], Option<Pace>);
 
 impl Strides {
-    /// Longest stride that is kept.
+    /// Longest stride that is kept, in positions.
     pub(crate) const REACH: usize = 7;
 
-    /// Sets the stride over one position.
+    /// Sets the stride over one position, at the pace of `walk`. Forgets the other strides if that pace is new.
     #[inline]
     fn at_least_one(&mut self, walk: &Stepper) {
         if self.0[0] != walk.unit() {
@@ -172,14 +174,14 @@ impl Strides {
         }
     }
 
-    /// Returns the stride over `places` positions, if it is known.
+    /// Returns the stride over `places` positions, if it was computed for this pace.
     #[inline]
     fn over(&self, places: u64, pace: Pace) -> Option<Leap> {
         let known = places == 1 || places <= Self::REACH as u64 && self.1 == Some(pace);
         known.then(|| self.0[places as usize - 1])
     }
 
-    /// Makes all strides known.
+    /// Computes all strides for this pace, unless that was done.
     #[inline]
     fn all(&mut self, pace: Pace) {
         if self.1 != Some(pace) {
@@ -199,15 +201,15 @@ impl Strides {
 pub(crate) struct CellCursor {
     /// Arrival of the next cell; `u64::MAX` behind the last cell of the train.
     pub(crate) head: u64,
-    /// As [`CellTrain::base`].
+    /// Base of the train, as [`CellTrain::base`].
     base: u64,
     pub(crate) rounding: u64,
     pub(crate) den: u64,
-    /// Bit mask of the cells from the next one on, which has the lowest bit; 0 when [`Channel::move_to_next_cell`] is needed.
+    /// Bit mask of the cells in the window; the lowest bit is the next cell. 0 if [`Channel::move_to_next_cell`] must load the next cells.
     pub(crate) bits: u64,
     /// Position of the next cell, or of the last one if there is no next cell.
     pub(crate) n: u64,
-    /// Number of consecutive cells behind the window.
+    /// Number of consecutive cells behind the window, in the same run.
     behind: u64,
     /// Number of cells in the window that the channel still counts behind the current run.
     held: u64,
@@ -226,7 +228,7 @@ impl CellCursor {
         (self.n, self.bits, self.behind) = (n, u64::MAX >> (64 - window), count - window);
     }
 
-    /// Moves to the cell `places` positions further, which is in the window.
+    /// Moves the cursor to the cell `places` positions further, which is in the window.
     #[inline]
     fn leap_to(&mut self, places: u32, pace: Pace) {
         self.n += u64::from(places);
@@ -246,7 +248,7 @@ impl CellCursor {
         (self.head, self.rounding) = (self.base + after, rounding);
     }
 
-    /// Moves to the next cell of the train. Returns whether there is one.
+    /// Moves the cursor to the next cell of the train. Returns false behind the last one.
     #[inline(always)]
     pub(crate) fn step(&mut self, channel: &mut Channel) -> bool {
         self.bits &= self.bits - 1;
@@ -262,7 +264,7 @@ impl CellCursor {
         self.go_on(channel)
     }
 
-    /// Moves to the next cell behind the window, or further than a stride. Returns whether there is one.
+    /// Slow part of [`Self::step`]: moves the cursor to a cell behind the window or beyond any stride. Returns false behind the last cell of the train.
     #[inline(always)]
     pub(crate) fn go_on(&mut self, channel: &mut Channel) -> bool {
         if self.bits == 0 && self.behind == 0 && channel.rest == 0 {

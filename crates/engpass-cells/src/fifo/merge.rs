@@ -1,4 +1,4 @@
-//! Tight loop for one train, or two interleaving ones, at a tail-drop queue without thresholds.
+//! Tight loop of a tail-drop FIFO queue without thresholds: takes one train, or merges two interleaving trains.
 
 use engpass_model::time::{Pace, Stepper};
 
@@ -16,41 +16,41 @@ struct Line {
     n: u64,
     /// The line is busy until this instant at least.
     busy: u64,
-    /// The longest queue so far, and how many cells longer it may become.
+    /// The longest queue so far, and how many cells longer it may become, in cells.
     longest: u64,
     may_grow: u64,
     /// Number of cells that surely find room without making the queue longer than `longest`.
     spare: u64,
 }
 
-/// One of the two trains: its channel, and which of its cells joined or were lost.
+/// One of the two trains that are merged: its channel, and which of its cells joined or were lost.
 struct Side<'a> {
     channel: &'a mut Channel,
     open: OpenTrain,
     joined: u64,
     /// Position in the departing train of the first cell that joined.
     first: u64,
-    /// Position and bits of the block with the last cell that joined, as passed to [`Side::join`].
+    /// Position and bits of the last block that has a joined cell of this side, as passed to [`Side::join`].
     last: (u64, u64),
     lost: u64,
     /// Arrival of the first lost cell.
     lost_at: u64,
-    /// Position of the last lost cell, in its arriving train.
+    /// Position of the last lost cell in its arriving train; `u64::MAX` if none was lost.
     lost_place: u64,
 }
 
-/// Up to 64 consecutive cells of both sides that have joined.
+/// Up to 64 consecutive departing cells of both sides.
 #[derive(Default)]
 struct Block {
-    /// Position of the first cell.
+    /// Position of the block's first cell in the busy period.
     n: u64,
     count: u32,
-    /// Bit mask of the cells of the other side.
+    /// Bit mask of the cells that belong to the other side.
     others: u64,
 }
 
 impl Line {
-    /// Returns when the last accepted cell leaves: exact, for when the bound `busy` is not enough.
+    /// Returns the instant at which the last accepted cell leaves. It is exact, for arrivals later than the lower bound `busy`.
     #[cold]
     #[inline(never)]
     fn end(base: u64, slot: Pace, n: u64) -> u64 {
@@ -65,7 +65,7 @@ impl Line {
         room
     }
 
-    /// Adds `count` cells to the busy period.
+    /// Adds `count` cells to the busy period, and raises the lower bound of its end.
     #[inline(always)]
     fn join(&mut self, count: u64) {
         self.n += count;
@@ -74,8 +74,8 @@ impl Line {
 }
 
 impl Fifo {
-    /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns whether any were
-    /// taken.
+    /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns false, without taking
+    /// any, if the first cell is later than `until` or a policer must see one.
     pub(super) fn merge_two_trains(
         &mut self,
         two: Two<'_>,
@@ -94,13 +94,13 @@ impl Fifo {
         true
     }
 
-    /// Takes cells of one channel, at least the next one, up to `limit`, or until the line runs empty or the train ends.
+    /// Takes cells of one channel, at least the next one, up to `limit` or until the line runs empty or the train ends.
     pub(super) fn merge_one_train(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) {
         self.merge_channels(channel, None, (limit, false), out);
     }
 
     #[inline]
-    /// Takes cells of both channels, or of the only one, and reports them.
+    /// Takes cells of both channels, or of the only one, and reports those that joined and those that were lost.
     fn merge_channels(
         &mut self,
         first: &mut Channel,
@@ -112,7 +112,7 @@ impl Fifo {
         if head > self.last_end {
             self.idle(head - self.last_end, self.rounded(), out);
             self.start(head);
-            // The first cell is there now.
+            // The first cell arrives now, so the line counts as busy until now.
             self.last_end = head;
         }
         let walks = (first.walk(), second.as_mut().map_or_else(CellCursor::nowhere, |second| second.walk()));
@@ -138,7 +138,7 @@ impl Fifo {
         let capacity =
             self.tail_drop_capacity.expect("only tail-drop queues without thresholds merge trains");
         let (base, slot, n) = (self.base, self.slot, self.n);
-        // Lower bound. The exact value is computed at the first cell that may not find room.
+        // `spare` is a lower bound. The exact value is computed at the first cell that may not find room.
         let longest = self.longest.min(capacity);
         let spare = longest.saturating_sub(n - self.left);
         Line {
@@ -153,13 +153,13 @@ impl Fifo {
         }
     }
 
-    /// Takes over the cells that have joined `line`.
+    /// Writes the state of the loop, `line`, back to the queue.
     fn merged(&mut self, line: &Line) {
         self.n = line.n;
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
         self.longest = line.longest;
-        // Cells have room because earlier cells have left.
+        // The cells that joined found room because this many earlier cells have left.
         let left = line.n.saturating_add(line.spare).saturating_sub(line.longest);
         if left > self.left {
             self.left = left;
@@ -173,7 +173,7 @@ impl Fifo {
         Side { channel, open, joined: 0, first: 0, last: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
     }
 
-    /// Reports the cells of one side: joined, lost, and taken from the channel.
+    /// Reports the cells of one side to the departure buffer (joined) and to the sink (lost), and takes them from the channel.
     fn tell(&mut self, mut side: Side<'_>, walk: &CellCursor, out: &mut impl CellSink) {
         let ends = side.channel.has_ended_frame(walk);
         if side.joined > 0 {
@@ -187,7 +187,7 @@ impl Fifo {
     }
 }
 
-/// Takes the cells of one side, or of both, up to `limit`. The other side wins ties if `WINS` is set.
+/// Takes the cells of `one`, or of both sides, up to `limit`. Cells of the other side go first at equal instants if `WINS` is set.
 fn merge_cells<const WINS: bool>(
     mut line: Line,
     one: &mut Side<'_>,
@@ -202,7 +202,7 @@ fn merge_cells<const WINS: bool>(
     };
     let mut block = Block { n: line.n + 1, ..Block::default() };
     loop {
-        // Cells that surely arrive while the line is busy, and find room.
+        // Phase 1: cells that surely arrive while the line is busy, and find room.
         let sure = limit.min(line.busy);
         let most = line.spare.min(64) as u32;
         let (mut count, mut others) = (0, 0);
@@ -260,7 +260,7 @@ fn merge_cells<const WINS: bool>(
         if line.spare >= LATE || before == 0 {
             continue;
         }
-        // The queue is close to its longest length so far: every departure makes room for one more cell.
+        // Phase 2: the queue is close to its longest length so far, and every departure makes room for one more cell.
         line.spare = 0;
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
@@ -306,8 +306,7 @@ fn merge_cells<const WINS: bool>(
     (line, (one_walk, other_walk))
 }
 
-/// The train of one side, or of the other one if `others` is set, has ended. Goes on with the next train if that is of the same generator. Returns whether
-/// there is one.
+/// Goes on with the next train of the side whose train has ended (the other side if `others` is set), if that is of the same generator. Returns whether it is.
 #[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
@@ -325,7 +324,7 @@ fn next_train(
     channel.move_to_next_train(walk)
 }
 
-/// Reports the cells lost so far, if another train follows the one that has ended.
+/// Reports the cells lost so far, each side at its own instant, if another train of the same generator follows the one that has ended.
 #[cold]
 #[inline(never)]
 fn date_losses(
@@ -348,10 +347,11 @@ fn date_losses(
 
 const WHOSE: &str = "a cell of the second channel implies that the merge has one";
 
-/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer close to its longest length so far.
+/// Number of slots. If a cell arrives this much later than there was room for it, the loop returns to phase 1, because the queue is no longer close to its
+/// longest length.
 const LATE: u64 = 8;
 
-/// When cells find room in a queue that is close to its longest length so far.
+/// State of phase 2: when a departure makes room for the next cell.
 struct Room {
     /// Start of the busy period.
     since: u64,
@@ -362,7 +362,7 @@ struct Room {
 }
 
 impl Side<'_> {
-    /// Lets the next cell join if a cell has left for it, or the queue may grow, else counts it as lost. Returns whether it has joined.
+    /// Lets the next cell join if a cell has left to make room for it, or if the queue may grow; otherwise counts it as lost. Returns whether the cell joined.
     #[inline(always)]
     fn meets_full(&mut self, walk: &CellCursor, room: &mut Room) -> bool {
         let leaves = walk.head - room.since >= room.ends.after();
@@ -381,7 +381,7 @@ impl Side<'_> {
         leaves
     }
 
-    /// Reports the cells lost up to the cursor.
+    /// Reports the lost cells of this side up to the cursor.
     fn report_lost(&mut self, walk: &CellCursor, out: &mut impl CellSink) {
         let front = *self.channel.train();
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
@@ -393,7 +393,7 @@ impl Side<'_> {
         out.lost(&CellTrain { cell: cell as u32, count: lost, ..front }, self.lost_at, CellDropCause::Full);
     }
 
-    /// Notes `count` cells that joined at the positions whose bits are set, counted from `n` on.
+    /// Records that `count` cells joined, at the positions whose bits are set in `bits`; the lowest bit stands for position `n`.
     fn join(&mut self, n: u64, bits: u64, count: u64) {
         if bits != 0 {
             if self.joined == 0 {
@@ -404,7 +404,7 @@ impl Side<'_> {
         }
     }
 
-    /// Returns the positions of the first and the last cell that joined.
+    /// Returns the positions of the first and the last cell of this side that joined.
     fn places(&self) -> (u64, u64) {
         let (n, bits) = self.last;
         (self.first, n + 63 - u64::from(bits.leading_zeros()))
@@ -412,7 +412,7 @@ impl Side<'_> {
 }
 
 impl Block {
-    /// Appends `count` cells. The bits of `others` mark those of the other side.
+    /// Appends `count` cells to the block. The bits of `others` mark those of the other side. Passes the block on when it has 64 cells.
     #[inline(always)]
     fn add(
         &mut self,
@@ -431,7 +431,7 @@ impl Block {
         }
     }
 
-    /// Passes its cells on to the sides and to `pieces`.
+    /// Passes the cells of the block on to their sides and to `pieces`.
     #[inline(never)]
     fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut InterleavedPieces) {
         if self.count == 0 {
@@ -446,7 +446,7 @@ impl Block {
             other.join(self.n, others, of_others);
         }
         if pieces.are_of_one_way() && ones != 0 && others != 0 {
-            // Alternate runs, in order.
+            // Both trains take the same path: adds the runs of both sides alternately, in order.
             let mut left = all;
             while left != 0 {
                 let skip = left.trailing_zeros();

@@ -26,25 +26,25 @@ pub struct Fifo {
     n: u64,
     /// Stepper at the end of cell `n`.
     end: Stepper,
-    /// When the last accepted cell leaves.
+    /// Instant at which the last accepted cell leaves.
     last_end: u64,
-    /// Parts of a picosecond by which the end of the previous busy period is rounded up.
+    /// Parts of a picosecond by which the end of the busy period before this one is rounded up.
     rounding: u64,
-    /// Cells of the busy period that have left, as of the last query.
+    /// Number of cells of the busy period that have left, as of the last query.
     left: u64,
     /// Stepper at the end of cell `left + 1`.
     leave: Stepper,
-    /// Capacity, if cells are lost only when the queue is full and joining cells are not marked.
+    /// Capacity for tail drop without thresholds: cells are lost only when the queue is full, and joining cells are not marked. `None` otherwise.
     tail_drop_capacity: Option<u64>,
-    /// Longest queue since the last call of [`Self::measure_from`]; [`u64::MAX`] if it is not measured.
+    /// Longest queue in cells since the last call of [`Self::measure_from`]; [`u64::MAX`] if it is not measured.
     longest: u64,
     departures: DepartureBuffer,
 }
 
-/// Number of cells from which on a division is faster than single steps.
+/// Number of cells from which on a division is faster than single steps of a stepper.
 const FEW: u64 = 4;
 
-/// Cells of one record that were all accepted, or all lost for one cause, on their way to the sink.
+/// Cells of one record that were all accepted, or all lost for one cause, before they go to the departure buffer or the sink.
 struct Batch {
     cells: CellTrain,
     lost: Option<CellDropCause>,
@@ -52,7 +52,7 @@ struct Batch {
 }
 
 impl Fifo {
-    /// Returns a line with a queue behind `admission`.
+    /// Returns a line with a bounded queue; `admission` decides which cells join.
     pub fn new(slot: Pace, admission: CellAdmission) -> Self {
         let tail_drop_capacity = admission.drops_only_when_full().then_some(admission.capacity());
         let departures = DepartureBuffer::of(admission.capacity());
@@ -65,7 +65,7 @@ impl Fifo {
         }
     }
 
-    /// Returns a line with an unbounded queue: that of a NIC, whose memory is accounted for elsewhere.
+    /// Returns a line with an unbounded queue: that of a NIC, whose memory the host accounts for.
     pub fn unbounded(slot: Pace) -> Self {
         let mut end = Stepper::new(slot);
         end.seek(1);
@@ -90,13 +90,14 @@ impl Fifo {
         }
     }
 
-    /// Reports departures in trains that are exact about the positions of cells in their PDU: a lost cell ends a train.
+    /// Lets every lost cell end its train, so that departing trains give the exact position of each cell in its PDU. Disables the loops for tail drop, which do
+    /// not.
     pub fn emit_exact_trains(&mut self) {
         self.tail_drop_capacity = None;
         self.departures.emit_exact_trains();
     }
 
-    /// Takes all cells that arrive at or before `until`.
+    /// Takes all cells that arrive at or before `until`, in order of time, and reports departures and losses to `out`.
     pub fn advance(
         &mut self,
         until: u64,
@@ -111,8 +112,8 @@ impl Fifo {
             if channel.head() > until {
                 break;
             }
-            // Another channel has a cell before `until`, and the train of this one may go on after that cell. The two then interleave, and runs would be short:
-            // a tail-drop queue takes both in one loop.
+            // Another channel has a cell before `until`, and the train of this channel may go on after that cell. The two then interleave, and runs would be
+            // short; therefore a tail-drop queue takes both in one loop.
             if limit < until && self.tail_drop_capacity.is_some() && channel.train_may_continue_after(limit) {
                 let taken =
                     inputs.earliest_two().is_some_and(|two| self.merge_two_trains(two, until, rules, out));
@@ -136,7 +137,7 @@ impl Fifo {
         self.departures.flush(out);
     }
 
-    /// Reports idle time before the next departure.
+    /// Reports idle time before the next departure to the sink.
     fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl CellSink) {
         if self.departures.has_pdu_cells() {
             // The sink assigns idle time by the PDUs that have left before it; therefore they go first.
@@ -145,7 +146,7 @@ impl Fifo {
         out.idle(ps, rounding);
     }
 
-    /// Takes cells of the current run at once if all join and their departures are evenly spaced. Returns whether any were taken.
+    /// Takes cells of the current run at once if all join and their departures are evenly spaced. Returns whether it took any.
     fn try_pass_run(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) -> bool {
         let head = channel.head();
         let front = channel.front();
@@ -165,8 +166,8 @@ impl Fifo {
         if front.pace != self.slot {
             found.0 = if many == u64::MAX { found.0 } else { 0 };
             if let Some(capacity) = self.tail_drop_capacity {
-                // Only cells that surely have room. The queue has no threshold below its capacity, so the admission need not know how many each of them
-                // finds: 0 stands for "fewer than the capacity". The bound `queued + count` would decline the last of them, which finds one cell less.
+                // Takes only cells that surely have room. The queue has no threshold below its capacity, so the admission need not know how many cells each of
+                // them finds: 0 stands for "fewer than the capacity". The bound `queued + count` would decline the last of them, which finds one cell less.
                 count = count.min(capacity.saturating_sub(queued));
                 found.1 = 0;
                 if count < FEW.min(front.count) {
@@ -188,7 +189,7 @@ impl Fifo {
         true
     }
 
-    /// Takes cells that all find the line free. Returns whether any were taken.
+    /// Takes cells that are more than a slot apart and therefore all find the line free. Returns whether it took any.
     fn try_enqueue_spaced(
         &mut self,
         channel: &mut Channel,
@@ -206,7 +207,7 @@ impl Fifo {
             (count, front.n + count - 1)
         };
         let last = front.base + front.pace.after(n);
-        // From the first to the last cell, all time without a transmission is idle.
+        // Between the first and the last cell, all time without a transmission is idle.
         let idle = last - self.last_end - (count - 1) * self.slot_up;
         let rounding = self.rounded() + (count - 1) * self.slot_rounding;
         self.idle(idle, rounding, out);
@@ -220,12 +221,12 @@ impl Fifo {
         true
     }
 
-    /// Returns how many of the next cells of `front`, the first at `head`, surely arrive before those ahead of them have left, so that all leave back to
-    /// back; [`u64::MAX`] for all of them.
+    /// Returns how many of the next cells of `front`, the first at `head`, surely arrive before the cells ahead of them have left, so that all leave back to
+    /// back; [`u64::MAX`] for all. Returns `None` if this is not certain.
     fn back_to_back(&self, front: &CellTrain, head: u64) -> Option<u64> {
         let free = head > self.last_end;
         if front.pace == self.slot {
-            // Rounding may make the queue empty between two cells, for a picosecond.
+            // Rounding may make the queue empty for a picosecond between two cells.
             let sure = free || (front.base, front.n) == (self.base, self.n) || head + 2 <= self.last_end;
             return sure.then_some(u64::MAX);
         }
@@ -237,7 +238,7 @@ impl Fifo {
         Some(ahead / falls_behind + 1).filter(|many| *many >= FEW)
     }
 
-    /// Returns the EFCI of the cells if all of `train` join. The cells find between `found.0` and `found.1` cells in the queue.
+    /// Returns the EFCI of the cells if all of `train` join; otherwise `None`. The cells find between `found.0` and `found.1` cells in the queue.
     fn admits_train(&mut self, train: CellTrain, found: (u64, u64)) -> Option<bool> {
         match &mut self.admission {
             None => Some(train.efci),
@@ -245,7 +246,7 @@ impl Fifo {
         }
     }
 
-    /// Adds `count` cells to the busy period.
+    /// Adds `count` cells of the circuit `vc` to the busy period.
     fn accept(&mut self, vc: VcId, count: u64) {
         if let Some(admission) = &mut self.admission {
             admission.joined(vc, count);
@@ -255,7 +256,7 @@ impl Fifo {
         self.last_end = self.base + self.end.after();
     }
 
-    /// Returns the cells that have not left at `at`, within the busy period.
+    /// Returns the number of cells of the busy period that have not left at the instant `at`.
     #[inline]
     fn queued(&mut self, at: u64) -> u64 {
         if let Some(admission) = &mut self.admission {
@@ -316,7 +317,7 @@ impl Fifo {
         batch.flush(&mut self.departures, out);
     }
 
-    /// Returns by how much `last_end` is rounded up. A busy period has no cell if its first cell was not admitted.
+    /// Returns the parts of a picosecond by which `last_end` is rounded up. A busy period has no cell yet if its first cell was not admitted.
     #[inline]
     fn rounded(&self) -> u64 {
         if self.n > 0 { self.end.rounding() } else { self.rounding }
@@ -341,8 +342,7 @@ impl Fifo {
         Ok(())
     }
 
-    /// Notes how long the queue became with the `count` cells that have just joined, the next ones of `front`, back to back. The first one found `found`
-    /// cells.
+    /// Updates the longest queue for the `count` cells of `front` that have just joined; they leave back to back. The first one found `found` cells.
     #[inline]
     fn note_train(&mut self, front: &CellTrain, count: u64, found: u64) {
         let fast = front.pace != self.slot && self.slot.is_at_least(front.pace);
@@ -352,7 +352,7 @@ impl Fifo {
         }
     }
 
-    /// [`Self::note_train`] for a train that may have made the queue longer than before.
+    /// Like [`Self::note_train`], for a train that may have made the queue longer than before: computes the exact length.
     #[inline(never)]
     fn note_long_train(&mut self, front: &CellTrain, count: u64, found: u64) {
         let before = self.n - count;
@@ -377,17 +377,18 @@ impl Fifo {
         self.longest = self.longest.max(longest);
     }
 
-    /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
+    /// Returns the status of the line at the instant `at`. The queue must have taken all cells up to `at`, and no later ones.
     pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
-    /// Returns the cells in the queue at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
+    /// Returns the number of cells in the queue at the instant `at`, including the one being sent. The queue must have taken all cells up to `at`, and no later
+    /// ones.
     pub fn length(&self, at: u64) -> u64 {
         if at >= self.last_end { 0 } else { self.n - self.slot.units_within(at - self.base) }
     }
 
-    /// Begins to measure the longest queue at `at`, up to which it was advanced.
+    /// Begins to measure the longest queue at the instant `at`. The queue must have been advanced exactly up to `at`.
     pub fn measure_from(&mut self, at: u64) {
         if self.admission.is_some() {
             self.longest = self.length(at);

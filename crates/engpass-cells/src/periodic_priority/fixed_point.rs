@@ -1,5 +1,5 @@
-//! Takes many cells of class 1 that surely do not wait for each other. Counts only the slots of every busy period, in binary fractions of a picosecond.
-//! Where rounding could change the result, it stops and leaves the cell to the exact code in `uncontended.rs`.
+//! Takes many cells of class 1 that surely do not wait for each other. Instead of instants it only counts the slots of every busy period, in binary fractions
+//! of a picosecond. Where rounding could change the result, it stops and leaves the cell to the exact code in `uncontended.rs`.
 
 use engpass_model::time::Pace;
 
@@ -8,14 +8,14 @@ use super::trains::Train;
 use super::uncontended::BusyPeriodState;
 use super::{BUSY, LeftoverService};
 
-/// Binary digits of the fraction of a picosecond.
+/// Binary digits of a time behind the point; the integer part is in picoseconds.
 const FINE: u32 = 16;
-/// Instants are rounded up, once or twice, and fractions down. The order of instants that are closer than this is uncertain.
+/// Instants are rounded up, once or twice, and fractions down. Therefore the order of two instants that are closer than this is uncertain.
 const UNSURE: i64 = 4 << FINE;
-/// Numbers of cells for which this is faster and for which the rounded fractions do not add up to a picosecond.
+/// Numbers of cells for which this code is faster than the exact code, and for which the rounding of the fractions adds up to less than a picosecond.
 const CELLS: std::ops::Range<u64> = 6..4096;
 
-/// The paces of the line, the generator and the train, in fractions.
+/// The paces of the line (`slot`), the generator (`high`) and the train (`low`), in binary fractions of a picosecond.
 pub(super) struct FixedPoint<'a> {
     leftover: &'a LeftoverService,
     highs: CellTrain,
@@ -25,15 +25,15 @@ pub(super) struct FixedPoint<'a> {
     low: i64,
     /// The generator's spacing less a slot.
     gain: i64,
-    /// 2^64 divided by that, and by a slot.
+    /// 2^64 divided by `gain`, and by `slot`.
     inverse_gain: u64,
     inverse_slot: u64,
 }
 
-/// The cell with which the busy period has begun.
+/// The cell that began the present busy period.
 #[derive(Clone, Copy)]
 enum Base {
-    /// As before.
+    /// The busy period is still that of the caller's state.
     Same,
     /// A cell of the train, by its number, counted from the cell that waits first.
     Low(u64),
@@ -41,7 +41,7 @@ enum Base {
     High(u64),
 }
 
-/// The state when a cell of the train arrives. All transmissions before have begun. Times are relative to this arrival.
+/// The state when a cell of the train arrives; all transmissions that are due before have begun. Times are relative to this arrival.
 #[derive(Clone, Copy)]
 struct State {
     base: Base,
@@ -49,7 +49,7 @@ struct State {
     n: u64,
     /// End of the last one of these cells.
     end: i64,
-    /// Arrival of the generator's next cell, and its number.
+    /// Arrival of the generator's next cell, and its number from the call on.
     high: i64,
     highs: u64,
     /// Total length of the earlier busy periods in picoseconds, and the parts by which their ends are rounded up.
@@ -57,7 +57,7 @@ struct State {
     rounding: u64,
 }
 
-/// Returns the time of a unit in fractions, if sums of it cannot overflow.
+/// Returns the time of a unit in binary fractions of a picosecond; `None` if sums of it could overflow.
 fn fine(pace: Pace) -> Option<i64> {
     let (num, den) = pace.ratio();
     i64::try_from((u128::from(num) << FINE) / u128::from(den)).ok().filter(|fine| *fine < 1 << 46)
@@ -68,7 +68,7 @@ fn inverse(fine: i64) -> u64 {
     (u128::from(u64::MAX) / u128::from(fine.unsigned_abs())) as u64
 }
 
-/// Returns the number of whole units in `time`, and the rest, if rounding cannot change the number.
+/// Returns the number of whole units in `time`, and the rest; `None` if rounding could change the number. `inverse` is 2^64 divided by `unit`.
 #[inline(always)]
 fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
     let many = ((u128::from(time as u64) * u128::from(inverse)) >> 64) as i64;
@@ -77,7 +77,7 @@ fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
 }
 
 impl<'a> FixedPoint<'a> {
-    /// Prepares for a train at pace `low`, if at least one cell of `highs` comes between any two of its cells.
+    /// Prepares for a train at pace `low`. Returns `None` unless at least one cell of the generator, `highs`, comes between any two cells of the train.
     pub(super) fn of(
         leftover: &'a LeftoverService,
         highs: &CellTrain,
@@ -101,7 +101,8 @@ impl<'a> FixedPoint<'a> {
         })
     }
 
-    /// Takes cells of `train`, of which the first one waits. Returns how many have begun. Afterwards the state is that at the arrival of the next cell.
+    /// Takes cells of `train`, whose last joined cell waits. Returns how many have begun transmission. Afterwards `now` is the state at the arrival of the next
+    /// cell.
     pub(super) fn take_cells(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
@@ -136,7 +137,8 @@ impl<'a> FixedPoint<'a> {
         taken
     }
 
-    /// Advances the state from cell number `number` of the train to the next one. Returns `None` if the result is uncertain; the state is then invalid.
+    /// Advances the state from the arrival of cell number `number` of the train to that of the next one. Returns `None` if rounding makes the result uncertain;
+    /// the state is then invalid.
     #[inline(always)]
     fn interval(&self, state: &mut State, number: u64) -> Option<()> {
         if state.end < UNSURE {
@@ -161,7 +163,7 @@ impl<'a> FixedPoint<'a> {
             let (before, left) = divide(self.low - state.end, self.slot, self.inverse_slot)?;
             state.high += before * self.high - self.low;
             if state.high < UNSURE - left {
-                // The waiting cell has not begun.
+                // The waiting cell of class 1 has not begun.
                 return None;
             }
             state.n += before as u64 + 1;
@@ -187,7 +189,7 @@ impl<'a> FixedPoint<'a> {
         Some(())
     }
 
-    /// Ends a busy period.
+    /// Ends a busy period: adds its length and its rounding to the sums.
     #[inline(always)]
     fn close(&self, state: &mut State) {
         let known = (state.n as usize) < BUSY;
@@ -201,7 +203,7 @@ impl<'a> FixedPoint<'a> {
         super::busy(self.slot_pace, cells)
     }
 
-    /// Converts the counts to instants and posts them to `now`. The train has not advanced yet.
+    /// Converts the counts to instants and writes them to `now`. The train must not have advanced yet.
     fn tell(&self, state: &State, now: &mut BusyPeriodState, train: &Train) {
         let base = match state.base {
             Base::Same => now.base,

@@ -1,4 +1,4 @@
-//! A priority port whose class 0 is one generator with periodic cells: the common congested port, in tight loops.
+//! A priority port whose class 0 is one generator with periodic cells, in tight loops. This is the usual congested port of a study.
 
 mod fixed_point;
 mod slot_counting;
@@ -19,15 +19,15 @@ pub(super) struct PeriodicPriority<'a, O> {
     queue: &'a mut StrictPriority,
     high: PeriodicCells,
     out: &'a mut O,
-    /// Sent cells of the generator that are not handed on yet.
+    /// Sent cells of the generator that were not handed to the sink yet.
     sent_high: CellTrain,
-    /// How to compute when the last one was sent, if that was put off: see [`Self::last_high`].
+    /// Data to compute when the last of `sent_high` left, if that was put off.
     last_high: Option<LastHigh>,
-    /// Number of the first cell of class 1 that is not handed on yet.
+    /// Number of the first cell of class 1 that was not handed to the sink yet.
     handed: u64,
-    /// When the last cell of class 1 left.
+    /// Instant at which the last cell of class 1 left.
     last_low: u64,
-    /// Cells may be handed on together even if others were sent between them.
+    /// True if cells of one PDU or generator may be handed on together even if others were sent between them.
     gather: bool,
     leftover: &'a LeftoverService,
 }
@@ -37,18 +37,18 @@ pub(super) struct PeriodicPriority<'a, O> {
 pub(super) struct LeftoverService {
     /// Index of the generator's channel.
     pub(super) channel: usize,
-    /// Least time between two departures of class 1 while cells of it wait, in picoseconds.
+    /// Least time between two departures of class 1 while its cells wait, in picoseconds.
     share: u64,
-    /// See [`slot_counting::drift`].
+    /// The generator's spacing less a slot: see [`slot_counting::drift`].
     drift: u64,
-    /// A cell of the generator has always left when the next one arrives, even if it had to wait.
+    /// True if a cell of the generator has always left when the next one arrives, even if it had to wait.
     is_sparse: bool,
     /// 2^64 divided by an upper bound of the generator's spacing less a slot, in picoseconds.
     inverse_drift: u64,
-    /// Strides over up to `LEAPS - 1` slots, and over as many cells of the generator.
+    /// Strides over up to `LEAPS - 1` slots, and over the same numbers of the generator's cells.
     slots: [Leap; LEAPS],
     highs: [Leap; LEAPS],
-    /// Lengths of busy periods by number of cells, and by how much each is rounded up.
+    /// Length of a busy period, indexed by its number of cells, in picoseconds, and the parts by which it is rounded up.
     busy: [(u64, u64); BUSY],
 }
 
@@ -66,7 +66,8 @@ fn busy(slot: Pace, cells: u64) -> (u64, u64) {
 const LEAPS: usize = 8;
 
 impl LeftoverService {
-    /// Returns the leftover service of a line with this `slot`, for the generator in `channel` with this larger spacing.
+    /// Returns the leftover service of a line with this `slot`, for the generator in the channel with index `channel` and the pace `generator`, which is longer
+    /// than a slot.
     pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
         let (slot_ps, pace) = (slot.at_least(), generator.at_least());
         let ample = u128::from(pace + 1 - slot_ps);
@@ -75,7 +76,7 @@ impl LeftoverService {
             channel,
             share: u64::try_from(share).unwrap_or(u64::MAX),
             drift: slot_counting::drift(generator, slot),
-            // A cell waits for at most one slot. Each instant is rounded up by less than a picosecond.
+            // A cell waits for at most one slot, and rounding adds less than a picosecond to each instant.
             is_sparse: pace >= 2 * (slot_ps + 1) + 2,
             inverse_drift: ((1u128 << 64) / (ample + 4)) as u64,
             slots: std::array::from_fn(|units| slot.leap(units as u64)),
@@ -86,7 +87,7 @@ impl LeftoverService {
 }
 
 impl LeftoverService {
-    /// Returns true if at most one cell of the generator is in the queue at any time, the one being sent included.
+    /// Returns true if the queue holds at most one cell of the generator at any time, the one being sent included.
     pub(super) fn is_sparse(&self) -> bool {
         self.is_sparse
     }
@@ -97,12 +98,12 @@ impl LeftoverService {
 struct LoopState {
     joined: u64,
     taken: u64,
-    /// Number of the first cell behind the front record of class 1; `u64::MAX` while that record grows.
+    /// Number of the first cell behind the front record of class 1; `u64::MAX` while the loop still adds to that record.
     front_until: u64,
 }
 
 impl<'a, O: CellSink> PeriodicPriority<'a, O> {
-    /// Prepares to advance `queue` up to `until`. `high` has the remaining cells of the generator.
+    /// Prepares to advance `queue` up to `until`. `high` holds the remaining cells of the generator of class 0.
     pub(super) fn new(
         queue: &'a mut StrictPriority,
         (high, leftover): (PeriodicCells, &'a LeftoverService),
@@ -114,7 +115,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, leftover }
     }
 
-    /// As [`StrictPriority::advance`]. The generator's channel has index `place`.
+    /// Like [`StrictPriority::advance`]. `place` is the index of the generator's channel.
     pub(super) fn advance(
         mut self,
         until: u64,
@@ -147,7 +148,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         inputs.channel(place).set_even(self.high);
     }
 
-    /// Takes cells of the current run one by one, as policer and discard policy need them.
+    /// Takes cells of the current run one by one, because policer or discard policy must see each, or the next queue needs every instant.
     fn take_cell_by_cell(&mut self, channel: &mut Channel, limit: u64, rule: &mut VcTreatment) {
         let front = channel.front();
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
@@ -175,7 +176,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.queue.waiting = hot.joined - hot.taken;
     }
 
-    /// Appends a complete record to the queue. Some of its cells may have been sent already.
+    /// Appends a complete record to the queue of class 1. Some of its cells may have been sent already.
     fn close(&mut self, record: Waiting, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         match queue.back_mut() {
@@ -188,7 +189,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// Removes the front record, of which all cells have been sent.
+    /// Removes the front record of class 1, whose cells have all been sent, and hands them on.
     fn pop(&mut self, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         let record = queue.pop_front().expect("a sent record was in the queue");
@@ -206,7 +207,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.out.sent(CellTrain { base, n, pace, count, last: self.last_low, ..first });
     }
 
-    /// Hands on the sent cells of the front record.
+    /// Hands on the sent cells of class 1's front record, which still has waiting cells.
     fn emit_low(&mut self) {
         let taken = self.queue.classes[1].taken;
         if self.gather && taken > self.handed {
@@ -223,7 +224,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.keep(hot);
     }
 
-    /// Begins all transmissions that begin before `before`.
+    /// Begins all transmissions that are due before the instant `before`.
     #[inline]
     fn serve(&mut self, hot: &mut LoopState, before: u64) {
         loop {
@@ -280,7 +281,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// Hands on the sent cells of the generator.
+    /// Hands the gathered cells of the generator to the sink.
     fn emit_high(&mut self) {
         if let Some(last) = self.last_high.take() {
             self.sent_high.last = last.left(self.queue.slot);
@@ -300,7 +301,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.last_high = None;
     }
 
-    /// Serves class 0 alone: its cells go at once, or when the cell being sent has left.
+    /// Serves class 0 while class 1 is empty: each cell leaves at once, or when the cell being sent has left.
     fn serve_high(&mut self, start: u64, before: u64) {
         let queue = &mut *self.queue;
         let cells = self.high.cells;

@@ -1,4 +1,4 @@
-//! Slots of a port with periodic priority cells: counts the slots of each class where individual instants are not needed.
+//! Slots of a port with periodic priority cells: counts the slots of each class where nothing needs individual instants.
 
 use engpass_model::time::Pace;
 
@@ -10,7 +10,7 @@ use super::{LeftoverService, LoopState, PeriodicPriority};
 /// Number of slots from which on counting is faster than choosing.
 const MANY: u64 = 12;
 
-/// Data to compute when the last cell of the generator was sent: in the first transmission that began at or after its arrival.
+/// Data to compute when the last cell of the generator left: it was sent in the first slot that began at or after its arrival.
 #[derive(Clone, Copy)]
 pub(super) struct LastHigh {
     base: u64,
@@ -20,7 +20,7 @@ pub(super) struct LastHigh {
 }
 
 impl LastHigh {
-    /// Returns when it left.
+    /// Returns the instant at which that cell left.
     pub(super) fn left(self, slot: Pace) -> u64 {
         let before = self.arrival.checked_sub(self.base + 1).map_or(0, |ps| slot.units_within(ps) + 1);
         self.base + slot.after(self.n.max(before) + 1)
@@ -33,14 +33,14 @@ pub(super) struct Slots<'a> {
     n: u64,
     slot: Pace,
     high: &'a PeriodicCells,
-    /// The generator's spacing less a slot, in parts of a picosecond.
+    /// The generator's spacing less a slot, in units of 2^-12 ps (see [`PARTS`]).
     drift: u64,
 }
 
-/// Parts of a picosecond, as a power of two.
+/// Binary digits behind the point in [`Slots::drift`].
 const PARTS: u32 = 12;
 
-/// Returns approximately by how much a unit of `wide` takes longer than one of `slot`, in the parts of [`Slots::drift`]; at least 1.
+/// Returns approximately how much longer a unit of `wide` is than one of `slot`, in units of 2^-[`PARTS`] ps; at least 1.
 pub(in super::super) fn drift(wide: Pace, slot: Pace) -> u64 {
     let parts = |pace: Pace| {
         let (num, den) = pace.ratio();
@@ -55,13 +55,13 @@ impl Slots<'_> {
         self.base + self.slot.after(self.n + index)
     }
 
-    /// Returns the arrival of cell number `index` of the generator, from 0; `None` behind its last.
+    /// Returns the arrival of cell number `index` of the generator's remaining cells, from 0; `None` behind the last one.
     fn arrival(&self, index: u64) -> Option<u64> {
         let cells = &self.high.cells;
         (index < cells.count).then(|| cells.base + cells.pace.after(cells.n + index))
     }
 
-    /// Returns the number of the generator's cells in the first `slots` slots (at least one): all that have arrived when the last slot begins.
+    /// Returns how many of the first `slots` slots (at least one) go to the generator's cells: all cells that have arrived when the last slot begins.
     #[inline(always)]
     pub(super) fn highs(&self, slots: u64) -> u64 {
         let cells = &self.high.cells;
@@ -70,8 +70,8 @@ impl Slots<'_> {
         (cells.pace.units_within(from_base) + 1 - cells.n).min(cells.count)
     }
 
-    /// Returns how many cells of class 1 have left at `at`, of those that are here now or come later. The line sends `being_sent` of them now, and some wait
-    /// whenever it chooses.
+    /// Returns how many cells of class 1 have left at the instant `at`, counted from the present. `being_sent` is 1 if the line sends one now, else 0. Some
+    /// cell of class 1 must wait whenever the line chooses.
     #[inline(always)]
     pub(super) fn lows_left(&self, at: u64, being_sent: u64) -> u64 {
         let ended = self.slot.units_within(at - self.base);
@@ -82,7 +82,7 @@ impl Slots<'_> {
         }
     }
 
-    /// Returns the number of the generator's cells before cell number `low` of class 1, from 1. There are at most `most`.
+    /// Returns how many of the generator's cells, at most `most`, are sent before cell number `low` of class 1, counted from 1.
     fn highs_before(&self, low: u64, most: u64) -> u64 {
         let Some(lag) = self.begin(low - 1).checked_sub(self.high.head) else { return 0 };
         let guess = if lag.leading_zeros() >= PARTS {
@@ -91,7 +91,7 @@ impl Slots<'_> {
             u64::try_from((u128::from(lag) << PARTS) / u128::from(self.drift)).unwrap_or(u64::MAX)
         };
         let mut highs = guess.saturating_add(1).min(most);
-        // The generator's cells are further apart than slots. Therefore this holds from some number of them on.
+        // The generator's cells are further apart than slots. Therefore `enough` is true from some number on, and false below it.
         let enough = |highs| self.arrival(highs).is_none_or(|at| at > self.begin(low + highs - 1));
         while highs < most && !enough(highs) {
             highs += 1;
@@ -104,8 +104,8 @@ impl Slots<'_> {
 }
 
 impl LeftoverService {
-    /// Returns the number of the generator's cells that are sent before cell number `low`, from 1, of those that wait. The slots follow the first `n` of a
-    /// busy period.
+    /// Returns how many of the generator's cells are sent before cell number `low` of class 1, counted from 1 among the waiting cells. The slots follow the
+    /// first `n` slots of the busy period that began at `base`.
     pub(in super::super) fn highs_before(
         &self,
         low: u64,
@@ -117,14 +117,14 @@ impl LeftoverService {
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// Returns the slots that follow the busy period.
+    /// Returns the slots that follow those of the busy period so far.
     pub(super) fn slots(&self) -> Slots<'_> {
         let StrictPriority { base, n, slot, .. } = *self.queue;
         Slots { base, n, slot, high: &self.high, drift: self.leftover.drift }
     }
 
-    /// Begins transmissions before `before` while cells of class 1 up to number `until` wait. Only counts the sent cells of each class, and computes when
-    /// the last of them leaves.
+    /// Begins the transmissions before the instant `before`, or until cell number `until` of class 1 is next. Only counts the sent cells of each class, and
+    /// computes when the last of each leaves.
     pub(super) fn choose(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         if until - hot.taken < MANY || before - self.queue.decide_at < MANY * self.queue.slot_up {
             self.choose_few(hot, before, until);
@@ -174,7 +174,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let mut highs = slots.highs(taken);
         let low_ends = taken - highs >= wanted;
         if low_ends {
-            // The last cell of class 1 goes earlier.
+            // Stops earlier, with the last wanted cell of class 1.
             highs = slots.highs_before(wanted, highs);
             taken = wanted + highs;
         }

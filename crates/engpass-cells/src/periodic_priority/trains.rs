@@ -1,4 +1,4 @@
-//! Trains of class 1 at a port where their individual instants are not needed: takes as many cells at once as are certain.
+//! Trains of class 1 at a port where nothing needs their individual instants: takes as many cells at once as surely join or are lost.
 
 use engpass_model::time::{Pace, Stepper};
 
@@ -6,13 +6,13 @@ use super::super::strict_priority::Waiting;
 use super::super::{CellDropCause, CellSink, CellTrain, Channel};
 use super::{LoopState, PeriodicPriority};
 
-/// Cells of a record that are being taken, and how many have joined or were lost so far.
+/// Cells of the current run that are being taken, and how many of them have joined or were lost so far.
 pub(super) struct Train {
     front: CellTrain,
-    /// Number of cells to take, and arrival of the last one.
+    /// Number of cells to take, and the arrival of the last one.
     count: u64,
     end: u64,
-    /// Number of the next cell, and its arrival.
+    /// Index of the next cell, from 0, and its arrival.
     pub(super) next: u64,
     pub(super) at: u64,
     /// Stepper at the next cell.
@@ -24,21 +24,21 @@ pub(super) struct Train {
     last_joined: bool,
 }
 
-/// Number of cells from which on losses are computed rather than decided cell by cell.
+/// Number of remaining cells from which on losses are computed instead of decided cell by cell.
 const LONG: u64 = 16;
 
-/// `peak` looks at no more than about this many arrivals. If cells gain less than 1/32 of a share per cell on the departures, it gives up, and cells
-/// join one by one. Not measured.
+/// Bound of the effort of `peak`: it looks at no more than about this many arrivals. If the train's pace is shorter than class 1's share by less than 1/32 of
+/// it, `peak` gives up, and cells join one by one. The number was not measured.
 const CLOSE: u64 = 32;
 
-/// How closely the cells of a train follow each other.
+/// How closely the cells of a train follow each other, compared with a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spacing {
     /// At most a slot apart.
     Line,
     /// More than a slot apart: the spacing in picoseconds, rounded up.
     Wide(u64),
-    /// More than a slot apart, but by less than the rounding to picoseconds can tell.
+    /// More than a slot apart, but by less than the rounding to picoseconds can show.
     Close,
 }
 
@@ -62,7 +62,7 @@ impl Train {
         }
     }
 
-    /// Returns the number of cells that are still to come.
+    /// Returns the number of cells of the train that are still to be taken.
     #[inline]
     pub(super) fn left(&self) -> u64 {
         self.count - self.next
@@ -73,7 +73,7 @@ impl Train {
         self.front.pace
     }
 
-    /// Lets the next cell join and moves to the one behind it.
+    /// Lets the next cell join, and moves to the cell behind it.
     #[inline]
     pub(super) fn join(&mut self) {
         self.joined += 1;
@@ -82,7 +82,7 @@ impl Train {
         self.at = self.front.base + self.walk.after();
     }
 
-    /// Notes that the last taken cell has joined.
+    /// Records that the last taken cell has joined.
     pub(super) fn ended_with_a_cell(&mut self) {
         self.last_joined = true;
     }
@@ -110,7 +110,7 @@ impl Train {
         self.at = self.front.base + self.walk.after();
     }
 
-    /// Ends the train: `lost` of the remaining cells are lost, the next one among them, and the last one unless `last_joined` is set.
+    /// Ends the train: `lost` of the remaining cells are lost, and the others join. The next cell is lost, and so is the last one unless `last_joined` is set.
     fn end_with(&mut self, lost: u64, last_joined: bool) {
         if self.lost == 0 {
             self.lost_at = self.at;
@@ -121,7 +121,7 @@ impl Train {
         self.last_joined = last_joined;
     }
 
-    /// Returns the arrival of cell number `index`, from 0, of the remaining cells.
+    /// Returns the arrival of a remaining cell: number 0 is the next one.
     fn arrival(&self, index: u64) -> u64 {
         self.front.base + self.front.pace.after(self.front.n + self.next + index)
     }
@@ -131,17 +131,18 @@ impl Train {
         self.arrival_of(0)
     }
 
-    /// Returns the arrival of cell number `index`. Number 0 is the last cell that joined.
+    /// Returns the arrival of a cell: number 0 is the last one that joined, number 1 the next one.
     pub(super) fn arrival_of(&self, index: u64) -> u64 {
         self.front.base + self.front.pace.after(self.front.n + self.next + index - 1)
     }
 
-    /// Returns whether the last cell to take ends its PDU.
+    /// Returns whether the last cell that is taken ends its PDU.
     fn ends(&self) -> bool {
         !self.front.are_generated() && u64::from(self.front.cell) + self.count == u64::from(self.front.of)
     }
 
-    /// Returns a record of `count` cells of the train. It is only exact about whether the last cell of the PDU is among them.
+    /// Returns a record of `count` cells of the train. Positions in the PDU are not exact, but the record ends its PDU exactly if `with_last` is set and the
+    /// train does.
     fn some(&self, count: u64, with_last: bool) -> CellTrain {
         let (of, first) = (u64::from(self.front.of), u64::from(self.front.cell));
         let cell = match self.front.are_generated() {
@@ -154,7 +155,7 @@ impl Train {
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// Takes cells of the current run at a queue that drops cells only when it is full.
+    /// Takes all cells of the current run up to `limit`, at a tail-drop queue without thresholds.
     pub(super) fn take_whole_run(&mut self, channel: &mut Channel, limit: u64) {
         let mut train = Train::new(channel, limit);
         let spacing = self.spacing(&train);
@@ -176,7 +177,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
                 self.queue.decide_at = self.queue.last_end.max(train.at);
                 if matches!(spacing, Spacing::Wide(_)) && self.queue.capacity > 1 {
                     self.queue.longest = self.queue.longest.max(found + 1);
-                    // The queue has no cells other than those that join here.
+                    // The queue has no other cells than those that join here.
                     self.take_spaced(&mut hot, &mut train);
                     continue;
                 }
@@ -201,7 +202,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Takes all remaining cells of a train whose next cell finds the queue full, if its cells arrive at least as fast as others leave. Returns whether it
+    /// Takes all remaining cells of a train whose next cell finds the queue full, if they arrive at least as fast as cells of class 1 leave. Returns whether it
     /// did.
     ///
     /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures. Departures keep
@@ -234,15 +235,15 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         true
     }
 
-    /// Notes how long the queue becomes with the next `many` cells of a train, of which the first one finds `found` cells. Returns how many of them may join
-    /// before this must be called again.
+    /// Updates the longest queue for the next `many` cells of a train, of which the first one finds `found` cells. Returns how many of them may join before the
+    /// next call.
     #[inline]
     fn measure(&mut self, spacing: Spacing, found: u64, train: &Train, many: u64) -> u64 {
         if found + many <= self.queue.longest {
             return many;
         }
         let Some(peak) = self.peak(spacing, found, train, many) else {
-            // Until the next departure is known, only as many cells as make the queue one cell longer than ever.
+            // The next departure is not known. Therefore only as many cells join as make the queue one cell longer than ever.
             self.queue.longest = self.queue.longest.max(found + 1);
             return many.min(self.queue.longest - found);
         };
@@ -250,8 +251,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         many
     }
 
-    /// Returns the longest queue while the next `many` cells of a train join, or any shorter length if that is not longer than ever. Returns `None` if this
-    /// is not quickly known.
+    /// Returns the longest queue while the next `many` cells of a train join; a result below the longest queue so far need not be exact. Returns `None` if a
+    /// quick computation is not possible.
     ///
     /// Cells arrive faster than others leave, so the queue is longest behind one of the last cells, and not by two longer than behind the last one. For when
     /// the line begins a cell of class 1, it has begun exactly those cells of the generator that have arrived. Of the slots from one such instant to another,
@@ -276,14 +277,15 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         if last < self.queue.longest {
             return Some(last);
         }
-        // Instants are rounded, and so is the share.
+        // `share` is rounded down, and instants are rounded up, so the margin is a sixteenth.
         let near = share.saturating_add(share / 16);
         let close = (1..many).take_while(|back| back.saturating_mul(gain) <= near);
         let longer = close.map(|back| length(many - 1 - back)).any(|length| length > last);
         Some(last + u64::from(longer))
     }
 
-    /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of them.
+    /// Returns a lower bound of the time that class 1 needs for a cell, in picoseconds; `None` unless more than three cells wait and the train's cells arrive
+    /// faster than that.
     fn sure_share(&self, spacing: Spacing, waiting: u64, train: &Train) -> Option<u64> {
         let share = self.share_until(train);
         let pace = match spacing {
@@ -304,18 +306,18 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Returns how many of the next cells of a train, with `waiting` cells ahead of them, can join at once: the line takes none of them before it has
-    /// arrived.
+    /// Returns how many of the next cells of a train, with `waiting` cells of class 1 ahead of them, can join at once: the line takes none of them before it
+    /// has arrived.
     fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
         let pace = match spacing {
-            // They arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.
+            // The cells arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.
             Spacing::Line if waiting > 0 || self.queue.last_end != train.at => return u64::MAX,
             Spacing::Line => return 1,
             Spacing::Wide(pace) => pace,
             Spacing::Close => self.queue.slot_up + 1,
         };
-        // While cells of class 1 wait, cell number x of them, from 0, is taken no earlier than (x - 3) times this after the next choice. The generator has
-        // had its part of the slots before, except for cells on the way at both ends.
+        // While cells of class 1 wait, cell number `x` of them, from 0, is taken no earlier than `(x - 3) * share` after the next choice: before it, the
+        // generator has had its part of the slots, except for one cell at each end.
         let Some(ahead) = waiting.checked_sub(3) else { return 1 };
         let share = self.share_until(train);
         match pace.checked_sub(share) {
@@ -324,7 +326,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Returns a lower bound of the time that class 1 needs for a cell while cells wait, up to the end of a train.
+    /// Returns a lower bound of the time in which class 1 sends one cell while its cells wait, valid up to the end of the train, in picoseconds.
     fn share_until(&self, train: &Train) -> u64 {
         let high = &self.high;
         let runs = high.head <= train.at + high.cells.pace.at_least() && high.cells.last >= train.end;

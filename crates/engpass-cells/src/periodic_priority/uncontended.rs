@@ -1,4 +1,4 @@
-//! Takes cells of class 1 that are more than a slot apart, as long as no cell waits when the next one arrives.
+//! Takes cells of class 1 that are more than a slot apart, as long as no cell of class 1 waits when the next one arrives.
 
 use engpass_model::time::Stepper;
 
@@ -15,14 +15,14 @@ pub(super) struct BusyPeriodState {
     pub(super) n: u64,
     /// Stepper at the end of cell `n`.
     pub(super) end: Stepper,
-    /// When the last one of these cells has left.
+    /// Instant at which the last cell of the busy period has left.
     pub(super) left: u64,
     pub(super) high: PeriodicCursor,
     /// Arrival of the generator's next cell.
     pub(super) next_high: u64,
-    /// Number of the generator's cells taken here.
+    /// Number of the generator's cells that this code has taken.
     pub(super) highs: u64,
-    /// Idle time of the line, and by how much the ends before it were rounded up.
+    /// Idle time of the line in picoseconds, and the parts of a picosecond by which the transmissions before it were rounded up.
     pub(super) idle: u64,
     pub(super) rounding: u64,
 }
@@ -42,11 +42,11 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let (mut last_high, mut last_low) = (0, self.last_low);
         let leftover = self.leftover;
         let high_up = self.high.cells.pace.at_least() + 1;
-        // The queue becomes as long as 2 when a cell arrives while the one ahead of it is being sent.
+        // The queue becomes 2 cells long when a cell arrives while the one ahead of it is being sent.
         let mut longest = queue.longest;
         let quick =
             FixedPoint::of(leftover, &self.high.cells, queue.slot, train.pace()).filter(|_| longest > 1);
-        // After the fixed-point code has stopped, it is not tried again before the second cell.
+        // After the fixed-point code has stopped, the loop tries it again only two cells later.
         let mut look_from = 0;
         let from = train.next;
         train.join();
@@ -62,7 +62,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
                 look_from = train.next + 2;
             }
             let at = train.at;
-            // The waiting cell goes when no cell of the generator does.
+            // The waiting cell of class 1 goes as soon as no cell of the generator does.
             loop {
                 if decide_at >= at {
                     break 'cells;
@@ -82,7 +82,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             }
             (serving, last_low) = (1, now.left);
             hot.taken += 1;
-            // Cells of the generator that have arrived meanwhile go back to back, later ones as they arrive.
+            // Cells of the generator that have arrived meanwhile leave back to back; later ones leave as they arrive.
             let lag = now.left.saturating_sub(now.next_high);
             let many =
                 ((u128::from(lag) * u128::from(leftover.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
@@ -141,7 +141,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
 }
 
 impl BusyPeriodState {
-    /// Begins a cell at the end of the last one.
+    /// Begins the next cell of the busy period when the last one has left.
     #[inline(always)]
     fn next_slot(&mut self) {
         self.n += 1;
