@@ -6,19 +6,20 @@ use engpass_model::wire::layers::Layer;
 
 use super::idle_reasons::REASONS;
 
-/// The first accounts are the [`Layer`]s of delivered packets. Behind `delivered`, their payload, follow the other packets.
+/// Indices in [`NAMES`]. The first accounts are the [`Layer`]s of delivered packets; behind `delivered`, their payload, follow packets by delivery status.
 pub(super) const DELIVERED: usize = Layer::Payload as usize;
 pub(super) const DUPLICATE: usize = DELIVERED + 1;
 pub(super) const DEAD: usize = DELIVERED + 2;
 pub(super) const IN_FLIGHT: usize = DELIVERED + 3;
 pub(super) const CONTROL: usize = DELIVERED + 4;
-/// Idle time of a line whose sender is an emulated path: its real host sent nothing. Only the host knows whether its application had nothing to send, or
-/// what held back its TCP.
+/// Account of idle time of a line whose sender is a path of an emulated network: its real host sent nothing. Only the host knows whether its application had
+/// nothing to send, or what held back its TCP.
 pub(super) const HOST: usize = CONTROL + 1;
 /// The first account of idle time by reason.
 pub(super) const IDLE: usize = HOST + 1;
 
-/// Overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before [`HOST`].
+/// Names of the accounts: overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before
+/// [`HOST`].
 const NAMES: [&str; IDLE + REASONS] = [
     "physical framing",
     "cell headers",
@@ -57,12 +58,12 @@ const NAMES: [&str; IDLE + REASONS] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
     pub(super) named: [u128; NAMES.len()],
-    /// Account name and parts of each generator.
+    /// Name of the account, and parts, of each generator.
     generated: Vec<(String, u128)>,
 }
 
 impl Accounts {
-    /// Returns the names and parts of all accounts that are not zero.
+    /// Returns the names of all accounts that are not zero, and their parts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u128)> {
         let named = NAMES.into_iter().zip(self.named);
         let generated = self.generated.iter().map(|(name, parts)| (name.as_str(), *parts));
@@ -81,7 +82,7 @@ impl Accounts {
         self.named.iter().chain(generated).sum()
     }
 
-    /// Adds an account for a generator that has none yet.
+    /// Adds the account of a generator, which must have none yet.
     pub(super) fn put_generated(&mut self, generator: &str, parts: u128) {
         self.generated.push((format!("generator: {generator}"), parts));
     }

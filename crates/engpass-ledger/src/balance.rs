@@ -8,7 +8,7 @@ use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::idle_reasons::{REASONS, Reasons, account};
 use super::{DataUsage, Datagrams, Ledger, Line, LineSenders, LineUsage};
 
-/// The ledger of a line does not balance: names the link, the quantity and the difference. This is a bug of the program.
+/// Error: the ledger of a line does not balance. The text names the link, the quantity and the difference. It is a bug of the program, never of a testbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unbalanced(pub String);
 
@@ -23,7 +23,7 @@ pub struct LineLedger {
     pub parts_per_bit: u64,
     /// Picoseconds in which the line was idle.
     pub idle: u64,
-    /// Counts of each flow direction, in their order.
+    /// Usage counts of each flow direction, in the order of the line's usage records.
     pub books: Vec<LineUsageStats>,
 }
 
@@ -32,7 +32,7 @@ pub struct LineLedger {
 pub struct LineUsageStats {
     /// Index of the traffic.
     pub flow: usize,
-    /// The packets flow against the data, as acknowledgments do.
+    /// True if the packets flow against the flow's data, as acknowledgments do.
     pub against: bool,
     /// Delivered datagrams of a `udp-stream` that the line carried completely in the window.
     pub whole: u64,
@@ -46,14 +46,14 @@ pub struct LineUsageStats {
     pub generated: u64,
 }
 
-/// Names the line in an error.
+/// The line that an error names.
 struct Imbalance<'a> {
     topology: &'a Topology,
     port: usize,
 }
 
 impl Imbalance<'_> {
-    /// Fails with a message and the difference if the two sides are not equal.
+    /// Fails with a message that has `what` and the difference, unless both sides are equal.
     fn check_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
         if one == other {
             return Ok(());
@@ -135,7 +135,7 @@ impl Ledger {
         Ok(LineLedger { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
-    /// Sums up the usage records of a line: all that it carried completely in the window, without physical framing and cell headers.
+    /// Adds up the usage records of a line: all that it carried completely in the window, without physical framing and cell headers.
     fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
         let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);
@@ -160,17 +160,17 @@ impl Ledger {
     }
 }
 
-/// Cells or frames, and grains, that a line sent completely in the window.
+/// Number of cells or frames, and of grains, that a line sent completely in the window.
 struct Sent {
     carriers: u64,
     grains: u64,
 }
 
 impl Line {
-    /// Returns what the line sent completely. `cells` have left in the window if it carries cells.
+    /// Returns what the line sent completely in the window. For a cell line, `cells` is the number of cells that left in it.
     fn sent(&self, cells: Option<u64>) -> Sent {
         match cells {
-            // The first one may have begun before the window.
+            // The first cell may have begun before the window.
             Some(cells) => {
                 let counted = cells - u64::from(self.cut.is_some()).min(cells);
                 Sent { carriers: counted, grains: counted }
@@ -179,28 +179,28 @@ impl Line {
         }
     }
 
-    /// Returns the ticks of idle time in the window.
+    /// Returns the idle time in the window, in ticks.
     fn ticks_idle(&self) -> i128 {
         let [from, end] = self.edges;
         let ps = i128::from(end.idle) - i128::from(from.idle);
         ps * i128::from(self.ticks_per_ps) + i128::from(end.rounding) - i128::from(from.rounding)
     }
 
-    /// Returns the ticks within the window of the transmissions that cross its edges.
+    /// Returns the time in the window that the transmissions across its edges take, in ticks.
     fn ticks_cut_off(&self) -> i128 {
         let [from, end] = self.edges;
         // A transmission that is longer than the window is in progress at both edges.
         self.cut.unwrap_or(0) as i128 + end.begun as i128 - from.begun as i128
     }
 
-    /// Returns the parts that go by in `ticks`, rounded down.
+    /// Returns the parts of the line that pass in `ticks`, rounded down.
     fn parts(&self, ticks: i128) -> u128 {
         (ticks * i128::from(self.grain) / i128::from(self.ticks)).unsigned_abs()
     }
 }
 
 impl DataUsage {
-    /// Returns the parts of a layer in all datagrams that were delivered and carried completely.
+    /// Returns the parts that a layer has in all datagrams that were delivered and carried completely.
     fn parts(&self, layer: Layer, wire: &Wire) -> u128 {
         let of_stream =
             |stream: &Datagrams| u128::from(stream.whole) * u128::from(stream.layers.parts(layer));
@@ -232,7 +232,7 @@ fn divide(whole: u128, weights: &Reasons) -> [u128; REASONS] {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let mut parts = [0; REASONS];
     if total == 0 {
-        // The line was never idle: only the rest from rounding.
+        // The line was never idle: `whole` is only what rounding leaves.
         parts[REASONS - 1] = whole;
         return parts;
     }

@@ -1,4 +1,4 @@
-//! Builds the empty ledger.
+//! Builds the empty ledger of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,21 +21,21 @@ use super::{
 pub struct LedgerInputs<'a> {
     /// The network's graph.
     pub topology: &'a Topology,
-    /// The measurement window.
+    /// Number of processes. They are the first senders.
     pub window: Window,
     /// Number of processes, the first senders.
     pub processes: usize,
-    /// Number of endpoints. The first one of each pair writes data and is a sender.
+    /// Number of TCP endpoints. The first one of each pair writes data and is a sender.
     pub endpoints: usize,
-    /// Number of sources of injected packets.
+    /// Number of sources of injected packets, which are senders too.
     pub outside: usize,
-    /// Number of flow directions that belong to flows: the first ones.
+    /// Number of flow directions that belong to flows. They come first in every list of flow directions.
     pub flows: usize,
     /// Largest number of lines that a flow direction crosses.
     pub stride: usize,
     /// The flow directions of each multicast tree.
     pub trees: Vec<Vec<usize>>,
-    /// By line: nodes could choose it for data of some flow.
+    /// By line: true if nodes could choose this line for data of some flow.
     pub spared: &'a [bool],
     /// Lines of each trail, for flows with several paths.
     pub trails: &'a [Box<[u16]>],
@@ -45,35 +45,35 @@ pub struct LedgerInputs<'a> {
 pub struct FlowDirection<'a> {
     /// Index of the traffic.
     pub flow: usize,
-    /// The packets flow against the data.
+    /// True if the packets flow against the flow's data, as acknowledgments do.
     pub against: bool,
-    /// Traffic whose data it carries; `None` for acknowledgments and messages.
+    /// Traffic whose data the flow direction carries; `None` for acknowledgments and messages.
     pub traffic: Option<&'a Traffic>,
-    /// The process or endpoint that sends its data.
+    /// Index of the process or endpoint that sends the data.
     pub sender: Option<usize>,
-    /// Its packets are rare. It is therefore no user of its lines (docs/ledger.md).
+    /// True if packets are rare, as those of ARP are. The flow direction is then no user of its lines (docs/ledger.md).
     pub rare: bool,
     /// The MTU to which the sender fragments its packets.
     pub mtu: u64,
-    /// The lines that it crosses, in the order of its hops.
+    /// The lines that the flow direction crosses, in the order of its hops.
     pub lines: Vec<FlowDirectionLine>,
 }
 
 /// A line that a flow direction crosses.
 pub struct FlowDirectionLine {
-    /// Number of its output port.
+    /// Index of the line's output port.
     pub number: usize,
-    /// Format of packets on it.
+    /// Format of the flow direction's packets on the line.
     pub wire: Wire,
-    /// Changes to packets on the way to it.
+    /// Changes to packets between sender and line: fragmentation and encapsulation.
     pub changes: Vec<Change>,
-    /// Why the line is idle while the sender is sending.
+    /// Cause to which idle time of the line is posted while the sender is sending.
     pub held_back: HeldBack,
 }
 
 impl Ledger {
-    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Pairs follow: the two directions of
-    /// a TCP connection, or for other traffic one that is used and perhaps one that is not.
+    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Two directions follow for each pair of
+    /// endpoints: data and acknowledgments of a TCP connection; for other traffic the second one may be unused.
     pub fn open<'l>(
         opening: LedgerInputs<'_>,
         lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
@@ -147,7 +147,7 @@ impl Ledger {
         let FlowDirectionLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
         let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
-        // Most lines have the format of a recent one.
+        // Most lines have the same packet format as a recent one.
         let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
         let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
@@ -181,13 +181,13 @@ impl Ledger {
         });
     }
 
-    /// Finds the users of each line. Usage records in `rare` are no users. The flow directions of a multicast tree belong to one sender.
+    /// Finds the users of each line. Usage records in `rare` are no users. All flow directions of a multicast tree belong to one sender.
     fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
             let common = line.books.iter().filter(|book| !rare.contains(book));
             let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
-            // A flow direction has one usage record for every way in which its packets may be fragmented before the line.
+            // A flow direction has one usage record on a line for every way in which its packets may be fragmented before it.
             let lane = |book: &LineUsage| (book.flow, book.against, book.sender);
             let silent = |book: &LineUsage| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
@@ -211,7 +211,7 @@ impl Ledger {
             self.prepare_snapshots(&self.usage_indices_of(lane).collect::<Vec<_>>(), true);
         }
         for lanes in trees {
-            // Copies keep the snapshot of the packet.
+            // Copies of a multicast packet share its snapshot.
             let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.usage_indices_of(lane)).collect();
             self.prepare_snapshots(&own, false);
         }
@@ -222,15 +222,15 @@ impl Ledger {
         self.first[lane] as usize..self.first[lane + 1] as usize
     }
 
-    /// Prepares the snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the last
-    /// shared line on the path takes over the snapshot of the packet.
+    /// Prepares the sender snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the
+    /// last shared line takes over the snapshot of a departing packet instead of copying it.
     fn prepare_snapshots(&mut self, own: &[usize], takes: bool) {
         let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
         if !own.iter().any(shared) {
             return;
         }
         let parts = own.iter().any(|book| self.books[*book].held_back == HeldBack::OtherWay);
-        // With several paths the last line differs from packet to packet.
+        // With several paths, the last shared line differs from packet to packet.
         let (mut last, mut doubled) = (takes && !parts, false);
         for (place, book) in own.iter().copied().enumerate().rev() {
             let Some(sender) = self.books[book].sender() else { continue };
@@ -248,7 +248,7 @@ impl Ledger {
             }
         }
         if doubled {
-            // Usage records on one line share a snapshot. Therefore none of them takes over that of a packet.
+            // Usage records on one line share a snapshot. Therefore none of them may take over that of a packet.
             own.iter().for_each(|book| self.books[*book].last_shared = false);
             if self.first_on_line.is_empty() {
                 self.first_on_line = (0..self.books.len() as u32).collect();
@@ -263,7 +263,7 @@ impl Ledger {
 }
 
 impl Line {
-    /// Returns the empty line of the output port at end `end` of a link.
+    /// Returns the empty line of the output port at end `end` (0 or 1) of a link.
     fn new(link: &LinkEnds, end: usize, window: Window) -> Self {
         let line = link.lines[end];
         let wire = link.wire(end, Default::default());

@@ -1,8 +1,8 @@
-//! Deferred postings: they wait until virtual time has reached them.
+//! Deferred postings: transmissions that wait until virtual time has reached them.
 //!
-//! With lookahead a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at once. If windows
-//! may begin and end at any time, as with injected packets, each one waits here until everything up to its end has happened. Until then its datagram is
-//! kept.
+//! With lookahead, a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at once. If windows
+//! may begin and end at any time, as with injected packets, each transmission waits here until virtual time has reached its end. Its datagram is kept until
+//! then.
 
 mod write;
 
@@ -19,14 +19,14 @@ use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, LineUsage, Run}
 #[derive(Debug)]
 pub struct DeferredPostings {
     lines: Vec<DeferredLine>,
-    /// By datagram: number of its deferred entries.
+    /// By datagram: number of its deferred entries, which keep its number from being reused.
     holds: Vec<u32>,
     /// Number of deferred frames, and the number at which to look for frames that can be posted.
     frames: usize,
     look: usize,
 }
 
-/// Number of deferred frames that triggers a look for frames to post; so few fit in the CPU's first-level cache.
+/// Number of deferred frames that triggers such a look; data of so few frames is still in the CPU's first-level cache.
 const FEW: usize = 64;
 
 /// Posted totals of a line since the start of the run.
@@ -36,21 +36,21 @@ pub struct PostedTotals {
     pub sent: u64,
     /// Bits on the line, without the physical framing of cells.
     pub bits: u64,
-    /// Cells or frames lost in its queue or on the line.
+    /// Cells or frames lost in the line's queue or on the line.
     pub lost: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct DeferredLine {
     frames: VecDeque<SentFrame>,
-    /// Idle attribution of the frames that show whose idle time it was: usage record and sender snapshot, in the order of the frames.
+    /// For frames that divide idle time, in their order: usage record and sender snapshot.
     shown: VecDeque<(u32, StateTimes)>,
     cells: VecDeque<SentCells>,
     arrivals: VecDeque<Arrivals>,
     totals: PostedTotals,
-    /// Frames that left in the window, and their bytes.
+    /// Frames that left in the window, and the sum of their bytes.
     left: (u64, u64),
-    /// Of the last posted frame: idle time and rounding before it, its end, and the ticks by which this end is rounded up.
+    /// State after the last posted frame: idle time and rounding before it, its end, and the ticks by which this end is rounded up.
     idle: u64,
     rounding: u64,
     end: u64,
@@ -67,11 +67,11 @@ struct SentFrame {
     end: u64,
     datagram: u32,
     slot: u16,
-    /// Idle time of the line and sum of roundings up to the begin of the first frame, and the ticks by which the last end is rounded up.
+    /// Line's idle time and sum of roundings up to the begin of the first frame; and the ticks by which the end of the last frame is rounded up.
     idle: u64,
     rounding: u64,
     end_rounding: u64,
-    /// The frame has an entry in [`DeferredLine::shown`].
+    /// True if the frame divides idle time; it then has an entry in [`DeferredLine::shown`].
     shows: bool,
 }
 
@@ -81,9 +81,9 @@ struct SentCells {
     cells: CellTrain,
     counter: usize,
     hop: u16,
-    /// The datagram; `None` for a generator.
+    /// Index of the datagram; `None` for cells of a generator.
     datagram: Option<u32>,
-    /// For data on a shared line: the usage record, and at the end of a PDU its sender snapshot.
+    /// For data on a shared line: the usage record, and at the end of a PDU the sender snapshot that divides the idle time.
     shows: Option<(u32, Option<StateTimes>)>,
 }
 
@@ -94,9 +94,9 @@ pub struct Arrivals {
     pub cells: CellTrain,
     /// Index of the generator's traffic.
     pub flow: usize,
-    /// The first cell ends a PDU that contains cells of a truncated one, and is therefore bad.
+    /// True if the first cell ends a PDU that contains cells of a truncated one, and is therefore bad.
     pub bad: bool,
-    /// The truncated PDU before them, and the number of its cells.
+    /// The truncated PDU before the cells, and the number of its cells.
     pub cut: Option<(PduId, u32)>,
 }
 
@@ -124,7 +124,7 @@ impl DeferredPostings {
         self.holds[index] += entries;
     }
 
-    /// Returns whether the datagram has deferred entries.
+    /// Returns whether the datagram has deferred entries, so that its number must not be reused.
     pub fn holds(&self, datagram: u32) -> bool {
         self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
     }
@@ -138,7 +138,7 @@ impl DeferredPostings {
         frames.map(|frame| frame.count).sum()
     }
 
-    /// Counts cells or frames that a line has lost.
+    /// Counts `count` cells or frames that the line of `port` has lost.
     pub fn lost(&mut self, port: usize, count: u64) {
         self.lines[port].totals.lost += count;
     }
@@ -148,7 +148,7 @@ impl DeferredPostings {
         self.lines[port].totals
     }
 
-    /// Returns the frames that left a line in the window, and their bytes.
+    /// Returns the number of frames that left the line of `port` in the window, and the sum of their bytes.
     pub fn left(&self, port: usize) -> (u64, u64) {
         self.lines[port].left
     }
@@ -160,13 +160,13 @@ impl DeferredPostings {
 }
 
 impl Ledger {
-    /// Defers all postings from now on.
+    /// Defers all postings from now on, until virtual time has reached them.
     pub fn enable_deferral(&mut self) {
         let lines = vec![DeferredLine::default(); self.lines.len()];
         self.later = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
 
-    /// Defers a frame that a line has appended to its transmissions.
+    /// Defers a frame whose transmission a line reports.
     pub(super) fn defer_transmission(
         &mut self,
         slot: u16,
@@ -185,8 +185,8 @@ impl Ledger {
         }
     }
 
-    /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one record. `first` is
-    /// the first frame, `end` the end of the last one. The line is not shared.
+    /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one record. `first` is the
+    /// first frame; `end` is the end of the last one. The line must not be shared.
     pub fn defer_train(
         &mut self,
         datagram: u32,
@@ -240,12 +240,12 @@ impl Ledger {
         later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, shows });
     }
 
-    /// Returns whether transmissions of a datagram show whose idle time it was.
+    /// Returns whether transmissions of a datagram divide idle time: the line is shared, and the datagram carries data.
     fn is_attributed(&self, port: usize, whose: DatagramOwner) -> bool {
         self.lines[port].user == LineSenders::Shared && whose.counted
     }
 
-    /// Posts a frame that has ended, or a train that lies completely in the window or before it.
+    /// Posts a frame that has ended, or a train that lies completely in the window or completely before it.
     #[inline]
     fn post_frame(&mut self, port: usize, frame: &SentFrame) {
         let SentFrame { sent, count, end, datagram, slot, idle, rounding, shows, .. } = *frame;
@@ -274,14 +274,14 @@ impl Ledger {
         }
     }
 
-    /// Assigns the time for which a queue discipline held the frame back.
+    /// Posts the time for which a queue discipline held the frame back.
     fn attribute_held(&mut self, port: usize, sent: &Transmission) {
         if sent.held > 0 {
             self.lines[port].held(sent.held.min(sent.idle));
         }
     }
 
-    /// Returns when the last bit of a frame has left, without the interframe gap.
+    /// Returns the instant at which the last bit of a frame has left, without the interframe gap.
     fn left_at(&self, port: usize, sent: &Transmission) -> u64 {
         let line = &self.lines[port];
         let gap = if sent.physical > 0 { GAP_BYTES } else { 0 };
@@ -290,7 +290,7 @@ impl Ledger {
         ticks.div_ceil(u128::from(line.ticks_per_ps)) as u64
     }
 
-    /// Counts a frame across a window edge, if its last bit left in the window.
+    /// Counts a frame that crosses a window edge, if its last bit left in the window.
     #[cold]
     fn count_at_edge(&mut self, port: usize, sent: &Transmission) {
         if self.window.holds(self.left_at(port, sent))
@@ -301,10 +301,10 @@ impl Ledger {
         }
     }
 
-    /// Removes the first frame from a train that crosses a window edge or the time up to which entries are posted, and returns it.
+    /// Removes the first frame from a train and returns it, because the train crosses a window edge or the instant up to which entries are posted.
     fn split_off(line: &Line, train: &mut SentFrame) -> SentFrame {
         let per_ps = u128::from(line.ticks_per_ps);
-        // End of a frame that begins at an instant: exactly, and rounded up.
+        // Returns the end of a frame that begins at an instant: exactly, and rounded up.
         let after = |(whole, ticks): (u64, u64)| {
             let sum = u128::from(ticks) + u128::from(train.sent.bytes) * u128::from(line.ticks);
             let exact = (whole + (sum / per_ps) as u64, (sum % per_ps) as u64);
@@ -318,7 +318,7 @@ impl Ledger {
         first
     }
 
-    /// Returns what a frame line does at `at`, up to which everything is posted.
+    /// Returns what a frame line does at the instant `at`. Everything up to `at` must be posted.
     fn line_at(&mut self, port: usize, at: u64) -> LineStatus {
         let Some(later) = &self.later else { return LineStatus::default() };
         let this = &later.lines[port];
@@ -335,7 +335,7 @@ impl Ledger {
         }
     }
 
-    /// Begins a window at `from` and clears all counts.
+    /// Begins a window at `from`, with all counts at zero.
     pub fn begin_window(&mut self, from: u64) {
         self.set_window(Window { from: Some(from), end: self.window.end });
         self.end_warmup(from);
@@ -357,7 +357,7 @@ impl Ledger {
         }
     }
 
-    /// Ends the window at `end` on a frame line. Everything up to `end` is posted.
+    /// Ends the window at `end` on a frame line. Everything up to `end` must be posted.
     pub fn close_deferred_line(&mut self, port: usize, end: u64) {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);

@@ -1,4 +1,4 @@
-//! Frame lines: each transmission is known when it begins, or earlier.
+//! Frame lines: the ledger learns of each transmission when it begins, or earlier.
 
 use engpass_cells::{LineStatus, Window};
 use engpass_model::line::{LineTotals, Transmission};
@@ -9,12 +9,12 @@ use super::sender_states::{StateTimes, parts_of};
 use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, put};
 
 impl Ledger {
-    /// Returns whether the line of `port` must report every transmission: it is shared, or postings are deferred.
+    /// Returns whether the line of `port` must report every transmission: several senders share it, or postings are deferred.
     pub fn needs_every_transmission(&self, port: usize) -> bool {
         self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
     }
 
-    /// Posts a packet that a watched line has appended to its transmissions. `slot` is the index of the line's usage record in the flow direction.
+    /// Posts a packet whose transmission a line reports. `slot` is the index of the line's usage record in the flow direction.
     #[inline]
     pub fn post_transmission(
         &mut self,
@@ -34,14 +34,14 @@ impl Ledger {
             line.held(sent.held.min(sent.idle));
         }
         self.assign_outage(from.number());
-        // Packets that leave after the end show nothing.
+        // Packets that leave after the end of the window divide no idle time.
         if whose.counted && sent.end <= self.window.end {
             let book = self.usage_of(whose, slot);
             self.attribute_on_packet(from.number(), book, packet, sent.bytes);
         }
     }
 
-    /// As [`Self::post_transmission`], for a packet of `ip` bytes on a shared line without deferral whose discipline has held nothing back.
+    /// Like [`Self::post_transmission`], for a packet of `ip` bytes on a shared line without deferral, where no discipline has held packets back.
     #[inline(always)]
     pub fn attribute_shared_idle(
         &mut self,
@@ -64,13 +64,13 @@ impl Ledger {
         line.note_departure(book, place, packet, stamps);
     }
 
-    /// Returns the usage record with index `slot` in the datagram's flow direction.
+    /// Returns the index of the usage record with number `slot` in the datagram's flow direction.
     #[inline]
     pub(super) fn usage_of(&self, whose: DatagramOwner, slot: u16) -> u32 {
         self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
     }
 
-    /// Posts the time for which the discipline held back a transmission. `idle` is the idle time of the line so far.
+    /// Posts the time for which the queue discipline held back a transmission. `idle` is the line's idle time so far, in picoseconds.
     pub fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
         if !self.on {
             return;
@@ -80,7 +80,7 @@ impl Ledger {
         line.held(sent.held.min(sent.idle));
     }
 
-    /// Notes a transmission that does not lie completely in the window.
+    /// Records how much of a transmission across a window edge lies in the window.
     #[cold]
     pub fn clip_to_window(&mut self, port: usize, sent: &Transmission) {
         if self.on {
@@ -88,7 +88,7 @@ impl Ledger {
         }
     }
 
-    /// Adds `bytes` to the per-hop record of a datagram, for the line whose usage record has this slot; or takes them back.
+    /// Adds `bytes` to the per-hop record of a datagram, or subtracts them if `back` is set. `slot` is the line's usage record.
     pub fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
         if !self.on {
             return;
@@ -107,7 +107,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried them.
+    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record: all lines of the path have carried them.
     pub fn add_arrived_fragments(
         &mut self,
         datagram: u32,
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Begins the window on a frame line at `at`. A transmission across the edge is reported separately.
+    /// Begins the window on a frame line at the instant `at`. A transmission across the edge is reported with `clip_to_window`.
     pub fn begin_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
@@ -138,7 +138,7 @@ impl Ledger {
         line.open(LineStatus { begun, ..from.line_status(at) });
     }
 
-    /// Ends the window on a frame line at `at`.
+    /// Ends the window on a frame line at the instant `at`.
     pub fn end_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
@@ -147,7 +147,7 @@ impl Ledger {
         self.end_window_on(port, LineStatus { begun, ..from.line_status(at) });
     }
 
-    /// A frame line goes down or comes up. Idle time while it is down is assigned to that reason.
+    /// Records that a frame line goes down or comes up. Idle time while it is down is posted as "line down".
     pub fn line_changes(&mut self, from: &impl FrameLine, at: u64, down: bool) {
         if !self.on {
             return;
@@ -161,7 +161,7 @@ impl Ledger {
         }
     }
 
-    /// If the line is down, assigns the idle time before its current transmission to that reason only.
+    /// If the line is down, posts the idle time before its current transmission as "line down".
     #[inline]
     pub(super) fn assign_outage(&mut self, port: usize) {
         if let Some(since) = self.down.get_mut(&port) {
@@ -171,13 +171,13 @@ impl Ledger {
         }
     }
 
-    /// A packet enters the NIC of a frame line; it is `elastic` if it carries data of the sender. The NIC has sent it at `until`, gap included.
+    /// Records that a packet enters the NIC of a frame line; `elastic` is true if it carries data of the sender. The NIC has sent it at `until`, gap included.
     #[inline]
     pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
             let waits = &self.senders[place];
             if waits.is_emitting_after(until) {
-                // Another NIC of the host still sends packets of it.
+                // Another NIC of the host still sends packets of this sender.
                 self.packet_stamps.put(packet, parts_of(&waits.sums_at(until)));
             } else {
                 self.packet_stamps.put(packet, waits.parts());
@@ -185,7 +185,7 @@ impl Ledger {
         }
     }
 
-    /// As [`Self::emitted_packet`], for a connection. Also notes activity of the connection.
+    /// Like [`Self::emitted_packet`], for a TCP connection, and also records its activity.
     #[inline(always)]
     pub fn sends_packet(
         &mut self,
@@ -202,7 +202,7 @@ impl Ledger {
         }
     }
 
-    /// As [`Self::emitted_packet`], for a process whose application then has nothing more to send.
+    /// Like [`Self::emitted_packet`], for a process whose application then has nothing more to send.
     #[inline(always)]
     pub fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
         if !self.on {
@@ -215,31 +215,31 @@ impl Ledger {
         }
     }
 
-    /// Drops the snapshots of all packets, once none is in flight.
+    /// Drops the snapshots of all packets. No packet may be in flight.
     pub fn forget_packets(&mut self) {
         self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
     }
 
-    /// Returns the snapshot of a packet, for fragments and copies made of it.
+    /// Returns the sender snapshot of a packet, which fragments and copies of it inherit.
     pub fn snapshot_of(&self, packet: u32) -> Option<StateTimes> {
         self.packet_stamps.known(packet)
     }
 
-    /// Copies the snapshot of a packet to the PDU that it becomes.
+    /// Copies the sender snapshot of a packet to the PDU that carries it on a circuit.
     pub fn copy_snapshot_to_pdu(&mut self, frame: u32, packet: u32) {
         if let Some(stamp) = self.packet_stamps.known(packet) {
             put(&mut self.stamps, frame, &stamp);
         }
     }
 
-    /// Copies the snapshot of a PDU to the packet that it becomes.
+    /// Copies the sender snapshot of a PDU to the packet that comes out of it.
     pub fn copy_snapshot_to_packet(&mut self, packet: u32, frame: u32) {
         if let Some(stamp) = self.stamps.get(frame as usize) {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
     }
 
-    /// Gives the snapshot of a packet to its fragment or copy.
+    /// Sets the sender snapshot of a fragment or copy to that of its original.
     pub fn set_snapshot(&mut self, packet: u32, stamp: Option<&StateTimes>) {
         if let Some(stamp) = stamp {
             self.packet_stamps.put(packet, parts_of(stamp));
@@ -248,13 +248,13 @@ impl Ledger {
 }
 
 impl Line {
-    /// Takes over the totals that the line reports.
+    /// Takes over the totals that a frame line reports.
     fn learn(&mut self, told: LineTotals) {
         (self.idle, self.rounding) = (told.idle, told.rounding);
         (self.frames, self.bytes) = (told.frames, told.bytes);
     }
 
-    /// Notes how much of a transmission lies before each window edge that it crosses.
+    /// Records how much of a transmission lies before each window edge that it crosses, in ticks.
     pub(super) fn clip_to_window(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);

@@ -1,10 +1,10 @@
-//! Idle time by reason: which sender could have used a line, and what it did instead.
+//! Idle time by reason: which senders could have used a line, and what they did instead.
 
 use super::accounts::{HOST, IDLE};
 use super::sender_states::{CommonTimes, SenderState, StateTimes, USUAL};
 use super::{HeldBack, Ledger, Line, LineSenders, LineUsage, NO_SENDER, SenderSnapshots};
 
-/// Picoseconds by reason: the sender states in the order of their accounts, then the causes outside of the sender.
+/// Picoseconds by idle reason: the sender states in the order of their accounts, then the causes outside of the sender.
 pub(super) type Reasons = [u64; REASONS];
 
 pub(super) const REASONS: usize = SenderState::COUNT + 4;
@@ -46,7 +46,7 @@ const fn accounts<const N: usize>() -> [usize; N] {
 
 const APPLICATION: usize = 0;
 const SENDING: usize = SenderState::COUNT - 1;
-/// The circuit's shaper is slower than the line. Has the index of the state "sending", which by itself leaves no line idle.
+/// The circuit's shaper is slower than the line. Has the index of the state "sending", because sending by itself leaves no line idle.
 const SHAPER: usize = SENDING;
 /// The sender was sending, and a bottleneck before this line held its packets back.
 const UPSTREAM: usize = SenderState::COUNT;
@@ -57,7 +57,7 @@ const DOWN: usize = SenderState::COUNT + 2;
 /// No flow could send over this line.
 const NOBODY: usize = SenderState::COUNT + 3;
 
-/// Returns the account of a reason. `outside` is true if injected packets can use the line.
+/// Returns the account of an idle reason. `outside` is true if injected packets can use the line.
 pub(super) fn account(reason: usize, outside: bool) -> usize {
     if outside && reason == APPLICATION { HOST } else { IDLE + reason }
 }
@@ -80,7 +80,7 @@ impl Ledger {
                 let before = self.before.get(place).copied().unwrap_or_default();
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
-                // The line has sent for this sender only.
+                // The line has sent for this sender only; therefore its own time is the time in which the line was not idle.
                 apportion(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
             LineSenders::Shared => {
@@ -103,8 +103,8 @@ impl Ledger {
         reasons
     }
 
-    /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its last PDU left
-    /// here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
+    /// Divides a shared line's idle time that has no reason yet, when the last cell of a PDU with data leaves. The sender's states since its last PDU left here
+    /// divide it; `stamp` is the PDU's snapshot. `own` is the number of the sender's grains that have left since then.
     pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.assign_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
@@ -112,7 +112,7 @@ impl Ledger {
         self.packet_stamps.take(book.stamp, stamp);
     }
 
-    /// Posts that `count` cells of a sender leave a shared line. They end a PDU if there is a `stamp`.
+    /// Counts `count` cells of a sender that leave a shared line. `stamp` is the snapshot of the PDU that they end, if they end one; it divides the idle time.
     pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&StateTimes>) {
         if self.cells_since.is_empty() {
             self.cells_since.resize(self.books.len(), 0);
@@ -126,7 +126,7 @@ impl Ledger {
         }
     }
 
-    /// As [`Self::attribute_on_pdu`], for a packet that takes `bytes` of the line.
+    /// Like [`Self::attribute_on_pdu`], for a packet that takes `bytes` bytes on the line.
     #[inline(always)]
     pub(super) fn attribute_on_packet(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
@@ -145,7 +145,7 @@ impl Ledger {
 }
 
 impl HeldBack {
-    /// Returns the idle reason for a line whose sender is sending.
+    /// Returns the idle reason for time in which the line's sender is sending.
     #[inline(always)]
     const fn reason(self) -> usize {
         match self {
@@ -157,14 +157,14 @@ impl HeldBack {
 }
 
 impl LineUsage {
-    /// Returns the sender, if it is a process or an endpoint with data.
+    /// Returns the index of the sender, if it is a process or an endpoint with data.
     pub(super) fn sender(&self) -> Option<usize> {
         (self.sender != NO_SENDER).then_some(self.sender as usize)
     }
 }
 
 impl Line {
-    /// Notes that a packet with data of this usage record has left. If the line was not idle before, nothing else is to be done.
+    /// Records the snapshot of a packet with data that leaves, for the next packet of its sender.
     #[inline(always)]
     pub(super) fn note_departure(
         &mut self,
@@ -181,8 +181,8 @@ impl Line {
         }
     }
 
-    /// Divides the idle time before a PDU or packet with data of this usage record, which was emitted with the snapshot `stamp`. `own` grains of its sender
-    /// have left the line since the one before.
+    /// Divides the idle time before a PDU or packet with data, which was emitted with the snapshot `stamp`, by the sender's states since the packet of this
+    /// usage record that left before. `own` is the number of the sender's grains that have left since then.
     #[inline(never)]
     fn attribute_idle(
         &mut self,
@@ -200,7 +200,7 @@ impl Line {
         (self.booked, self.last) = (self.idle, Some(place));
     }
 
-    /// As [`Self::attribute_idle`], for a packet that takes `bytes` of a line that was idle before it.
+    /// Like [`Self::attribute_idle`], for a packet that takes `bytes` bytes of a line that was idle before it.
     #[inline(never)]
     pub(super) fn attribute_idle_of_packet(
         &mut self,
@@ -218,7 +218,7 @@ impl Line {
         let reasons = self.reasons.get_or_insert_default();
         let ([application, others @ .., sending], [from, as_before @ .., sent]) = (now, then);
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
-            // It had nothing to send, or was sending. A process is hardly ever in another state.
+            // The sender only had nothing to send, or was sending. A process is hardly ever in another state.
             let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
             apportion_two_states(reasons, idle, application, sending.saturating_sub(own), book.held_back);
         } else {
@@ -226,7 +226,7 @@ impl Line {
         }
     }
 
-    /// A function of its own: the common case needs no copy of all state times.
+    /// Like `attribute_idle`, for any states; not inlined, so that the common case needs no copy of all state times.
     #[inline(never)]
     fn attribute_slow_path(
         &mut self,
@@ -238,22 +238,22 @@ impl Line {
         self.attribute_idle(book, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
-    /// Assigns the last `ps` of idle time to the shaper, because the queue discipline held back its packets.
+    /// Posts the last `ps` picoseconds of idle time to the shaper, because the queue discipline held packets back.
     pub(super) fn held(&mut self, ps: u64) {
-        // Without the time before the window.
+        // Time before the window does not count.
         let held = ps.min(self.idle - self.booked);
         self.reasons.get_or_insert_default()[SHAPER] += held;
         self.booked += held;
     }
 
-    /// Assigns the idle time between `since` and `until` to "line down", as far as it lies in the window. Both are values of the idle time.
+    /// Posts the idle time between `since` and `until` to "line down", as far as it lies in the window. Both are values of the line's idle time, not instants.
     pub(super) fn assign_to_line_down(&mut self, since: u64, until: u64) {
         let ps = until.saturating_sub(since.max(self.edges[0].idle));
         self.reasons.get_or_insert_default()[DOWN] += ps;
         self.booked += ps;
     }
 
-    /// Returns the picoseconds that the grains take, rounded down.
+    /// Returns the time that `grains` grains take on the line, in picoseconds, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
         if self.ticks_per_ps == 1 {
             // Cannot overflow: the time is not longer than the run.
@@ -263,12 +263,12 @@ impl Line {
     }
 }
 
-/// Returns the growth of each state time, in the order of the accounts.
+/// Returns the growth of each state time between two snapshots, in the order of the accounts.
 fn since(now: &StateTimes, then: &StateTimes) -> [u64; SenderState::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// As [`apportion`], for two snapshots with common states only.
+/// Like [`apportion`], for the common states in two snapshots.
 #[inline(never)]
 fn apportion_common(
     reasons: &mut Reasons,
@@ -290,7 +290,7 @@ fn proportional_part(idle: u64, sum: u64, total: u64) -> (u64, bool) {
     }
 }
 
-/// As [`proportional_part`], for products of more than 64 bits (hours of idle time).
+/// Like [`proportional_part`], for products of more than 64 bits (hours of idle time).
 #[cold]
 #[inline(never)]
 fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
@@ -298,7 +298,7 @@ fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
     ((product / total) as u64, !product.is_multiple_of(total))
 }
 
-/// As [`apportion`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which leaves at most
+/// Like [`apportion`], for a sender with two states only: application, and sending without its own transmissions. Needs one division; rounding leaves at most
 /// one picosecond over.
 #[inline(always)]
 fn apportion_two_states(
@@ -319,8 +319,8 @@ fn apportion_two_states(
     reasons[held_back.reason()] += idle - part;
 }
 
-/// Divides `idle` exactly among the reasons in proportion to the state times `sums`, which belong to `accounts`. The last one is the time of sending. The
-/// sender's own transmissions, `own`, are taken off it; the rest is time in which the sender was held back.
+/// Divides `idle` exactly among the reasons, in proportion to the state times `sums`; `accounts` gives the reason of each. The last state is sending: the
+/// sender's own transmissions, `own`, are subtracted from it, and the rest is time in which its packets were held back.
 #[inline(always)]
 fn apportion<const N: usize>(
     reasons: &mut Reasons,
@@ -349,7 +349,6 @@ fn apportion<const N: usize>(
 mod tests {
     use super::*;
 
-    /// `apportion_two_states` gives the same result as `apportion`.
     #[test]
     fn apportion_two_states_equals_apportion() {
         let times = [0, 1, 2, 3, 7, 1000, 999_999_937, 12_000_000_000_001, u64::MAX >> 2];

@@ -47,25 +47,25 @@ pub struct Ledger {
     /// False disables all postings, so that a benchmark can measure their cost.
     pub on: bool,
     window: Window,
-    /// By port.
+    /// The lines, by output port.
     lines: Vec<Line>,
     /// Line usage of every flow direction, one after the other, each in the order of its hops.
     books: Vec<LineUsage>,
-    /// Packet formats on the lines, shared by usage records with equal formats.
+    /// Formats of packets on the lines. Usage records with equal formats share one.
     entries: Vec<Entry>,
-    /// By flow direction: index of its first usage record; at the end the number of all usage records. Entries below `flows` belong to flows, up to the
-    /// last one that has usage records of its own. Behind them every TCP connection has two: the data of its flow, then the acknowledgments.
+    /// By flow direction: index of its first usage record; the last entry is the number of usage records. Flow directions below `flows` belong to flows. Behind
+    /// them every TCP connection has two: the data of its flow, then the acknowledgments.
     first: Vec<u32>,
     flows: u32,
     /// Largest number of usage records that a flow direction has.
     stride: usize,
-    /// Units carried in the window, by hop, of the datagrams that are tracked per hop: `stride` entries for each.
+    /// Units carried in the window, by hop, of the datagrams that are tracked per hop: `stride` numbers for each datagram.
     carried: Vec<u32>,
-    /// By flow direction: the current run of identical delivered datagrams, not yet posted. `alike` holds the per-hop records of these runs, `stride`
-    /// entries for each; it is empty until there are any.
+    /// By flow direction: its current run of identical delivered datagrams, not yet posted. `alike` holds the per-hop records of these runs, `stride` numbers
+    /// for each; it is empty while no run has one.
     runs: Vec<Run>,
     alike: Vec<u32>,
-    /// By TCP connection: the previous run of its second direction. Acknowledgments alternate between lengths while losses are repaired.
+    /// By TCP connection: the run before the current one of its acknowledgments, whose length alternates while losses are repaired.
     earlier: Vec<Run>,
     /// Number of processes and of TCP endpoints. Senders are numbered in this order: processes, endpoints, sources of injected packets.
     processes: usize,
@@ -74,18 +74,19 @@ pub struct Ledger {
     senders: Vec<SenderStates>,
     /// State times at the begin of the window; empty if the window begins with the run.
     before: Vec<StateTimes>,
-    /// Sender snapshots by AAL5 PDU and by packet: the state times of the sender when it had emitted the PDU or packet.
+    /// Sender snapshots by AAL5 PDU and by packet: the sender's state times when it emitted the PDU or packet.
     stamps: Vec<StateTimes>,
     packet_stamps: SenderSnapshots,
-    /// By usage record: cells of the sender that have left since its last complete PDU. Empty until cells leave a shared line.
+    /// By usage record: cells of the sender that have left since its last complete PDU; gives the sender's own time on the line. Empty until cells leave a
+    /// shared line.
     cells_since: Vec<u32>,
-    /// By usage record: the first usage record of its flow direction on the same line. Empty if no flow direction has several usage records on a shared line.
+    /// By usage record: the first usage record of its flow direction on the same line. Empty if no flow direction has several on a shared line.
     first_on_line: Vec<u32>,
     /// State for flows with several paths.
     parted: Parted,
-    /// By port, for lines that are down: idle time when the line went down, or up to which it is already posted as down.
+    /// By port, for lines that are down: the line's idle time when it went down, or up to which its idle time is already posted as "line down".
     down: BTreeMap<usize, u64>,
-    /// Deferred postings, for runs whose windows may begin and end at any time.
+    /// Deferred postings; `None` if the window is known from the start.
     pub later: Option<Box<DeferredPostings>>,
 }
 
@@ -94,21 +95,21 @@ pub struct Ledger {
 struct Line {
     /// True for cells, false for frames.
     cells: bool,
-    /// Parts per second, and parts per bit.
+    /// Line rate in parts per second, and the number of parts per bit.
     rate: u128,
     parts_per_bit: u64,
-    /// Size of a grain, which is one cell or one byte: its parts, its time in ticks, and the ticks per picosecond.
+    /// A grain is one cell or one byte: its size in parts, its time in ticks, and the number of ticks per picosecond.
     grain: u64,
     ticks: u64,
     ticks_per_ps: u64,
     /// Overhead of each cell or frame in parts: physical framing, and cell header.
     physical: u64,
     header: u64,
-    /// Parts per unit. A unit is the payload of a cell, or a byte of a frame without its physical framing.
+    /// Parts per unit, in which usage is counted. A unit is the payload of a cell, or a byte of a frame without its physical framing.
     unit: u64,
-    /// The physical framing also covers idle time (SDH, SONET, PDH).
+    /// True if the physical framing also covers idle time (SDH, SONET, PDH).
     framed: bool,
-    /// Frames, and their bytes, that lie completely in the window. The ports count cells instead.
+    /// Frames, and their bytes, that lie completely in the window. Cells are counted by the ports instead.
     frames: u64,
     bytes: u64,
     /// Reported idle time since the start of the run: picoseconds, and the ticks by which ends of busy periods were rounded up.
@@ -116,22 +117,22 @@ struct Line {
     rounding: u64,
     /// State at the begin and at the end of the window.
     edges: [Edge; 2],
-    /// The first transmission of the window has been seen.
+    /// True once the line has reported its first transmission of the window.
     started: bool,
     /// Ticks of the transmission that began before the window and ended in it. It is not counted as a cell or frame.
     cut: Option<u128>,
     user: LineSenders,
-    /// Idle time in the window that has been assigned, by reason.
+    /// Idle time in the window that was posted to a reason, in picoseconds by reason.
     reasons: Option<Box<Reasons>>,
-    /// Idle time since the start of the run that has been assigned to a reason.
+    /// Idle time since the start of the run up to which a reason was posted, in picoseconds.
     booked: u64,
-    /// The usage record whose packet left last.
+    /// Index of the usage record whose packet left last.
     last: Option<u32>,
-    /// Indices of its usage records.
+    /// Indices of the line's usage records.
     books: Vec<u32>,
 }
 
-/// Idle time of a line up to a window edge, and the ticks for which the transmission that crosses the edge has lasted by then.
+/// State of a line at a window edge: its idle time up to the edge, and the ticks for which the transmission that crosses the edge has lasted by then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Edge {
     idle: u64,
@@ -139,22 +140,22 @@ struct Edge {
     begun: u128,
 }
 
-/// Senders that could have used a line while it was idle.
+/// The senders that could have used a line while it was idle. They decide how its idle time is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineSenders {
     /// No flow sends data over this line.
     Nobody,
     /// As `Nobody`, but some flow could send data over this line if nodes chose other paths for it.
     Elsewhere,
-    /// Only generators send data over it, or streams of rate zero.
+    /// Only generators, or streams of rate zero, send data over this line.
     Application,
-    /// A single sender, the one of this usage record. The line is idle exactly when this sender does something else.
+    /// A single sender, that of the usage record with this index. The line is idle exactly when this sender does something else.
     Sole(u32),
-    /// Several users. Each departing packet divides the idle time before it.
+    /// Several users. Each departing packet divides the idle time before it by the states of its sender.
     Shared,
 }
 
-/// Format in which packets of a flow arrive at a line. Most usage records share theirs with others.
+/// Format in which packets of a flow arrive at a line. Most formats belong to several usage records.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     wire: Wire,
@@ -169,42 +170,42 @@ struct LineUsage {
     line: u32,
     /// Index of the [`Entry`].
     entry: u32,
-    /// The sender, if it is a process or an endpoint with data; otherwise [`NO_SENDER`].
+    /// Index of the sender, if it is a process or an endpoint with data; otherwise [`NO_SENDER`].
     sender: u32,
-    /// The packets flow against the data, as acknowledgments do.
+    /// True if the packets flow against the flow's data, as acknowledgments do.
     against: bool,
     /// Why this line is idle while its sender is sending.
     held_back: HeldBack,
-    /// The flow is a cell generator.
+    /// True if the flow is a cell generator.
     generates: bool,
     /// Units of datagrams without data, or cells of a generator.
     plain: u64,
     /// Datagrams with data; allocated with the first posting.
     freight: Option<Box<DataUsage>>,
-    /// This is the last shared line on the path of its packets.
+    /// True if this is the last shared line on the path of the flow direction's packets.
     last_shared: bool,
-    /// On a shared line: index of the sender snapshot of the last packet that left here. Otherwise [`NO_STAMP`].
+    /// On a shared line: index of the sender snapshot of the last packet that left this line. Otherwise [`NO_STAMP`].
     stamp: u32,
 }
 
-/// Why a line is idle while its sender is sending.
+/// Cause to which a line's idle time is posted while its sender is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
     /// Something before this line holds the packets back, such as a slower line.
     Upstream,
-    /// The shaper of the circuit.
+    /// The shaper of the circuit holds the packets back.
     Shaper,
-    /// A node that sends some packets over other paths.
+    /// A node sends some packets over other paths.
     OtherWay,
 }
 
 /// Datagrams with data that one flow direction has carried over one line.
 #[derive(Debug, Default)]
 struct DataUsage {
-    /// Delivered segments that the line carried completely in the window, and their payload, in parts, that the receiver already had or did not want.
+    /// Delivered segments that the line carried completely in the window. `duplicate` is the payload in parts that the receiver already had or did not want.
     segments: Sum,
     duplicate: u64,
-    /// Units of lost datagrams, and units of datagrams that were neither delivered nor lost or that lay partly outside of the window.
+    /// Units of lost datagrams; and units of datagrams that were neither delivered nor lost, or that lay partly outside of the window.
     dead: u64,
     in_flight: u64,
     /// Datagrams of a `udp-stream`.
@@ -219,15 +220,15 @@ struct Datagrams {
     units: u32,
     /// Delivered datagrams that the line carried completely in the window.
     whole: u64,
-    /// Delivered datagrams of which this line may have carried only some packets. Their parts are posted in `DataUsage::segments`.
+    /// Delivered datagrams of which this line may have carried only some packets. Their parts are in `DataUsage::segments`.
     parted: u64,
 }
 
 /// Marks a usage record without a sender.
 const NO_SENDER: u32 = u32::MAX;
 
-/// Consecutive delivered datagrams with equal load. Each line has carried the same part of each of them: all of it or, if `written`, the units that `alike`
-/// holds for this line.
+/// A run: consecutive delivered datagrams with equal load. Each line has carried the same units of each of them: all or, if `written`, those that `alike` holds
+/// for this line.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     bytes: u32,
@@ -237,13 +238,13 @@ struct Run {
     written: bool,
 }
 
-// A connection has three of them.
+// A TCP connection has three runs; therefore the size counts.
 const _: () = assert!(size_of::<Run>() == 12);
 
-/// The delivery status of a datagram.
+/// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryStatus {
-    /// A receiver has received it.
+    /// Its receiver, or one of several receivers, has received it.
     Delivered,
     /// At least one part of it was lost.
     Lost,
@@ -254,14 +255,14 @@ pub enum DeliveryStatus {
 /// How much of a datagram the lines on its path have carried.
 #[derive(Clone, Copy, Debug)]
 pub enum Carried {
-    /// All of it, over the lines of this trail: the datagram is one packet, or all its packets have arrived.
+    /// The lines of this trail have carried all of it: the datagram is one packet, or all its packets have arrived.
     Whole(Trail),
-    /// The per-hop record of the datagram with this number.
+    /// The per-hop record of the datagram with this number says how much.
     Written(u32),
 }
 
 impl Ledger {
-    /// Starts the per-hop record of `datagram`, with every hop at zero. `places` is the number of records to make room for.
+    /// Starts the per-hop record of `datagram`, with zero at every hop. `places` is the number of datagrams to make room for.
     pub fn track_per_hop(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;
@@ -273,14 +274,14 @@ impl Ledger {
         self.carried[from..][..self.stride].fill(0);
     }
 
-    /// Returns the flow direction, an index of `first`, of datagrams of `flow`, or of TCP segments sent to endpoint `to`.
+    /// Returns the index of the flow direction that carries datagrams of `flow`, or TCP segments sent to endpoint `to`.
     #[inline]
     fn lane(&self, flow: u32, to: Option<u32>) -> usize {
         // Even endpoints write the data. Segments to them are acknowledgments and use the second direction.
         to.map_or(flow, |to| self.flows + (to ^ 1)) as usize
     }
 
-    /// Returns how many of the `count` cells that have left `port` in the window also began in it.
+    /// Returns how many of the `count` cells that have left `port` in the window also began in it. At most one did not: the first.
     #[inline]
     pub fn begun(&mut self, port: usize, cells: &CellTrain, count: u64) -> u64 {
         if self.lines[port].started || count == 0 {
@@ -289,7 +290,7 @@ impl Ledger {
         self.exclude_transmission_across_edge(port, cells, count)
     }
 
-    /// Returns whether the first transmission of the window on the line of `port` has been seen.
+    /// Returns whether the line of `port` has reported its first transmission of the window.
     #[inline]
     pub fn has_started(&self, port: usize) -> bool {
         self.lines[port].started || !self.on
@@ -322,7 +323,7 @@ impl Ledger {
         self.books[book].plain += count;
     }
 
-    /// Posts `count` cells of datagram `id` that have left `port`, hop `hop` of its circuit, in the window.
+    /// Counts `count` cells of datagram `id` that have left `port`, hop `hop` of its circuit, in the window, and divides the idle time before them.
     #[inline]
     pub fn carried(
         &mut self,
@@ -334,7 +335,7 @@ impl Ledger {
     ) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
         if self.lines[port].user == LineSenders::Shared && whose.counted {
-            // The lookahead also reports cells that leave after the end of the window. They show nothing about idle time.
+            // With lookahead a queue also reports cells that leave after the end of the window. They divide no idle time.
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
             let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
@@ -342,7 +343,7 @@ impl Ledger {
         }
     }
 
-    /// Posts a delivered and completely carried segment if it continues the current run of identical datagrams. Returns whether it does.
+    /// Adds a delivered and completely carried segment to the current run of identical datagrams, if it continues that run. Returns whether it did.
     #[inline]
     pub fn try_extend_run(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
         if !self.on {
@@ -355,7 +356,7 @@ impl Ledger {
         alike
     }
 
-    /// Posts a datagram if it continues the previous run, and makes that run the current one. Returns whether it does.
+    /// Adds a datagram to the run before the current one, if it continues that, and makes it the current run. Returns whether it did.
     #[inline]
     fn try_extend_previous_run(&mut self, lane: usize, load: Load) -> bool {
         let Some(place) = self.earlier_of(lane) else { return false };
@@ -368,14 +369,14 @@ impl Ledger {
         true
     }
 
-    /// Returns the index of the previous run of a flow direction, if one is kept. A previous run never has a per-hop record.
+    /// Returns the index in `earlier` for a flow direction, if its previous run is kept. A previous run never has a per-hop record.
     #[inline]
     fn earlier_of(&self, lane: usize) -> Option<usize> {
         let place = lane.checked_sub(self.flows as usize)?;
         (place % 2 == 1).then_some(place / 2)
     }
 
-    /// Posts a datagram whose delivery status is known. The receiver refused `refused` bytes of its payload: it already had them or did not want them.
+    /// Posts a datagram whose delivery status is known. `refused` is the number of payload bytes that the receiver already had or did not want.
     #[inline(never)]
     pub fn post_datagram(
         &mut self,
@@ -435,7 +436,7 @@ impl Ledger {
         self.carried[datagram as usize * self.stride..][..self.stride].iter().all(|units| *units == 0)
     }
 
-    /// Ends the current run and begins a new one with this datagram.
+    /// Ends the current run of a flow direction and begins a new one with this datagram.
     #[inline(never)]
     fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
         if !self.runs[lane].written
@@ -504,7 +505,7 @@ impl Ledger {
         }
     }
 
-    /// Posts what was carried of one datagram.
+    /// Posts one datagram: what its lines have carried of it, by delivery status.
     #[inline(never)]
     fn post(&mut self, lane: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
@@ -522,7 +523,7 @@ impl Ledger {
         }
     }
 
-    /// Ends the warm-up: saves the state times of all senders.
+    /// Ends the warm-up: saves the state times of all senders at `now`.
     pub fn end_warmup(&mut self, now: u64) {
         for (before, sender) in self.before.iter_mut().zip(&self.senders) {
             *before = sender.sums_at(now);
@@ -552,7 +553,7 @@ impl Run {
 }
 
 impl LineUsage {
-    /// Posts `count` datagrams, with `units` carried of each.
+    /// Posts `count` datagrams to this usage record; the line has carried `units` of each.
     fn post_datagram(
         &mut self,
         (units, count): (u64, u64),
@@ -587,7 +588,7 @@ impl LineUsage {
         }
     }
 
-    /// Posts `units` of a lost datagram or of one without data.
+    /// Posts `units` of a lost datagram, or of one without data, whatever became of it.
     #[inline(always)]
     fn lose(&mut self, units: u64, cargo: DatagramClass) {
         match cargo {
@@ -596,7 +597,7 @@ impl LineUsage {
         }
     }
 
-    /// Sets all counts to zero.
+    /// Sets all counts of the usage record to zero.
     fn clear(&mut self) {
         self.plain = 0;
         if let Some(freight) = &mut self.freight {
@@ -607,7 +608,7 @@ impl LineUsage {
     }
 }
 
-/// Posts `count` identical datagrams to `books`: per hop the units in `written`, or all of each datagram if that is `None`.
+/// Posts `count` identical datagrams to the usage records `books`: at each hop the units in `written`, or whole datagrams if that is `None`.
 fn post_identical(
     books: &mut [LineUsage],
     (lines, entries): (&[Line], &[Entry]),
@@ -654,7 +655,7 @@ impl Entry {
         }
     }
 
-    /// Returns the units of a packet on the line.
+    /// Returns the units that a datagram with this load takes on the line.
     #[inline]
     fn units(&self, load: Load) -> u64 {
         let bytes = u64::from(load.header) + u64::from(load.bytes);
@@ -665,7 +666,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether a packet with `bytes` behind its IP header is fragmented or encapsulated on the way.
+    /// Returns whether a packet with `bytes` bytes behind its IP header is fragmented or encapsulated before this line.
     #[inline]
     fn is_changed(&self, bytes: u64) -> bool {
         self.changes.iter().any(|change| match change {
@@ -674,7 +675,7 @@ impl Entry {
         })
     }
 
-    /// Returns the bytes that tunnels add to a packet that is not fragmented on the way.
+    /// Returns the bytes that tunnels add, up to this line, to a packet that is not fragmented on the way.
     fn added(&self) -> u64 {
         let added = self.changes.iter().map(|change| match change {
             Change::Cut(_) => 0,
@@ -684,7 +685,7 @@ impl Entry {
     }
 }
 
-/// Returns the parts that are posted by delivery status: all except the physical framing and the cell headers.
+/// Returns the parts of a packet that are posted by delivery status: all except the physical framing and the cell headers.
 fn booked(layers: &Layers) -> u64 {
     layers.line() - layers.parts(Layer::Physical) - layers.parts(Layer::CellHeader)
 }

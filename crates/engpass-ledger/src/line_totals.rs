@@ -1,4 +1,4 @@
-//! The ledger's view of frame lines and datagrams; it knows neither of their types.
+//! The ledger's view of frame lines and datagrams: the ledger knows neither type of the network.
 
 use engpass_cells::LineStatus;
 
@@ -6,13 +6,13 @@ use engpass_model::line::LineTotals;
 
 /// A line that carries frames.
 pub trait FrameLine {
-    /// Returns the number of its output port.
+    /// Returns the index of the line's output port.
     fn number(&self) -> usize;
-    /// Returns its totals so far.
+    /// Returns the line's totals so far.
     fn told(&self) -> LineTotals;
-    /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported separately.
+    /// Returns what the line does at the instant `at`, after everything that began before. A transmission in progress at a window edge is reported separately.
     fn line_status(&self, at: u64) -> LineStatus;
-    /// Returns the bytes that a packet of `ip` bytes takes on the line.
+    /// Returns the bytes that a packet with `ip` bytes takes on the line, framing included.
     fn line_bytes(&self, ip: u32) -> u64;
 }
 
@@ -21,8 +21,8 @@ pub trait FrameLine {
 pub struct DatagramOwner {
     /// Index of the traffic.
     pub flow: u32,
-    /// The TCP endpoint that it is sent to; `None` for other traffic.
+    /// TCP endpoint that the datagram is sent to; `None` for other traffic.
     pub to: Option<u32>,
-    /// It carries data of its sender, and therefore shows whose idle time it was.
+    /// True if the datagram carries data of its sender. Only such datagrams divide idle time by the sender's states.
     pub counted: bool,
 }

@@ -11,7 +11,8 @@ impl Ledger {
         !self.lines[port].books.is_empty()
     }
 
-    /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the end before was rounded up.
+    /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the end of the transmission before was
+    /// rounded up.
     #[inline]
     pub fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
         if !self.on {
@@ -22,14 +23,14 @@ impl Ledger {
         line.rounding += rounding;
     }
 
-    /// Begins the window on the line of `port`, if it carries cells.
+    /// Begins the window on the line of `port`, if it carries cells; `doing` is its status.
     pub fn begin_window_on(&mut self, port: usize, doing: LineStatus) {
         if self.lines[port].cells {
             self.lines[port].open(doing);
         }
     }
 
-    /// Ends the window on the line of `port`.
+    /// Ends the window on the line of `port`; `doing` is its status.
     pub fn end_window_on(&mut self, port: usize, doing: LineStatus) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);

@@ -1,4 +1,4 @@
-//! Postings of packet trains: identical datagrams of one packet each that share one per-hop record.
+//! Postings of packet trains: identical injected datagrams of one packet each that share one per-hop record.
 
 use super::{DeliveryStatus, Ledger, LineSenders, LineUsage, Load, booked, post_identical};
 
@@ -8,8 +8,8 @@ impl Ledger {
         self.lines[port].user == LineSenders::Shared
     }
 
-    /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have left a line are
-    /// the first ones of the train, and those that it carried in the window are the last ones of these.
+    /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have left a line are the
+    /// first ones of the train; of these, the line carried the last ones in the window.
     pub fn post_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
         if !self.on {
             return;
@@ -28,7 +28,7 @@ impl Ledger {
             let waiting =
                 self.later.as_ref().map_or(0, |later| later.unposted_frames(line as usize, datagram));
             let left = packets - waiting;
-            // The packets before these left before the window began.
+            // The other packets left the line before the window began.
             let counted = sum / each;
             let delivered = arrived.min(left).saturating_sub(left - counted);
             for (count, fate) in

@@ -1,19 +1,20 @@
-//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by usage record for the last packet that left a shared line.
+//! Sender snapshots: the state times of senders when packets were emitted. A packet has one, and so has a usage record, for the last packet that left its
+//! shared line.
 
 use super::sender_states::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
 
 /// Marks a packet or usage record without a snapshot.
 pub(super) const NO_STAMP: u32 = u32::MAX;
 
-/// The common states of a snapshot. Fills one cache line, because hardly any snapshot is still cached when it is read.
+/// The common states of a snapshot. It fills one cache line, because hardly any snapshot is still in the cache when it is read.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct SenderSnapshot(CommonTimes);
 
-/// Snapshots of packets in flight and of usage records. A usage record can take over the snapshot of a packet that needs it no longer, without a copy.
+/// Snapshots of packets in flight and of usage records. A usage record can take over the snapshot of a packet that no longer needs it, without a copy.
 #[derive(Debug, Default)]
 pub(super) struct SenderSnapshots {
-    /// Common states; and the other states, empty until a sender that has been in any of them emits a packet.
+    /// By index: the common states; and the rare states, empty until a sender that has been in one of them emits a packet.
     usual: Vec<SenderSnapshot>,
     others: Vec<ColdTimes>,
     /// By packet: index of its snapshot.
@@ -35,17 +36,17 @@ impl SenderSnapshots {
         Some(sums_of(&usual.0, self.others.get(place as usize)))
     }
 
-    /// Returns the snapshot of a usage record, or zeros.
+    /// Returns the snapshot with index `place`, that of a usage record; zeros if it has none.
     pub(super) fn of_book(&self, place: u32) -> StateTimes {
         self.at(place).unwrap_or_default()
     }
 
-    /// Returns the snapshot of a packet.
+    /// Returns the snapshot of a packet, which must have one.
     pub(super) fn of_packet(&self, packet: u32) -> StateTimes {
         self.known(packet).expect("the packet has a sender snapshot since its emission")
     }
 
-    /// Returns the snapshots of a packet and of a usage record, if no sender has been in a rare state.
+    /// Returns the common states in the snapshots of a packet and of a usage record; `None` if any snapshot has rare states.
     #[inline(always)]
     pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&CommonTimes, &CommonTimes)> {
         if !self.others.is_empty() {
@@ -60,7 +61,7 @@ impl SenderSnapshots {
         self.at(*self.places.get(packet as usize)?)
     }
 
-    /// Stores the snapshot of an emitted packet.
+    /// Stores the state times of the sender as the snapshot of an emitted packet.
     #[inline(always)]
     pub(super) fn put(&mut self, packet: u32, (usual, others): (&CommonTimes, Option<&ColdTimes>)) {
         let place = self.places.get(packet as usize).copied().unwrap_or(NO_STAMP);
@@ -83,7 +84,7 @@ impl SenderSnapshots {
         self.others[place as usize] = others.copied().unwrap_or_default();
     }
 
-    /// As [`Self::put`], for the first snapshot of a packet with this number.
+    /// Like [`Self::put`], for a packet number that has no snapshot yet.
     #[cold]
     #[inline(never)]
     fn put_first(&mut self, packet: usize, usual: &CommonTimes, others: Option<&ColdTimes>) {
@@ -102,7 +103,7 @@ impl SenderSnapshots {
         }
     }
 
-    /// Stores `sums` as the snapshot of a usage record.
+    /// Stores `sums` as the snapshot with index `book`, that of a usage record.
     pub(super) fn take(&mut self, book: u32, sums: &StateTimes) {
         if let Some(own) = self.usual.get_mut(book as usize) {
             let (usual, others) = parts_of(sums);
@@ -113,7 +114,7 @@ impl SenderSnapshots {
         }
     }
 
-    /// Copies the snapshot of a packet to a usage record.
+    /// Copies the snapshot of a packet to the one with index `book`, that of a usage record.
     #[inline(always)]
     pub(super) fn copy(&mut self, book: u32, packet: u32) {
         let place = self.places[packet as usize] as usize;
@@ -126,13 +127,13 @@ impl SenderSnapshots {
         }
     }
 
-    /// Exchanges the snapshots of a usage record and of a packet that needs its snapshot no longer.
+    /// Exchanges the snapshots of a usage record and of a packet that no longer needs its snapshot.
     #[inline(always)]
     pub(super) fn swap(&mut self, book: &mut u32, packet: u32) {
         std::mem::swap(book, &mut self.places[packet as usize]);
     }
 
-    /// Drops the snapshots of all packets, once none is in flight, and keeps those of usage records.
+    /// Drops the snapshots of all packets, none of which may be in flight, and keeps those of usage records.
     pub(super) fn forget_packets<'a>(&mut self, books: impl Iterator<Item = &'a mut u32>) {
         let mut kept = Self::default();
         for place in books.filter(|place| **place != NO_STAMP) {

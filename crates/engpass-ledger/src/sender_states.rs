@@ -1,4 +1,4 @@
-//! State times of senders: how long each was in which state. They give the reasons for idle time of the lines.
+//! State times of senders: how long each was in which state. Their growth gives the reasons for the idle time of lines.
 
 use engpass_model::tcp::LimitedBy;
 
@@ -7,19 +7,19 @@ use engpass_model::tcp::LimitedBy;
 pub enum SenderState {
     /// The application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
     Application,
-    /// It waits for room in the NIC.
+    /// The sender waits for room in the NIC.
     Nic,
     /// The receiver's window has no room for a segment.
     ReceiveWindow,
     /// The congestion window has no room for a segment.
     CongestionWindow,
-    /// Only the expiry of the retransmission timer lets it go on.
+    /// Only the expiry of the retransmission timer lets the sender go on.
     RetransmissionTimer,
     /// The connection is not open yet.
     Handshake,
-    /// Its packets are in the NIC.
+    /// A packet of the sender is in its NIC.
     Sending,
-    /// The host's CPU works for it, or for others ahead of it.
+    /// The host's CPU works for the sender, or for others ahead of it.
     Cpu,
     /// The application waits for room in the send buffer.
     SendBuffer,
@@ -27,14 +27,14 @@ pub enum SenderState {
     Nagle,
     /// The window has room for only a part of a segment (RFC 1122 section 4.2.3.4).
     SillyWindow,
-    /// The next segment is not due yet.
+    /// Pacing delays the next segment.
     Pacing,
 }
 
 /// Picoseconds by [`SenderState`].
 pub type StateTimes = [u64; SenderState::COUNT];
 
-/// Picoseconds in the common states, and in the rare states.
+/// Picoseconds by state: the common states, and the rare states.
 pub(super) type CommonTimes = [u64; USUAL];
 pub(super) type ColdTimes = [u64; SenderState::COUNT - USUAL];
 
@@ -79,30 +79,30 @@ impl SenderState {
     }
 }
 
-/// State times of one sender since the start of the run.
+/// State times of one sender since the start of the run, in picoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct SenderStates {
     /// Time in the common states.
     sums: CommonTimes,
-    /// Time up to which `sums` are complete. It lies in the future while the NIC sends.
+    /// Instant up to which `sums` are complete. It lies in the future while the NIC sends.
     until: u64,
-    /// Growth of the state times since the connection last sent or received: the time and the state of the first few entries. A count above `FEW` means
-    /// that further states have grown, which are in [`Rare`].
+    /// Growth of the state times since the connection last sent or received: time and state of up to `FEW` states. A count above `FEW` means that further
+    /// states have grown; they are in [`Rare`].
     grown: [u64; FEW],
     grown_states: [u8; FEW],
     grown_count: u8,
     state: SenderState,
-    /// Its packets carry a snapshot, because a line on their path is shared.
+    /// True if the sender's packets carry a snapshot, because a line on their path is shared.
     pub(super) stamped: bool,
     rare: Option<Box<Rare>>,
 }
 
-/// A sender is rarely in more states than this between two packets.
+/// Number of states whose growth is stored in place; a sender is rarely in more between two packets.
 const FEW: usize = 3;
-/// The growth is not needed, because the sender has no retransmission timer.
+/// Value of `grown_count` for a sender without retransmission timer: its growth is not recorded.
 const UNASKED: u8 = u8::MAX;
 
-// Every sender has one.
+// Every sender of a run has one of these; therefore its size counts.
 const _: () = assert!(size_of::<SenderStates>() == 104);
 
 /// Data that few senders need.
@@ -130,7 +130,7 @@ impl Default for SenderStates {
 }
 
 impl SenderStates {
-    /// Returns the states of a process, which has no retransmission timer.
+    /// Returns the states of a UDP process, which has no retransmission timer.
     pub(super) fn of_process() -> Self {
         Self { grown_count: UNASKED, ..Self::default() }
     }
@@ -143,7 +143,7 @@ impl SenderStates {
         }
     }
 
-    /// As `pass`, without noting the growth.
+    /// Like `pass`, without recording the growth.
     #[inline(always)]
     fn pass_without_growth(&mut self, now: u64) {
         if now > self.until {
@@ -152,7 +152,7 @@ impl SenderStates {
         }
     }
 
-    /// Counts the sender as sending up to `until`, without noting the growth.
+    /// Counts the sender as sending up to `until`, without recording the growth.
     #[inline(always)]
     fn send_without_growth(&mut self, until: u64) {
         if until > self.until {
@@ -224,14 +224,14 @@ impl SenderStates {
         sums
     }
 
-    /// Sets the state from `now` on. While the NIC still sends its packets, that counts instead.
+    /// Sets the state from `now` on. The sender counts as sending for as long as its NIC still sends its packets.
     #[inline]
     pub(super) fn set(&mut self, now: u64, state: SenderState) {
         self.pass(now);
         self.state = state;
     }
 
-    /// A packet or PDU enters the NIC, which will have sent it at `until` if nothing else delays it. The sender is sending up to then.
+    /// Counts the sender as sending up to `until`: a packet or PDU enters the NIC at `now`, which will have sent it at `until` if nothing else delays it.
     #[inline(always)]
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
@@ -241,15 +241,15 @@ impl SenderStates {
         }
     }
 
-    /// The connection sent or received something: a wait for the retransmission timer begins anew.
+    /// Forgets the growth, because the connection sent or received something: a wait for the retransmission timer begins anew.
     #[inline]
     pub(super) fn note_activity(&mut self, now: u64) {
-        // The growth is cleared below, therefore it need not be noted.
+        // The growth is cleared below and therefore need not be recorded.
         self.pass_without_growth(now);
         self.reset_growth();
     }
 
-    /// As [`emit`](Self::emit), for a process whose application then has nothing more to send.
+    /// Like [`emit`](Self::emit), for a process whose application then has nothing more to send.
     #[inline(always)]
     pub(super) fn emit_then_idle(&mut self, now: u64, until: u64) {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no retransmission timer");
@@ -258,14 +258,14 @@ impl SenderStates {
         self.state = SenderState::Application;
     }
 
-    /// As [`emit`](Self::emit) and [`note_activity`](Self::note_activity), without noting growth that `note_activity` would clear.
+    /// Like [`emit`](Self::emit) and [`note_activity`](Self::note_activity) together; skips the growth, which `note_activity` would clear.
     #[inline(always)]
     pub(super) fn emit_and_note_activity(&mut self, now: u64, until: u64) {
         self.note_activity(now);
         self.send_without_growth(until);
     }
 
-    /// The retransmission timer expires: all time since the last activity becomes a wait for it, except the time of sending.
+    /// Handles the expiry of the retransmission timer: all time since the last activity becomes a wait for the timer, except the time of sending.
     pub(super) fn reassign_to_timer(&mut self, now: u64) {
         self.pass(now);
         let mut grown = self.grown();
@@ -278,30 +278,30 @@ impl SenderStates {
         self.add(SenderState::RetransmissionTimer, waited);
     }
 
-    /// Returns the state times up to `until`: common states, and rare states if it was in any.
+    /// Returns the state times up to `self.until`: common states, and rare states if the sender was in any.
     #[inline(always)]
     pub(super) fn parts(&self) -> (&CommonTimes, Option<&ColdTimes>) {
         (&self.sums, self.rare.as_ref().map(|rare| &rare.sums))
     }
 
-    /// Returns the state times up to `until`.
+    /// Returns the state times up to `self.until`, in picoseconds.
     pub(super) fn sums(&self) -> StateTimes {
         let (usual, others) = self.parts();
         sums_of(usual, others)
     }
 
-    /// Returns whether NICs of its host send packets of it after `at`.
+    /// Returns whether a NIC of the sender's host still sends packets of it after `at`.
     #[inline(always)]
     pub(super) fn is_emitting_after(&self, at: u64) -> bool {
         self.until > at
     }
 
-    /// Returns the state times up to `now`, which must not lie in the past.
+    /// Returns the state times up to `now`, in picoseconds. `now` must not lie in the past.
     pub(super) fn sums_at(&self, now: u64) -> StateTimes {
         let mut sums = self.sums();
         match now.checked_sub(self.until) {
             Some(passed) => sums[self.state as usize] += passed,
-            // Only sending is posted ahead of time.
+            // Only the time of sending is counted ahead of time.
             None => sums[SenderState::Sending as usize] -= self.until - now,
         }
         sums
@@ -312,7 +312,7 @@ impl SenderStates {
 mod tests {
     use super::*;
 
-    /// With more than `FEW` states, which alternate.
+    /// Uses more than `FEW` states, which alternate.
     #[test]
     fn timer_expiry_reassigns_waits_since_the_last_packet() {
         let mut waits = SenderStates::default();

@@ -1,4 +1,4 @@
-//! Sender states, by which idle time is assigned.
+//! Sender states, from which lines learn the reasons for their idle time.
 
 use engpass_cells::PduId;
 
@@ -6,7 +6,7 @@ use super::Ledger;
 use super::sender_states::{SenderState, SenderStates, StateTimes};
 
 impl Ledger {
-    /// Returns the index in `senders` of a sender's states. Endpoints that do not write data have none.
+    /// Returns the index of a sender's states in `senders`; `None` for endpoints that write no data.
     #[inline(always)]
     pub(super) fn place_of(&self, sender: usize) -> Option<usize> {
         let Some(endpoint) = sender.checked_sub(self.processes) else { return Some(sender) };
@@ -16,13 +16,13 @@ impl Ledger {
         }
     }
 
-    /// As `place_of`; `None` if the ledger is off.
+    /// Like `place_of`, but `None` if the ledger is off.
     #[inline(always)]
     pub fn states_of(&self, sender: usize) -> Option<usize> {
         if self.on { self.place_of(sender) } else { None }
     }
 
-    /// As [`Self::states_of`], for an endpoint that writes data.
+    /// Like [`Self::states_of`], for an endpoint that writes data: skips the general case.
     #[inline(always)]
     pub fn states_of_writer(&self, endpoint: usize) -> Option<usize> {
         let states = if self.on { Some(self.processes + endpoint / 2) } else { None };
@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// As [`Self::set_sender_state`], for the states at this index.
+    /// Like [`Self::set_sender_state`], for the sender whose states have the index `states`.
     #[inline(always)]
     pub fn set_state_at(&mut self, states: Option<usize>, now: u64, wait: SenderState) {
         if let Some(place) = states {
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that the sender's connection has sent a segment, or received one or a router's message.
+    /// Records that the sender's connection has sent a segment, or received a segment or a router's message.
     #[inline(always)]
     pub fn note_activity(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// As [`Self::note_activity`], for an endpoint that writes data.
+    /// Like [`Self::note_activity`], for an endpoint that writes data.
     #[inline(always)]
     pub fn note_writer_activity(&mut self, endpoint: usize, now: u64) {
         if let Some(place) = self.states_of_writer(endpoint) {
@@ -67,14 +67,15 @@ impl Ledger {
         }
     }
 
-    /// Notes that the sender's retransmission timer expired. The time since its last segment or message becomes a wait for the timer.
+    /// Records that the sender's retransmission timer expired: the time since its last segment or message becomes a wait for the timer.
     pub fn reassign_to_timer(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.reassign_to_timer(now);
         }
     }
 
-    /// A PDU enters the NIC; it is `elastic` if it carries data of the sender. Its last cell leaves the line at `until` if nothing delays it.
+    /// Records that a PDU of the sender enters the NIC; `elastic` is true if it carries data of the sender. Its last cell leaves the line at `until` if nothing
+    /// delays it.
     #[inline]
     pub fn emitted(&mut self, sender: usize, frame: PduId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
@@ -82,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// A PDU of the sender waits in the NIC for its turn, at least until `until`.
+    /// Records that a PDU of the sender waits in the NIC for the shaper, at least until `until`: the sender counts as sending.
     pub fn note_shaper_wait(&mut self, sender: usize, now: u64, until: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.emit(now, until);
@@ -102,7 +103,7 @@ impl Ledger {
     }
 }
 
-/// Stores the snapshot of an emitted PDU.
+/// Stores the sender snapshot of an emitted PDU, whose index is `place`.
 #[inline(always)]
 pub(super) fn put(stamps: &mut Vec<StateTimes>, place: u32, stamp: &StateTimes) {
     let place = place as usize;

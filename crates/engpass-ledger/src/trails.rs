@@ -1,16 +1,16 @@
-//! Flows with several paths: trails that are no prefix of their flow direction, and datagrams of which a line has carried only some packets.
+//! Flows with several paths: trails as lists of lines, and datagrams of which a line has carried only some packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, post_identical};
 
-/// The lines that have carried a packet, as slots: indices of their usage records in the flow direction.
+/// The lines that have carried a packet, as slots: indices into the usage records of the flow direction.
 ///
-/// Small numbers are the number of lines from the sender on, for packets with a single path. Larger ones are indices in the list of trails.
+/// The value is the number of lines from the sender on for packets with a single path, and otherwise an index in the list of trails, plus `LISTED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail(u32);
 
-/// The number of the first trail in the list. A flow direction with a single path has fewer lines.
+/// Value of the first trail in the list. A flow direction with a single path has fewer lines than this.
 const LISTED: u32 = 1 << 16;
 
 /// A packet of a datagram.
@@ -20,7 +20,7 @@ pub struct Piece {
     pub offset: u16,
     /// Bytes of the IP payload in this packet.
     pub bytes: u16,
-    /// Bytes of tunnel headers behind its IP header.
+    /// Bytes of tunnel headers behind the packet's IP header.
     pub added: u16,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Parted {
     trails: Vec<Box<[u16]>>,
     /// By trail: the flow direction and the run of identical datagrams that its lines carried last, not yet posted.
     runs: Vec<(u32, Run)>,
-    /// By datagram and slot: the packets that the line has carried, inside or outside of the window, of datagrams that are tracked per packet.
+    /// By datagram and slot, if datagrams are tracked per packet: the packets that the line has carried, inside or outside of the window.
     pieces: BTreeMap<(u32, u16), Vec<Piece>>,
 }
 
@@ -54,12 +54,12 @@ impl Trail {
         self.0.checked_sub(LISTED)
     }
 
-    /// Returns the index of a listed trail.
+    /// Returns the index of a trail that is in the list.
     fn place(self) -> usize {
         (self.0 - LISTED) as usize
     }
 
-    /// Returns the number of lines from the sender on, if the trail is not in the list.
+    /// Returns the number of lines that the trail has from the sender on, if it is not in the list.
     #[inline(always)]
     pub(super) const fn lines(self) -> Option<usize> {
         if self.0 < LISTED { Some(self.0 as usize) } else { None }
@@ -67,14 +67,14 @@ impl Trail {
 }
 
 impl Ledger {
-    /// Sets the list of trails.
+    /// Sets the list of trails: the slots of each.
     pub(super) fn list_trails(&mut self, trails: &[Box<[u16]>]) {
         self.parted.trails = trails.to_vec();
         let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
         self.parted.runs = vec![(0, Run::of(none)); trails.len()];
     }
 
-    /// Posts `count` identical datagrams that the lines of a listed trail have carried completely.
+    /// Posts `count` identical datagrams that all lines of a listed trail have carried completely.
     pub(super) fn post_along_trail(
         &mut self,
         lane: usize,
@@ -91,7 +91,7 @@ impl Ledger {
         }
     }
 
-    /// Posts a delivered datagram that the lines of a listed trail have carried completely, together with identical ones.
+    /// Posts a delivered datagram that all lines of a listed trail have carried completely. Identical datagrams are gathered in a run and posted together.
     pub(super) fn try_extend_trail_run(&mut self, lane: usize, trail: Trail, load: Load) {
         let (whose, run) = &mut self.parted.runs[trail.place()];
         if *whose == lane as u32 && run.load() == load && run.goes_on() {
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Posts the run of a trail.
+    /// Posts the run of identical datagrams of a trail.
     fn post_trail_run(&mut self, trail: Trail) {
         let (lane, run) = &mut self.parted.runs[trail.place()];
         let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
@@ -116,14 +116,14 @@ impl Ledger {
         }
     }
 
-    /// Posts the runs of all trails.
+    /// Posts the runs of identical datagrams of all trails.
     pub(super) fn post_trail_runs(&mut self) {
         for place in 0..self.parted.runs.len() {
             self.post_trail_run(Trail::listed(place as u32));
         }
     }
 
-    /// Drops all runs that are not posted.
+    /// Drops the runs of all trails without posting them.
     pub(super) fn clear_trail_runs(&mut self) {
         self.parted.runs.iter_mut().for_each(|(_, run)| run.count = 0);
     }
@@ -133,7 +133,7 @@ impl Ledger {
         self.later.is_some() && !self.parted.trails.is_empty()
     }
 
-    /// Records a packet of a datagram that the line whose usage record has this slot has carried.
+    /// Records that the line with usage record `slot` has carried one packet of a datagram.
     pub fn track_packet(&mut self, datagram: u32, slot: u16, piece: Piece) {
         if self.on {
             self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
@@ -154,8 +154,8 @@ impl Ledger {
         }
     }
 
-    /// Posts each packet of a datagram on each line that carried it, when its delivery status is known or a window ends. If a window edge cuts some of it
-    /// on a line, all that this line carried of the datagram is in flight.
+    /// Posts each packet of a datagram on each line that carried it, when the delivery status is known or a window ends. If a window edge cuts the datagram on
+    /// a line, all that this line carried of it is in flight.
     pub(super) fn post_pieces(
         &mut self,
         lane: usize,
@@ -167,7 +167,7 @@ impl Ledger {
         let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
         let first = self.first[lane] as usize;
         let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
-        // Packets that were fragmented differently before a line have several usage records on it.
+        // If a datagram was fragmented in several ways before a line, the line has several usage records for it.
         let mut whole: BTreeMap<u32, bool> = BTreeMap::new();
         for ((_, slot), pieces) in pieces() {
             let book = &self.books[first + usize::from(*slot)];
@@ -203,7 +203,7 @@ impl Ledger {
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
                 let layers = wire.in_tunnel(piece.added.into(), header, bytes - header);
                 freight.segments.add(&layers, 1);
-                // The receiver refused the last bytes of the payload.
+                // The receiver refused the last `refused` bytes of the payload.
                 let wanted = (end - u64::from(refused)).max(offset + header);
                 let refused_here = (offset + bytes).saturating_sub(wanted);
                 freight.duplicate += refused_here * 8 * layers.parts_per_bit();

@@ -5,16 +5,16 @@ use engpass_cells::CellTrain;
 use super::{Arrivals, DeferredPostings, FEW, SentCells, split};
 use crate::Ledger;
 
-/// Cells whose time has come. They are counted first and then posted.
+/// Deferred cells that have left by now. The network first counts those in the window and then posts them.
 #[derive(Clone, Copy, Debug)]
 pub struct Due {
     sent: SentCells,
-    /// These are all remaining cells of their entry.
+    /// True if no cells of the deferred entry remain.
     is_all: bool,
 }
 
 impl Due {
-    /// Returns the index of their counter at the port, and the cells.
+    /// Returns the index of the port's counter that counts the cells, and the cells.
     pub fn cells(&self) -> (usize, &CellTrain) {
         (self.sent.counter, &self.sent.cells)
     }
@@ -31,13 +31,14 @@ impl Ledger {
         self.lines.len()
     }
 
-    /// Returns whether many frames may have ended. Often enough for their datagrams to be still in the CPU's caches.
+    /// Returns whether there are many deferred frames, so that it is worth looking for those that have ended. The number is small enough for their datagrams to
+    /// be still in the CPU's caches.
     #[inline]
     pub fn has_many(&self) -> bool {
         self.later.as_deref().is_some_and(|later| later.frames >= later.look)
     }
 
-    /// Sets the number of deferred frames for the next look, after all ended frames are posted.
+    /// Sets the number of deferred frames for the next look, after all frames that have ended are posted.
     pub fn schedule_next_look(&mut self) {
         if let Some(later) = &mut self.later {
             // The remaining frames have not ended yet.
@@ -45,7 +46,7 @@ impl Ledger {
         }
     }
 
-    /// Posts the first frame, or train of frames, of a line that has ended at or before `until`. Returns its datagram and the number of entries.
+    /// Posts the first deferred frame of a line, or train of frames, if it has ended at or before `until`. Returns its datagram and the number of frames.
     #[inline]
     pub fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
         let window = self.window;
@@ -71,7 +72,7 @@ impl Ledger {
         Some((frame.datagram, frame.count))
     }
 
-    /// Removes and returns the first deferred cells of a line, up to `until`.
+    /// Removes and returns the first deferred cells of a line that have left at or before `until`.
     pub fn next_cells(&mut self, port: usize, until: u64) -> Option<Due> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.cells.front_mut()?;
@@ -86,7 +87,7 @@ impl Ledger {
         Some(Due { sent, is_all: rest.is_none() })
     }
 
-    /// Posts cells, of which `counted` left in the window.
+    /// Posts the cells `due`, of which `counted` left in the window.
     pub fn write_cells(&mut self, port: usize, due: &Due, counted: u64) {
         let SentCells { cells, hop, datagram, shows, .. } = &due.sent;
         let begun = self.begun(port, cells, counted);
@@ -102,7 +103,7 @@ impl Ledger {
         }
     }
 
-    /// Removes and returns the first deferred arrivals of a generator's cells behind a line, up to `until`.
+    /// Removes and returns the first deferred cells of a generator that have arrived behind a line at or before `until`.
     pub fn next_arrivals(&mut self, port: usize, until: u64) -> Option<Arrivals> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.arrivals.front_mut()?;
@@ -117,7 +118,7 @@ impl Ledger {
 }
 
 impl DeferredPostings {
-    /// Releases posted entries of a datagram and returns whether none are left.
+    /// Removes `entries` posted entries of a datagram from its count, and returns whether none are left.
     pub fn release(&mut self, datagram: u32, entries: u32) -> bool {
         let holds = &mut self.holds[datagram as usize];
         *holds -= entries;
