@@ -1,4 +1,4 @@
-//! Adaptive shapers: PDUs wait for their turn, and feedback returns.
+//! Adaptive shapers: PDUs wait for their turn, and feedback from the receiver sets the rate.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,21 @@ use engpass_model::shape::AdaptiveRate;
 use super::Network;
 use super::event_queue::Event;
 
-/// An adaptive shaper. It uses the shaper of its circuit for one PDU at a time.
+/// An adaptive shaper (ABR). It restarts the shaper of its circuit, with the current rate, for every PDU.
 #[derive(Debug)]
 pub(super) struct AdaptiveShaper {
     pub(super) vc: VcId,
     /// Port of the NIC's line.
     pub(super) nic: usize,
     pub(super) rate: AdaptiveRate,
-    /// Delay of the feedback, from the arrival of a PDU, in picoseconds.
+    /// Delay of the feedback after the arrival of a PDU, in picoseconds.
     pub(super) back: u64,
-    /// PDUs that wait for their turn, with their senders. An event is pending for the first of them.
+    /// PDUs that wait for their turn, each with its sender. An event is pending for the first of them.
     pub(super) waiting: VecDeque<(usize, PduId)>,
 }
 
 impl Network {
-    /// Passes a PDU to an adaptive shaper: it starts when those before it are emitted.
+    /// Passes a PDU to an adaptive shaper. Its emission starts when the PDUs before it are emitted.
     pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, frame: PduId) {
         let this = &mut self.adapting[shaper];
         let vc = this.vc;
@@ -37,7 +37,7 @@ impl Network {
         }
     }
 
-    /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs are held back by the NIC.
+    /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs count as sending.
     fn schedule_next_pdu(&mut self, shaper: usize) {
         let this = &self.adapting[shaper];
         if this.waiting.is_empty() {
@@ -50,7 +50,7 @@ impl Network {
         self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
     }
 
-    /// Starts the first waiting PDU.
+    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
     pub(super) fn start_next_pdu(&mut self, shaper: u32) {
         let shaper = shaper as usize;
         let this = &mut self.adapting[shaper];
@@ -61,13 +61,13 @@ impl Network {
         self.schedule_next_pdu(shaper);
     }
 
-    /// Returns the earliest start of PDUs that wait at this NIC, one instant for every shaper.
+    /// Returns, for each adaptive shaper of this NIC with waiting PDUs, the earliest start of the first one.
     pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
         let here = self.adapting.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
         here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
     }
 
-    /// Schedules the feedback to the shaper of a PDU whose end has arrived, if the shaper adapts.
+    /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper.
     pub(super) fn schedule_feedback(&mut self, frame: PduId) {
         let this = &self.fabric.frames[frame];
         let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
@@ -75,7 +75,7 @@ impl Network {
         self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
     }
 
-    /// Passes feedback to a shaper.
+    /// Passes the receiver's feedback to a shaper. `marked` is true if the PDU arrived with EFCI.
     pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
         self.adapting[shaper as usize].rate.answer(marked);
     }

@@ -1,4 +1,4 @@
-//! Deferred posting: transmissions computed ahead of virtual time are posted when their time has come, and release their datagrams.
+//! Deferred postings: transmissions that were computed ahead of virtual time are posted when their time has come, and then release their datagrams.
 
 use engpass_ledger::Arrivals;
 
@@ -6,7 +6,7 @@ use super::flow_counters::DropLocation;
 use super::shared_state::SharedState;
 
 impl SharedState {
-    /// Posts everything that has ended at or before `until`.
+    /// Posts all deferred transmissions that have ended at or before `until`, on all lines.
     pub(super) fn post_until(&mut self, until: u64) {
         for port in 0..self.ledger.lines() {
             self.write_frames(port, until);
@@ -15,7 +15,7 @@ impl SharedState {
         }
     }
 
-    /// Posts frames that have ended at or before `until`, if many may be waiting.
+    /// Like [`Self::post_until`] for frames only, and only if many may have ended.
     #[inline]
     pub(super) fn post_batch_until(&mut self, until: u64) {
         if !self.ledger.has_many() {
@@ -27,14 +27,14 @@ impl SharedState {
         self.ledger.schedule_next_look();
     }
 
-    /// Posts the frames of a line that have ended at or before `until`.
+    /// Posts the deferred frames of a line that have ended at or before `until`.
     pub(super) fn write_frames(&mut self, port: usize, until: u64) {
         while let Some((datagram, entries)) = self.ledger.write_frame(port, until) {
             self.release_later(datagram, entries);
         }
     }
 
-    /// Posts the cells that a line has sent at or before `until`.
+    /// Posts the deferred cells that a line has sent at or before `until`.
     pub(super) fn write_cells(&mut self, port: usize, until: u64) {
         while let Some(due) = self.ledger.next_cells(port, until) {
             let (counter, cells) = due.cells();
@@ -57,7 +57,7 @@ impl SharedState {
         }
     }
 
-    /// Releases `entries` references of a datagram after posting.
+    /// Releases a datagram from `entries` deferred postings; finishes it if nothing else refers to it.
     fn release_later(&mut self, datagram: u32, entries: u32) {
         let Some(later) = &mut self.ledger.later else { return };
         if later.release(datagram, entries) && self.datagrams[datagram].holds == 0 {

@@ -1,36 +1,36 @@
 //! Busy time of an engine that works on one item after the other: the CPU of a host, the forwarding engine of a router.
 
-/// The time for which an engine has been busy, and will be with the work that it has.
+/// The time for which an engine has been busy, and will be with the work that it has accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BusyTime {
-    /// Duration of all work so far, up to its end, in ps.
+    /// Duration of all work accepted so far, in picoseconds.
     work: u64,
-    /// End of the last work, in ps. From any instant that has been reached up to here the engine is busy.
+    /// End of the last work, in picoseconds. The engine is busy from the present until then.
     until: u64,
-    /// Busy time before the measurement window.
+    /// Busy time before the measurement window, in picoseconds.
     before: u64,
 }
 
 impl BusyTime {
-    /// Adds work from `from` to `until`. It follows all work so far.
+    /// Adds work from `from` to `until`, in picoseconds. It must follow all work so far.
     pub(super) fn add(&mut self, from: u64, until: u64) {
         debug_assert!(from >= self.until, "an engine does one thing at a time");
         self.work += until - from;
         self.until = until;
     }
 
-    /// Ends the work in progress at `now`.
+    /// Interrupts the work in progress at `now`.
     pub(super) fn interrupt(&mut self, now: u64) {
         self.work -= self.until - now;
         self.until = now;
     }
 
-    /// Returns the end of all work so far.
+    /// Returns the instant at which all work so far ends.
     pub(super) fn until(&self) -> u64 {
         self.until
     }
 
-    /// Returns the busy time up to `at`, an instant that has been reached, with everything that happens at it.
+    /// Returns the busy time up to `at`, in picoseconds. Everything at `at` must have happened.
     pub(super) fn up_to(&self, at: u64) -> u64 {
         self.work - self.until.saturating_sub(at)
     }
@@ -40,7 +40,7 @@ impl BusyTime {
         self.before = self.up_to(from);
     }
 
-    /// Returns the busy time in the measurement window, which ends at `end`.
+    /// Returns the busy time in the measurement window, which ends at `end`, in picoseconds.
     pub(super) fn in_window(&self, end: u64) -> u64 {
         self.up_to(end) - self.before
     }

@@ -1,4 +1,4 @@
-//! Bypassed lines: a line that one generator uses alone, while the next port reads the generator directly.
+//! Bypassed lines: one generator uses such a line alone, and the next port reads the generator directly. The line's use is posted at the end of the run.
 
 use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment, Window};
 use engpass_ledger::Ledger;
@@ -6,7 +6,7 @@ use engpass_ledger::Ledger;
 use super::Network;
 use super::cell_ports::Queue;
 
-/// Posts the cells of one generator on its first line.
+/// Posts the cells of one generator on its bypassed line.
 struct BypassedLine<'a> {
     ledger: &'a mut Ledger,
     window: Window,
@@ -41,7 +41,7 @@ impl CellSink for BypassedLine<'_> {
 }
 
 impl Network {
-    /// Sends, at the end of the run, the cells of bypassed lines in whole trains, for the ledger.
+    /// Posts the use of bypassed lines in the ledger at the end of the run: sends the generators' cells over them in whole trains.
     pub(super) fn post_bypassed_lines(&mut self) {
         let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
@@ -60,7 +60,7 @@ impl Network {
                 ledger.end_window_on(port, doing);
                 continue;
             }
-            // The bypassed line itself has been idle so far.
+            // The port of the bypassed line has sent nothing so far, so its queue is still at the start.
             let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];
             for until in [window.from, Some(window.end)].into_iter().flatten() {

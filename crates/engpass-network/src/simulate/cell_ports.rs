@@ -1,4 +1,4 @@
-//! Cell ports. They process arrivals as late as possible, or as soon as nothing can change the result.
+//! Cell ports. A port takes its arrivals as late as possible, or as soon as nothing can change the result.
 
 use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
 use engpass_model::time::Pace;
@@ -12,27 +12,27 @@ use super::shared_state::{Aal5Pdu, PortOutput, SharedState};
 /// [`SharedState::channels`].
 pub(super) struct Port {
     pub(super) queue: Queue,
-    /// By circuit direction.
+    /// Class and policer of each circuit direction.
     pub(super) rules: Vec<VcTreatment>,
-    /// Ports whose cells come here.
+    /// Ports whose cells arrive at this port.
     pub(super) upstream: Vec<usize>,
-    /// Index of its ring, if it is on a cycle of ports.
+    /// Index of the ring that the port belongs to, if it is on a cycle of ports.
     pub(super) ring: Option<usize>,
     /// Number of the last pull that needed arrivals of this port.
     pub(super) pulled: u64,
-    /// All its cells come from generators, so any instant can be computed at any time.
+    /// True if all cells of the port come from generators, so that the port can be computed up to any instant at any time.
     pub(super) foreseeable: bool,
     /// The channel whose cells do not come from a generator, if there is exactly one.
     pub(super) sole: Option<usize>,
-    /// Channel of the generator whose cells overtake those of class 1, if they can be counted in advance.
+    /// Channel of the generator that alone has class 0, if its cells need no queue: [`StrictPriority::set_periodic_class`].
     pub(super) overtaking: Option<usize>,
-    /// All arrivals at or before this have been taken.
+    /// Instant up to which all arrivals have been taken; `None` at the start.
     pub(super) horizon: Option<u64>,
     /// Transmission time of a cell.
     pub(super) slot: Pace,
-    /// Transmission time of a cell, rounded down to ps.
+    /// Transmission time of a cell, rounded down to picoseconds.
     pub(super) slot_at_least: u64,
-    /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in ps.
+    /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in picoseconds.
     pub(super) lookahead: u64,
 }
 
@@ -43,9 +43,9 @@ pub(super) enum Queue {
 }
 
 impl Port {
-    /// Processes all arrivals up to and including `until`; they must all be announced.
+    /// Takes all arrivals up to and including `until`; the ports before this one must have announced them.
     pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut SharedState) {
-        // Cells never return to the port that they leave, so it does not announce to its own channels.
+        // Cells never return to the port that they leave. Therefore the port adds nothing to its own channels.
         let mut channels = std::mem::take(&mut fabric.channels[port]);
         let inputs = Inputs::new(&mut channels);
         let mut outlet = PortOutput { fabric, port };
@@ -67,7 +67,7 @@ impl Port {
         }
     }
 
-    /// Returns the number of cells in the queue at `at`, including the one being sent. The port must be advanced up to `at`.
+    /// Returns the number of cells in the queue at the instant `at`, including the one being sent. The port must be advanced exactly up to `at`.
     pub(super) fn length(&self, at: u64) -> u64 {
         match &self.queue {
             Queue::Fifo(queue) => queue.length(at),
@@ -75,7 +75,7 @@ impl Port {
         }
     }
 
-    /// Returns the longest queue in the measurement window; `None` if the queue is not that of a switch.
+    /// Returns the longest queue of a service class in the measurement window, in cells; `None` for an unbounded queue (NIC).
     fn longest(&self) -> Option<u64> {
         match &self.queue {
             Queue::Fifo(queue) => queue.longest(),
@@ -83,7 +83,7 @@ impl Port {
         }
     }
 
-    /// Returns the status of the line at `at`. The port must be advanced up to `at`.
+    /// Returns the status of the line at the instant `at`. The port must be advanced exactly up to `at`.
     pub(super) fn line_status(&self, at: u64) -> LineStatus {
         match &self.queue {
             Queue::Fifo(queue) => queue.line_status(at),
@@ -91,8 +91,8 @@ impl Port {
         }
     }
 
-    /// Returns when the next waiting cell begins its transmission, [`u64::MAX`] if none waits. In a FIFO none waits: the departure of a cell is known on its
-    /// arrival.
+    /// Returns the instant at which the next waiting cell begins its transmission, as far as known; [`u64::MAX`] if none waits. In a FIFO none waits: the
+    /// departure of a cell is known when it arrives.
     pub(super) fn next_waiting(&self) -> u64 {
         match &self.queue {
             Queue::Fifo(_) => u64::MAX,
@@ -106,10 +106,10 @@ impl Port {
 }
 
 impl Network {
-    /// Advances the port to the end of the warm-up and to the samples that lie before `until`.
+    /// Advances the port to the end of the warm-up and to each sampling instant that lies before `until`.
     pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
-        // A train must not count partly in the warm-up and partly in the window.
+        // A train must lie on one side of the window edge.
         let from = self.fabric.window.from;
         loop {
             let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
@@ -130,12 +130,12 @@ impl Network {
         }
     }
 
-    /// Returns the longest queue in front of a transmitter of cells in the measurement window; `None` if it is not that of a switch.
+    /// Returns the longest cell queue of a port in the measurement window; `None` if the port is not that of an ATM switch.
     pub(super) fn longest_cell_queue(&self, port: usize) -> Option<u64> {
         self.ports.get(port).and_then(Port::longest)
     }
 
-    /// Processes all arrivals at every port up to and including `until`.
+    /// Takes all arrivals up to and including `until` at every cell port.
     pub(super) fn advance_all(&mut self, until: u64) {
         for port in 0..self.ports.len() {
             self.advance(port, until);
@@ -143,7 +143,7 @@ impl Network {
         self.collect_nic_departures();
     }
 
-    /// Ends the measurement on every line at the end of the run.
+    /// Ends the measurement window on every line, at the end of the run.
     pub(super) fn end_measurement(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
         for port in (0..self.ports.len()).filter(cells) {
@@ -155,18 +155,18 @@ impl Network {
         self.post_bypassed_lines();
     }
 
-    /// Begins the measurement on every line, after everything at the last instant of the warm-up has happened.
+    /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
     pub(super) fn begin_measurement(&mut self, from: u64) {
         self.fabric.ledger.end_warmup(from);
         for line in &mut self.frames.ports {
-            // Lines that lookahead has taken beyond this instant have begun already.
+            // Lines that lookahead has taken beyond this instant have begun their window already.
             if line.open() == Some(from) {
                 self.fabric.ledger.begin_window_on_frame_line(line, from);
             }
         }
     }
 
-    /// Carries announced cells of `vc` through all ports where nothing that is still unannounced can come between them.
+    /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
     pub(super) fn advance_downstream(&mut self, vc: u32) {
         if self.fabric.fates.is_some() {
             // A measurement window may begin and end at any time, so no port works ahead of virtual time.
@@ -181,7 +181,7 @@ impl Network {
         self.collect_nic_departures();
     }
 
-    /// Returns a lower bound of the arrival of a PDU's last cell at its host.
+    /// Returns a lower bound of the arrival of a PDU's last cell at the end of its circuit, in picoseconds.
     pub(super) fn earliest_arrival(&self, frame: PduId) -> u64 {
         let this = &self.fabric.frames[frame];
         let vc = &self.fabric.vcs[this.vc as usize];
@@ -196,7 +196,7 @@ impl Network {
         queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
     }
 
-    /// Handles the instant at which the last cell of a PDU may have arrived where its circuit ends.
+    /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
     pub(super) fn on_pdu_may_arrive(&mut self, frame: PduId) {
         let vc = self.fabric.frames[frame].vc as usize;
         let adapts = self.fabric.vcs[vc].adapting.is_some();
@@ -206,7 +206,7 @@ impl Network {
             if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
                 break;
             }
-            // Only cells that have left here by then can have arrived at the host by now.
+            // Only cells that have left this port by then can have reached the end of the circuit by now.
             let until = self.now - self.fabric.vcs[vc].delays[hop];
             self.advance(self.fabric.vcs[vc].hops[hop], until);
             if usize::from(self.fabric.frames[frame].hop) == hop {
@@ -225,7 +225,7 @@ impl Network {
         }
     }
 
-    /// Schedules the wake at which `frame` arrives or may have arrived.
+    /// Schedules an event for the instant at which the PDU's last cell arrives, or may arrive.
     pub(super) fn schedule_pdu_check(&mut self, frame: PduId) {
         let at = self.earliest_arrival(frame);
         debug_assert!(at > self.now, "the PDU arrives later than now");

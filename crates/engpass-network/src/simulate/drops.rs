@@ -7,7 +7,7 @@ use super::flow_counters::DropLocation;
 use super::shared_state::SharedState;
 
 impl SharedState {
-    /// Records that a cell of a PDU, or the PDU, is lost at `place`.
+    /// Records the loss of a PDU, or of one of its cells, at `place`, and of its datagram.
     pub(super) fn lose_frame(&mut self, frame: PduId, place: DropLocation, at: u64) {
         let this = &mut self.frames[frame];
         this.dead = true;
@@ -15,7 +15,7 @@ impl SharedState {
         self.lose_datagram(datagram, place, at);
     }
 
-    /// Records a loss of a datagram; the earliest one counts.
+    /// Records a loss of a datagram. If it has several, the earliest one counts.
     pub(super) fn lose_datagram(&mut self, datagram: u32, place: DropLocation, at: u64) {
         let before = self.loss_of(datagram);
         let this = &mut self.datagrams[datagram];
@@ -33,7 +33,8 @@ impl SharedState {
         }
     }
 
-    /// Fast path of a loss: handles a packet that is all of its datagram, without other references or tracking. Returns false, without effect, otherwise.
+    /// Fast path of a loss: handles a packet that is all of its datagram, without other references or per-hop record. Returns false, without effect, for all
+    /// other packets.
     #[inline(always)]
     pub(super) fn try_drop_unfragmented(
         &mut self,
@@ -63,7 +64,7 @@ impl SharedState {
         true
     }
 
-    /// Returns time and place of a datagram's first loss, if there is one.
+    /// Returns time and place of a datagram's earliest loss, if there is one.
     pub(super) fn loss_of(&self, datagram: u32) -> Option<(u64, DropLocation)> {
         self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])
     }
@@ -76,7 +77,7 @@ impl SharedState {
                 || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
             {
                 if self.parts(index) {
-                    // Its receivers count their losses.
+                    // The receivers of a multicast datagram count their losses themselves.
                     let fate = self.status_of_open_copies(index);
                     self.datagrams[index].lost = fate == DeliveryStatus::Lost;
                     self.post_finished_datagram(index, fate == DeliveryStatus::InFlight);
@@ -118,7 +119,7 @@ impl SharedState {
     pub(super) fn lose_generated(&mut self, flow: usize, cells: &CellTrain, place: DropLocation, at: u64) {
         let tally = &mut self.flows[flow];
         tally.rare().lost_ever += cells.count;
-        // The cells of a batch may be lost at different instants, but all on one side of a window edge, because ports stop there.
+        // The cells of a train may be lost at different instants, but all on one side of a window edge, because ports stop at the edges.
         if self.window.holds(at) {
             tally.rare().lost += cells.count;
             let losses = tally.losses(place);

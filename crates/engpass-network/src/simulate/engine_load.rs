@@ -12,18 +12,18 @@ use super::busy_time::BusyTime;
 pub struct NodeUse {
     /// Name of the node.
     pub node: String,
-    /// Its engines that take time.
+    /// The node's engines whose work takes time.
     pub engines: Vec<EngineUse>,
 }
 
-/// An engine in the measurement window.
+/// Work of one engine in the measurement window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineUse {
     /// `cpu` at a host; at a router `forwarding`, or the name of a line card.
     pub name: String,
     /// Time in which it was busy, in ps.
     pub busy: u64,
-    /// Share of the window in which it was busy.
+    /// Share of the window in which the engine was busy, from 0 to 1.
     pub load: f64,
 }
 
@@ -31,7 +31,7 @@ pub struct EngineUse {
 type Engines<'a> = (&'a String, Vec<(&'a str, &'a BusyTime)>);
 
 impl Network {
-    /// Returns the nodes that have engines which take time, in the order of the file.
+    /// Returns the nodes that have engines whose work takes time, hosts before routers, each in the order of the file.
     fn engines<'a>(&'a self, testbed: &'a Testbed) -> impl Iterator<Item = Engines<'a>> {
         // Injected packets take no time of hosts.
         let outside = self.fabric.fates.is_some();
@@ -47,7 +47,7 @@ impl Network {
         hosts.chain(routers.filter(|(_, engines)| !engines.is_empty()))
     }
 
-    /// Returns how busy engines were in the measurement window.
+    /// Returns how busy the engines were in the measurement window.
     pub(super) fn node_uses(&self, testbed: &Testbed) -> Vec<NodeUse> {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
@@ -62,12 +62,12 @@ impl Network {
         nodes.collect()
     }
 
-    /// Returns the busy time of each engine up to `at`, in ps: an instant that has been reached, with everything that happens at it.
+    /// Returns the busy time of each engine up to `at`, in picoseconds. Everything at `at` must have happened.
     pub(super) fn busy_times(&self, testbed: &Testbed, at: u64) -> Vec<u64> {
         self.engines(testbed).flat_map(|(_, engines)| engines).map(|(_, time)| time.up_to(at)).collect()
     }
 
-    /// Returns the loads of all engines over time, given [`Self::busy_times`] at instants that begin with 0.
+    /// Returns the load of every engine over time. `samples` holds [`Self::busy_times`] at sampling instants, the first one 0.
     pub(super) fn node_lines(
         &self,
         testbed: &Testbed,
@@ -81,7 +81,7 @@ impl Network {
                 let busy = until.1[index] - from.1[index];
                 (until.0 as f64 / 1e12, busy as f64 / (until.0 - from.0) as f64)
             };
-            // An interval of a run of few picoseconds may be empty.
+            // In a run of a few picoseconds, an interval may be empty.
             let intervals = samples.windows(2).filter(|pair| pair[0].0 < pair[1].0);
             let (time_s, load) = intervals.map(interval).unzip();
             EngineLine { time_s, load }

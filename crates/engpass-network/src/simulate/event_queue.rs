@@ -12,13 +12,13 @@ pub(super) enum Event {
     Land(u32),
     /// This engine of a router finishes a packet.
     Forward(u32),
-    /// The ICMP message with this number enters the engine of the router that made it.
+    /// The ICMP message with this number enters the forwarding engine of the router that made it.
     Icmp(u32),
     /// A reassembly at the end of this tunnel direction may have timed out.
     GiveUp(u32),
     /// An ARP request for this neighbour may be overdue.
     Arp(u32),
-    /// This timer of IGMP is due: a host sends its next message, or a router may stop forwarding.
+    /// This IGMP timer is due: a host sends its next message, or a router may stop forwarding to a branch.
     Igmp(u32),
     /// The last cell of this PDU may have reached its host.
     Frame(u32),
@@ -26,7 +26,7 @@ pub(super) enum Event {
     Serve(u32),
     /// The CPU of this host finishes its item.
     CpuDone(u32),
-    /// This process may send its next message, or continue after a pause.
+    /// This process may begin its next message, or continue after a pause.
     Ready(u32),
     /// This NIC may have room again.
     Room(u32),
@@ -34,7 +34,7 @@ pub(super) enum Event {
     Hand(u32),
     /// This TCP endpoint wakes: its application or one of its timers is due.
     Wake(u32),
-    /// This adaptive shaper gets the feedback of a PDU that arrived with or without the EFCI mark.
+    /// This adaptive shaper gets feedback about a PDU; true if the PDU arrived with EFCI.
     Answer(u32, bool),
     /// This adaptive shaper may begin its next PDU.
     Begin(u32),
@@ -44,29 +44,29 @@ pub(super) enum Event {
     Feed(u32),
     /// This event of the testbed file makes its next change.
     Change(u32),
-    /// The monitor of this bond looks at the members.
+    /// This bond's link monitor looks at its members.
     Look(u32),
 }
 
-/// Payload bit of the second of the two kinds of events in a group.
+/// Bit of the payload that tells the two kinds of events in a group apart.
 const SECOND_KIND: u32 = 1 << 31;
-/// Payload bit. In `Answer`: the PDU had the EFCI mark. In the group of arrivals: it is a `Land`.
+/// Second bit of the payload. In `Answer`: the PDU had EFCI. In the group of arrivals: the event is a `Land`.
 const PAYLOAD_MARK: u32 = 1 << 30;
 
-/// Number of days that the calendar covers.
+/// Number of days that the calendar covers; a power of two.
 const DAYS: usize = 4096;
 const MASK: u64 = DAYS as u64 - 1;
-/// Number of events after which the length of a day is adjusted.
+/// Number of events after which the length of a day is adjusted to their rate.
 const TERM: u32 = 4096;
-/// Initial capacity, in events.
+/// Initial capacity of each list, in events.
 const FEW: usize = 64;
-/// Number of today's events that an insertion passes at most before it uses `soon`.
+/// Number of today's events that an insertion may pass; if it would pass more, the event goes to `soon`.
 const REACH: usize = 16;
-/// Capacity from which memory is released when the queue is empty.
+/// Capacity in events above which an empty queue releases its memory.
 const CROWD: usize = 1024;
-/// No node.
+/// Index that stands for "no node".
 const NONE: u32 = u32::MAX;
-/// No event: later than every event. No event has this lower half.
+/// Key that stands for "no event": later than every event. No event has its lower half.
 const NEVER: u128 = u128::MAX;
 
 /// Pending events, earliest first. Ties follow the order in `docs/model.md`, then the position in the file.
@@ -77,19 +77,19 @@ const NEVER: u128 = u128::MAX;
 /// Chosen by measurement: `benches/RESULTS.md` compares it with a binary, a 4-ary and a radix heap, on the events of the same networks.
 #[derive(Debug)]
 pub(super) struct EventQueue {
-    /// The first event if it is before `day`. Otherwise [`NEVER`], and no event is before `day`.
+    /// Key of the first event, if that is before `day`; otherwise [`NEVER`], and then no event is before `day`.
     first: u128,
-    /// First node of the other events before `day`, a sorted list.
+    /// Index of the first node in the sorted list of the other events before `day`.
     today: u32,
-    /// More events before `day`: those whose insertion into the sorted list would have passed too many others.
+    /// More events before `day`: their insertion into the sorted list would have passed too many events.
     soon: BinaryHeap<Reverse<u128>>,
     /// The first day that has not begun.
     day: u64,
-    /// A day is two to the power of this many picoseconds.
+    /// Length of a day: two to the power of this many picoseconds.
     length: u32,
-    /// First node of the page of every day, modulo the number of pages.
+    /// By day, modulo the number of pages: index of the first node of its page.
     pages: Box<[u32; DAYS]>,
-    /// Bitmap of the pages that have events, and bitmap of its non-zero words.
+    /// Bitmap of the pages that have events, and bitmap of the words of `marks` that are not zero.
     marks: [u64; DAYS / 64],
     marked: u64,
     nodes: Vec<Node>,
@@ -99,10 +99,10 @@ pub(super) struct EventQueue {
     later: BinaryHeap<Reverse<u128>>,
     /// The day of the first event in `later`; the largest day if there is none.
     later_day: u64,
-    /// Events taken since the last adjustment, and the time of that.
+    /// Number of events taken since the last adjustment of the day's length, and the instant of that adjustment.
     taken: u32,
     since: u64,
-    /// The keys entered, and [`NEVER`] wherever an event was taken.
+    /// Log: the keys of events that were entered, and [`NEVER`] wherever an event was taken.
     #[cfg(feature = "event-log")]
     pub(super) log: Vec<u128>,
 }
@@ -140,7 +140,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Schedules `event` at `at`; `position` is the order of its flow, port or router in the file, for ties.
+    /// Schedules `event` for the instant `at`. `position` breaks ties: the rank of the event's flow, port or router in the file.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
         let key = Self::key(at, position, event);
@@ -153,7 +153,7 @@ impl EventQueue {
     pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
             Event::Change(change) => (0, change),
-            // After all changes of an instant.
+            // Comes after all changes of an instant.
             Event::Look(bond) => (0, bond | SECOND_KIND),
             Event::Arrive(port) => (1, port),
             Event::Land(frame) => (1, frame | PAYLOAD_MARK),
@@ -190,7 +190,7 @@ impl EventQueue {
         }
     }
 
-    /// Inserts an event before `day`.
+    /// Inserts an event that is before `day`.
     #[inline(never)]
     fn insert(&mut self, key: u128) {
         let (mut before, mut next) = (NONE, self.today);
@@ -201,7 +201,7 @@ impl EventQueue {
                 return;
             }
         } else {
-            // Not the first: search the list from its beginning.
+            // The event is not the first one; its place in the sorted list is searched from the beginning.
             let mut passed = 0;
             while let Some(node) = self.nodes.get(next as usize)
                 && node.key < key
@@ -242,7 +242,7 @@ impl EventQueue {
         self.marked |= 1 << (page / 64);
     }
 
-    /// Enters an event when no node is free.
+    /// Enters an event when no list node is free.
     #[cold]
     #[inline(never)]
     fn push_with_new_node(&mut self, key: u128) {
@@ -251,13 +251,13 @@ impl EventQueue {
         self.enter(key);
     }
 
-    /// Returns true if there is no event before `day`.
+    /// Returns true if no event is before `day`.
     #[inline(always)]
     fn is_over(&self) -> bool {
         self.first as u64 == NEVER as u64
     }
 
-    /// Returns the time of the next event.
+    /// Returns the instant of the next event; `None` if there are no events.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.is_over() {
@@ -266,7 +266,7 @@ impl EventQueue {
         (!self.is_over()).then_some((self.first >> 64) as u64)
     }
 
-    /// Removes and returns the next event if it is at or before `until`.
+    /// Removes and returns the next event with its instant, if that is at or before `until`.
     #[inline(always)]
     pub(super) fn pop_until(&mut self, until: u64) -> Option<(u64, Event)> {
         let at = self.next()?;
@@ -315,7 +315,7 @@ impl EventQueue {
         Some((at, event))
     }
 
-    /// Makes the head of today's list the first event, if there is one.
+    /// Makes the head of today's sorted list the first event, if the list is not empty.
     #[inline(always)]
     fn load_todays_first(&mut self) {
         if let Some(next) = self.nodes.get_mut(self.today as usize) {
@@ -325,7 +325,7 @@ impl EventQueue {
         }
     }
 
-    /// [`Self::load_todays_first`], unless an event in `soon` is earlier.
+    /// Makes the earliest event of today's list and `soon` the first event.
     #[inline(never)]
     fn load_earliest(&mut self) {
         let soonest = self.soon.peek().map_or(NEVER, |Reverse(key)| *key);
@@ -337,7 +337,7 @@ impl EventQueue {
         }
     }
 
-    /// Returns true if this event would be the next one.
+    /// Returns true if this event, once scheduled, would be the next one.
     #[inline]
     pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
         if self.is_over() {
@@ -346,7 +346,7 @@ impl EventQueue {
         Self::key(at, position, event) < self.first
     }
 
-    /// Releases the memory of many events if there are none.
+    /// Releases the memory of the lists if they were long and no event is pending.
     pub(super) fn release_unused_memory(&mut self) {
         let lists = self.nodes.capacity() + self.crowd.capacity();
         let crowd = lists + self.later.capacity() + self.soon.capacity() > CROWD;
@@ -359,7 +359,7 @@ impl EventQueue {
         }
     }
 
-    /// Advances to the next day that has events.
+    /// Advances to the next day that has events, if there is one.
     #[inline(never)]
     fn advance_day(&mut self) {
         let first = (self.day & MASK) as usize;
@@ -396,7 +396,7 @@ impl EventQueue {
         self.first = first;
     }
 
-    /// Sorts the events of a day with more than two: `one` and those of today's list.
+    /// Sorts the events of a day that has more than two: `one` and those of today's list.
     #[inline(never)]
     fn sort(&mut self, one: u128) {
         self.crowd.push(one);
@@ -446,7 +446,7 @@ impl EventQueue {
         if self.marked == 0 {
             return u64::MAX;
         }
-        // The words after it, wrapping around; its own word comes last.
+        // Looks at the words after the current one, wrapping around; the current word comes last.
         let word = (self.day & MASK) as usize / 64;
         let behind = self.marked.rotate_right(word as u32 + 1).trailing_zeros() as usize + 1;
         let found = (word + behind) % (DAYS / 64);
@@ -454,7 +454,7 @@ impl EventQueue {
         self.day + (page.wrapping_sub(self.day) & MASK)
     }
 
-    /// Adjusts the length of a day so that two to four events fall on it; within a day they only need sorting.
+    /// Adjusts the length of a day so that about two to four events fall on it; within a day they only need sorting.
     fn measure(&mut self, now: u64) {
         let gap = (now - self.since) / u64::from(TERM);
         (self.taken, self.since) = (0, now);
@@ -479,7 +479,7 @@ impl EventQueue {
         (self.free, self.marks, self.marked) = (NONE, [0; DAYS / 64], 0);
         (self.length, self.day) = (length, now >> length);
         all.drain(..).for_each(|key| self.enter(key));
-        // The buffer sorts the events of one day, which are fewer.
+        // The buffer otherwise sorts the events of one day, which are fewer.
         all.shrink_to(FEW);
         self.crowd = all;
     }

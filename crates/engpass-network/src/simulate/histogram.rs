@@ -1,4 +1,4 @@
-//! Quantiles of a stream of times in little memory.
+//! Histogram of times, for quantiles, in little memory.
 //!
 //! The buckets are those of HdrHistogram (G. Tene): 32 of equal width within each power of two, so a value is known to 1.6 %. The minimum and the maximum are
 //! exact, and no quantile lies outside them. Buckets exist only between these two, and only after more than a few values: a flow needs a few hundred bytes.
@@ -10,7 +10,7 @@ const BITS: u32 = 5;
 /// Number of buckets added at a time.
 const BLOCK: usize = 1 << (BITS - 1);
 
-/// Number of values stored without counts; many flows have no more.
+/// Number of values stored without counts; many flows have no more values.
 const FEW: usize = 8;
 
 /// Words in front of the counts of [`Histogram::Many`]: minimum and maximum, each with the low word first.
@@ -19,13 +19,13 @@ const BOUNDS: usize = 4;
 /// Counts of values by bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Histogram {
-    /// A few values: their number, minimum and maximum, and for the others how many buckets they are above the minimum's.
+    /// Up to `FEW` values: their number, minimum and maximum, and for each other value how many buckets it is above the minimum's.
     Few { count: u8, others: [u8; FEW - 2], least: u64, greatest: u64 },
-    /// Number of the first bucket; the words are minimum, maximum and the counts from that bucket on.
+    /// Many values: the number of the first bucket; the words are minimum, maximum and the counts from that bucket on.
     Many { first: u32, words: Box<[u32]> },
 }
 
-// Every flow has three.
+// Every flow has several histograms; therefore the size counts.
 const _: () = assert!(size_of::<Histogram>() == 24);
 
 impl Default for Histogram {
@@ -61,7 +61,7 @@ impl Histogram {
         self.grow(value);
     }
 
-    /// Counts a value that has no bucket yet.
+    /// Counts a value that has no bucket yet, and makes one.
     #[cold]
     fn grow(&mut self, value: u64) {
         let Self::Few { count, others, least, greatest } = self else { return self.count(bucket(value)) };
@@ -70,7 +70,7 @@ impl Histogram {
             return;
         }
         let (low, high) = (value.min(*least), value.max(*greatest));
-        // Buckets of all values except these two bounds: those known, and this value or the bound that it replaces.
+        // Buckets of all values except the two bounds: those known before, and that of this value or of the bound that it replaces.
         let (mut between, mut known) = ([0; FEW - 1], 0);
         for above in &others[..usize::from(*count).saturating_sub(2)] {
             between[known] = bucket(*least) + usize::from(*above);
@@ -90,7 +90,7 @@ impl Histogram {
         between.iter().chain(&[base, bucket(high)]).for_each(|one| self.count(*one));
     }
 
-    /// Returns empty counts with room for all values between two bounds.
+    /// Returns empty counts with room for all values between the two bounds.
     fn many(least: u64, greatest: u64) -> Self {
         let [first, last] = [least, greatest].map(|bound| bucket(bound) / BLOCK * BLOCK);
         let mut words = vec![0; BOUNDS + last + BLOCK - first].into_boxed_slice();
@@ -98,7 +98,7 @@ impl Histogram {
         Self::Many { first: first as u32, words }
     }
 
-    /// Extends the counts to this bucket, and counts it.
+    /// Counts a value in `bucket`, and makes room for the bucket if necessary.
     fn count(&mut self, bucket: usize) {
         let Self::Many { first, words } = self else { unreachable!("the histogram has buckets") };
         let (block, before, len) = (bucket / BLOCK * BLOCK, *first as usize, words.len() - BOUNDS);
@@ -134,7 +134,7 @@ impl Histogram {
         }
     }
 
-    /// Returns the count of every bucket, in order.
+    /// Returns all buckets in order, each with its count.
     fn by_bucket(&self) -> impl Iterator<Item = (usize, u64)> {
         let mut few = [0; FEW];
         let (known, first, many) = match self {
@@ -162,7 +162,7 @@ impl Histogram {
         let mut buckets = self.by_bucket();
         let (mut last, mut counted) = (0, 0);
         let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
-            // Nearest rank: this many values do not exceed the quantile.
+            // Nearest rank: at least this many values do not exceed the quantile.
             let rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
             while counted < rank {
                 let (bucket, count) = buckets.next().expect("a rank is at most the number of values");
@@ -180,7 +180,7 @@ impl Histogram {
 }
 
 impl Quantiles {
-    /// Returns these quantiles, each less by `by`.
+    /// Returns the quantiles with `by` subtracted from each.
     pub(super) fn less(self, by: u64) -> Self {
         let Self { least, half, p90, p99, p999, greatest } = self;
         let [least, half, p90, p99, p999, greatest] =
@@ -226,7 +226,7 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-/// Returns the bucket of a value. Values below 2^BITS have a bucket each.
+/// Returns the number of the bucket of a value. Values below 2^BITS have a bucket each.
 #[inline]
 fn bucket(value: u64) -> usize {
     let octave = (value | 1 << BITS).ilog2() - BITS;

@@ -18,7 +18,7 @@ use super::packet_store::{Datagram, Destination};
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
 
-/// A process that sends datagrams.
+/// A process: sends UDP datagrams of one flow.
 pub(super) struct UdpApplication {
     pub(super) flow: usize,
     pub(super) host: usize,
@@ -27,17 +27,17 @@ pub(super) struct UdpApplication {
     pub(super) message: u64,
     pub(super) mtu: u64,
     pub(super) fragments: Fragments,
-    /// Arrivals still to come, for traffic that is not evenly spaced.
+    /// Arrivals of messages still to come, for traffic that is not evenly spaced.
     pub(super) arrivals: Option<Arrivals>,
-    /// For such traffic: when the current message was due.
+    /// Instant at which the current message was due, for traffic that is not evenly spaced.
     pub(super) due: u64,
-    /// Offered pace, per byte.
+    /// Offered pace, in time per byte, for evenly spaced traffic.
     pub(super) pace: Option<Pace>,
     pub(super) start: u64,
     /// No message begins at or after this instant.
     pub(super) stop: u64,
     pub(super) cost: CpuCost,
-    /// Sending costs its host no CPU time.
+    /// True if sending costs the host no CPU time.
     pub(super) is_free: bool,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
@@ -45,12 +45,12 @@ pub(super) struct UdpApplication {
     pub(super) fragment: u64,
     pub(super) datagram: Option<u32>,
     pub(super) pausing: bool,
-    /// Nodes copy its packets (multicast).
+    /// True if nodes copy the packets (multicast).
     pub(super) parts: bool,
 }
 
 impl UdpApplication {
-    /// Returns the current fragment.
+    /// Returns the current fragment, ready for the NIC.
     pub(super) fn sending(&self) -> ReadyPacket {
         ReadyPacket {
             flow: self.flow,
@@ -62,7 +62,7 @@ impl UdpApplication {
         }
     }
 
-    /// Prepares the next message. Returns when it is due.
+    /// Prepares the next message of the process. Returns the instant at which it is due.
     pub(super) fn next_message(&mut self) -> u64 {
         let Some(arrival) = self.arrivals.as_mut().and_then(Iterator::next) else {
             let paced = self.pace.map(|pace| pace.after(self.messages * self.message));
@@ -81,25 +81,25 @@ impl UdpApplication {
     }
 }
 
-/// The CPU of a host: one item at a time, first come first served, but work on TCP segments interrupts the copy of a write.
+/// The CPU of a host: one work item at a time, first come first served, but work on TCP segments interrupts the copy of a write.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// The item in progress, and when it ends.
+    /// The item in progress, and the instant at which it ends.
     current: Option<CpuTask>,
     ends: u64,
     /// Items that wait, in order.
     items: VecDeque<CpuTask>,
-    /// An item takes effect right now; items that this causes wait.
+    /// True while an item takes effect; further items that this causes wait.
     acting: bool,
     /// Remaining CPU time of the first waiting write, if it was interrupted.
     interrupted: Option<u64>,
-    /// End times of interrupted items: their events are void.
+    /// End times of interrupted items; the `CpuDone` events at these instants are void.
     stale: Vec<u64>,
     pub(super) busy: BusyTime,
 }
 
 impl Cpu {
-    /// Returns true if an item without cost would be done at once.
+    /// Returns true if an item without cost would take effect at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_none() && !self.acting
@@ -128,7 +128,7 @@ pub(super) struct Socket {
     pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
-    /// Receiving costs its host no CPU time.
+    /// True if receiving costs the host no CPU time.
     pub(super) is_free: bool,
 }
 
@@ -139,7 +139,7 @@ impl Network {
         self.sockets[flow].as_ref().expect(HAS_SOCKET)
     }
 
-    /// Begins the process's next message, or continues it after a pause.
+    /// Begins the next message of a process, or continues it after a pause.
     pub(super) fn process_ready(&mut self, process: u32) {
         let index = process as usize;
         let this = &mut self.processes[index];
@@ -157,7 +157,7 @@ impl Network {
                 return;
             }
         }
-        // Shortcut: the CPU needs no time, and nothing else happens before the packet is handed over.
+        // Shortcut: the CPU needs no time, and no other event comes before the packet is handed over.
         let (flow, host) = (this.flow, this.host);
         let (parts, is_free) = (this.parts, this.is_free);
         let at_once = is_free
@@ -223,7 +223,7 @@ impl Network {
         }
     }
 
-    /// Starts waiting items until one takes time. TCP output and writes without cost take effect at once.
+    /// Starts waiting items of a CPU until one takes time. TCP output and writes without cost take effect at once.
     fn next_item(&mut self, host: usize) {
         self.cpus[host].acting = true;
         while let Some(item) = self.cpus[host].items.pop_front() {
@@ -244,7 +244,7 @@ impl Network {
         self.cpus[host].acting = false;
     }
 
-    /// Begins an item. Returns its flow and its CPU time.
+    /// Begins a work item. Returns its flow and its CPU time in picoseconds.
     fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
         match item {
             CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
@@ -260,7 +260,7 @@ impl Network {
             }
             CpuTask::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
-                // A segment may set a timer that is earlier than the previous one, and runs while the segment waits for the NIC.
+                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
                 self.schedule_wake(endpoint);
                 (self.endpoints[endpoint].flow as usize, cost)
             }
@@ -270,7 +270,7 @@ impl Network {
         }
     }
 
-    /// Handles the end of the CPU's item.
+    /// Handles the end of the CPU's current item.
     pub(super) fn cpu_done(&mut self, host: u32) {
         let host = host as usize;
         let cpu = &mut self.cpus[host];
@@ -306,7 +306,7 @@ impl Network {
         }
     }
 
-    /// Continues with the next fragment or message after the NIC has taken a fragment.
+    /// Continues a process with the next fragment or message, after the NIC has taken a fragment.
     pub(super) fn on_fragment_sent(&mut self, process: usize) {
         let this = &mut self.processes[process];
         this.fragment += 1;
@@ -323,7 +323,7 @@ impl Network {
         self.datagram_sent(id);
     }
 
-    /// Notes that the last packet of a datagram has been handed over.
+    /// Counts a datagram as sent, because its last packet has been handed over.
     #[inline(always)]
     pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
@@ -381,12 +381,12 @@ impl Network {
         self.ask_cpu(host, CpuTask::Receive(datagram));
     }
 
-    /// Counts a datagram that the receiver has taken. `path` is its path if it has an idle delay.
+    /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay.
     #[inline]
     pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>) {
         let this = &self.fabric.datagrams[datagram];
         let tally = &mut self.fabric.flows[this.flow as usize];
-        // A datagram is complete only after its last fragment was handed over, so it was sent.
+        // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
         if self.fabric.window.holds(self.now) {

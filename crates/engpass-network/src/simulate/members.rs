@@ -1,7 +1,7 @@
 //! Receivers of multicast groups that join and leave (docs/model.md, "Members that join and leave").
 //!
-//! A branch *forwards* to a member from the arrival of its report until it is pruned. Nodes copy packets only to branches that forward to some receiver.
-//! What a receiver counts depends on its membership alone, which is known in advance: datagrams whose sender begins with them while it is a member.
+//! A branch *forwards* for a member from the arrival of its report until it is pruned. Nodes copy packets only to branches that forward for some receiver. What
+//! a receiver counts depends on its membership alone, which is known in advance: it counts the datagrams whose sender begins with them while it is a member.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use engpass_model::wire::igmp::Message;
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Membership, Testbed};
 
-/// A receiver that joins or leaves.
+/// A receiver of a multicast group that joins or leaves.
 #[derive(Debug)]
 pub(super) struct MemberState {
-    /// Indices of the branches from the sender to it.
+    /// Indices of the branches from the sender to the receiver.
     pub(super) branches: Vec<u32>,
     membership: Membership,
     igmp: Igmp,
-    /// The branches forward packets for it.
+    /// True if the branches forward packets for the receiver.
     forwards: bool,
-    /// When they stop, unless a report comes before, or it is a member then.
+    /// Instant at which they stop, unless a report comes before, or the receiver is a member then.
     prune_at: Option<u64>,
-    /// Datagrams that reached its host since its last change.
+    /// Datagrams that reached the receiver's host since the last change of membership.
     arrivals: Arrivals,
     delays: MemberDelays,
 }
@@ -29,18 +29,18 @@ pub(super) struct MemberState {
 /// The first and the last datagram that reached a host in an interval between two changes of its membership, in picoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrivals {
-    /// Number of changes before it.
+    /// Number of membership changes before the interval.
     after: usize,
     first: Option<u64>,
     last: Option<u64>,
 }
 
-/// Delays of a receiver, each the longest of several, in picoseconds.
+/// Delays of a receiver in the whole run, each the longest of several, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberDelays {
-    /// From joining to the first datagram; `None` without any.
+    /// From joining to the first datagram; `None` if none came after a join.
     pub join: Option<u64>,
-    /// From leaving to the last datagram; zero if none came, `None` if it never left.
+    /// From leaving to the last datagram; zero if none came after that, `None` if the receiver never left.
     pub leave: Option<u64>,
 }
 
@@ -49,12 +49,12 @@ pub struct MemberDelays {
 pub(super) struct Members {
     /// In the order of the traffic, then of the receivers in the file.
     all: Vec<MemberState>,
-    /// By counter index, the member.
+    /// Index in `all` by counter index of the receiver.
     of: BTreeMap<u32, u32>,
 }
 
 impl Arrivals {
-    /// Adds the delay of the interval to those of the receiver.
+    /// Adds the delay that an interval has shown, of joining or of leaving, to the longest delays of the receiver.
     fn close(self, membership: &Membership, delays: &mut MemberDelays) {
         let Some(&(since, joined)) =
             self.after.checked_sub(1).and_then(|change| membership.changes.get(change))
@@ -81,22 +81,22 @@ impl MemberState {
         }
     }
 
-    /// Returns the IGMP messages of its host in time order.
+    /// Returns the IGMP messages that the receiver's host sends until `end`, in time order.
     pub(super) fn messages(&self, end: u64) -> Vec<(u64, Message)> {
         self.membership.messages(&self.igmp, end)
     }
 
-    /// Starts the timer for a leave message that may be lost.
+    /// Sets the deadline after which routers prune if the leave message was lost. Returns it if it is new.
     pub(super) fn on_left(&mut self, now: u64) -> Option<u64> {
         self.prune_before(now.saturating_add(self.igmp.group_membership_interval.0))
     }
 
-    /// Starts the timer of the queries after a leave message has arrived.
+    /// Sets the deadline by which a member must answer the queries that follow a leave message. Returns it if it is new.
     fn on_leave(&mut self, now: u64) -> Option<u64> {
         self.prune_before(now.saturating_add(self.igmp.last_member_query_time()))
     }
 
-    /// Prunes at `at` or earlier. Returns the new deadline; `None` if there is an earlier one, or nothing to prune.
+    /// Lets branches be pruned at `at` or earlier. Returns the new deadline; `None` if an earlier one holds, or nothing is forwarded.
     fn prune_before(&mut self, at: u64) -> Option<u64> {
         if !self.forwards || self.prune_at.is_some_and(|earlier| earlier <= at) {
             return None;
@@ -114,7 +114,7 @@ impl MemberState {
         self.arrivals.last = Some(now);
     }
 
-    /// Closes the intervals before the one that follows `after` changes.
+    /// Closes all intervals before the one that follows `after` membership changes.
     fn close_until(&mut self, after: usize) {
         while self.arrivals.after < after {
             self.arrivals.close(&self.membership, &mut self.delays);
@@ -124,7 +124,7 @@ impl MemberState {
 }
 
 impl Members {
-    /// Adds the members of a traffic. `leaves` has the counter index of each receiver and the branches to it, by host.
+    /// Adds the members of a multicast traffic. `leaves` has, by host, the counter index of the receiver and the branches to it.
     pub(super) fn add(
         &mut self,
         testbed: &Testbed,
@@ -139,7 +139,7 @@ impl Members {
         }
     }
 
-    /// Returns the members that the branches forward to.
+    /// Returns the members for which branches forward packets.
     pub(super) fn forwarded(&self) -> impl Iterator<Item = &MemberState> {
         self.all.iter().filter(|member| member.forwards)
     }
@@ -156,12 +156,12 @@ impl Members {
         self.of.get(&tally).map(|member| &self.all[*member as usize])
     }
 
-    /// Returns true if the datagrams that a sender begins with at `begun` count for a receiver.
+    /// Returns true if the datagrams that a sender begins with at `begun` count for a receiver: it is a member then, or always.
     pub(super) fn counts(&self, tally: usize, begun: u64) -> bool {
         self.of_tally(tally as u32).is_none_or(|member| member.membership.holds(begun))
     }
 
-    /// Returns membership and delays of a receiver at the end of the run; `None` for a receiver that never joins or leaves.
+    /// Returns a receiver's membership, and its delays at the end of the run; `None` for a receiver that never joins or leaves.
     pub(super) fn seen(&self, tally: usize) -> Option<(&Membership, MemberDelays)> {
         let member = self.of_tally(tally as u32)?;
         let (mut delays, mut arrivals) = (member.delays, member.arrivals);
@@ -172,14 +172,15 @@ impl Members {
         Some((&member.membership, delays))
     }
 
-    /// Notes that a datagram has reached the host of a receiver.
+    /// Records that a datagram has reached the host of a receiver.
     pub(super) fn note_arrival(&mut self, tally: u32, now: u64) {
         if let Some(member) = self.of.get(&tally) {
             self.all[*member as usize].arrives(now);
         }
     }
 
-    /// Handles an IGMP message that has reached its router. Returns the change of what branches forward (true: they begin), and a new deadline for pruning.
+    /// Handles an IGMP message of a member that has reached its router. Returns whether branches begin to forward for the member (`Some(true)`), and a new
+    /// deadline for pruning.
     pub(super) fn on_message(
         &mut self,
         member: u32,
@@ -196,7 +197,8 @@ impl Members {
         }
     }
 
-    /// Handles a deadline for pruning. Returns true if the branches stop forwarding to the member. A host that is a member has answered the queries.
+    /// Handles a deadline for pruning. Returns true if branches stop forwarding for the member. A host that is a member has answered the queries, so nothing is
+    /// pruned.
     pub(super) fn on_deadline(&mut self, member: u32, now: u64) -> bool {
         let this = self.get_mut(member);
         if this.prune_at != Some(now) {

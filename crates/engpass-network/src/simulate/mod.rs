@@ -1,4 +1,4 @@
-//! The `simulate` engine: every cell exact, in virtual time. `docs/model.md` is its contract.
+//! The `simulate` engine: exact for every frame and cell, in virtual time. `docs/model.md` is its contract.
 //!
 //! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Hosts, packets at ports and routers, adaptive shapers and
 //! changes of the testbed have events ([`event_queue`]). Cells have none: they move in trains, and only when a result depends on them ([`shared_state`],
@@ -79,7 +79,8 @@ pub enum SimError {
     Interrupted,
     /// The testbed needs something that this engine does not support; the text is a sentence.
     Unsupported(String),
-    /// The ledger of a link does not balance, so the outcome would be wrong. The text names the link, the rule and the difference. This is a bug of the engine.
+    /// The ledger of a link does not balance, so the outcome would be wrong. The text names the link, the rule and the difference. This is a bug of the engine,
+    /// never of a testbed.
     Ledger(String),
 }
 
@@ -110,7 +111,7 @@ impl<F: Fn() -> bool> RunControl for F {
 pub struct Network {
     now: u64,
     end: u64,
-    /// Instant at which all ports are advanced next, so that no channel grows without bound.
+    /// Instant at which all cell ports are advanced next, so that no channel grows without bound.
     next_sweep: u64,
     events: EventQueue,
     ports: Vec<Port>,
@@ -119,49 +120,49 @@ pub struct Network {
     fabric: SharedState,
     frames: Frames,
     processes: Vec<UdpApplication>,
-    /// Two for every connection.
+    /// TCP endpoints, two for every connection.
     endpoints: Vec<Endpoint>,
-    /// Their counts at the end of the warm-up; empty without warm-up.
+    /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
     counted: Vec<Counted>,
     /// CPU costs of endpoints; an endpoint refers to its entry.
     costs: Vec<SegmentCost>,
-    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until there is one.
+    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
     inputs: Vec<u32>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
-    /// By sender, its order among those that hand packets to NICs at one instant. Empty if there are no bonds.
+    /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
     turns: Vec<u32>,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
     groups: injection::Groups,
-    /// Adaptive shapers.
+    /// Adaptive shapers of circuits.
     adapting: Vec<AdaptiveShaper>,
-    /// By flow, the socket of a flow of datagrams from processes; ends with the last of them.
+    /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
-    /// Changes still to come, by event of the testbed file.
+    /// By event of the testbed file: its next change of a line.
     changes: Vec<NextChange>,
-    /// Number of events handled, and the number at which the callback is called next.
+    /// Number of events handled, and the number at which the [`RunControl`] is called next.
     handled: u64,
     next_question: u64,
-    /// Instant at which endpoints next release memory that they do not need.
+    /// Instant at which endpoints next release memory that they do not need, in picoseconds.
     next_rest: u64,
-    /// Idle delays of datagrams, and a buffer to compute them.
+    /// Cache of idle delays, and a scratch buffer to compute one.
     idle_delays: IdleCache,
     lone_packets: Vec<LonePacket>,
-    /// By number of a datagram with fragments on a route with decision steps: the step at which the first one has arrived.
+    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
     first_ends: BTreeMap<u32, u32>,
-    /// Process events up to this time.
+    /// Instant up to which the current call of `run_until` handles events.
     until: u64,
 }
 
-/// Events between two calls of the callback.
+/// Number of events between two calls of the [`RunControl`].
 const EVENTS_PER_CALLBACK: u64 = 4096;
 
 /// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
 const RELEASE_INTERVAL: u64 = SECOND;
 
-/// Longest interval at which every port is advanced, in picoseconds of virtual time.
+/// Longest interval at which all cell ports are advanced, in picoseconds of virtual time.
 const SWEEP: u64 = 10_000_000_000;
 
 /// Simulates one run.
@@ -200,7 +201,7 @@ impl Network {
         self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
 
-    /// Ends the run: advances all ports and completes the counts and the ledger.
+    /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
     fn finish(&mut self) {
         self.now = self.end;
         self.advance_all(self.end);
@@ -269,7 +270,7 @@ impl Network {
         }
     }
 
-    /// Releases memory: of events and packets once none is pending or in flight, and of connections that send nothing.
+    /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
     fn release_unused_memory(&mut self, now: u64) {
         self.events.release_unused_memory();
         if now >= self.next_rest {
@@ -282,7 +283,7 @@ impl Network {
         }
     }
 
-    /// Advances every port to just before the next multiple of [`SWEEP`]. Events at that very instant are still open.
+    /// Advances all cell ports to just before the next multiple of [`SWEEP`]: events at that very instant are still to be handled.
     fn sweep(&mut self) {
         self.advance_all(self.next_sweep - 1);
         self.next_sweep += SWEEP;
@@ -295,7 +296,8 @@ impl Network {
         self.frames.watch(&self.fabric.ledger);
     }
 
-    /// Returns the log of events for a benchmark of queues: the key of each event entered, in order, and the largest number wherever an event was taken.
+    /// Returns a log of the event queue, for benchmarks of queues: the key of each event that was entered, in order, and `u128::MAX` wherever one was taken
+    /// out.
     #[cfg(feature = "event-log")]
     #[doc(hidden)]
     pub fn event_log(&self) -> &[u128] {

@@ -1,4 +1,4 @@
-//! NICs: the buffer for packets to be sent, and the senders that wait for it.
+//! NICs: the buffer for packets to be sent, and the senders that wait for room in it.
 
 use std::collections::VecDeque;
 
@@ -12,16 +12,17 @@ use super::ready_packet::{EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::Aal5Pdu;
 use super::tap::Carrier;
 
-/// The buffer of one NIC, and the senders that wait for it. A NIC has the index of its line's port. If it sends frames, the port knows what is in the buffer.
+/// The buffer of one NIC, and the senders that wait for room in it. A NIC has the index of its line's port. For frames the port knows what the buffer holds;
+/// `occupied`, `leaving` and `unknown` are for cells.
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) capacity: u64,
-    /// Its host.
+    /// Index of the NIC's host.
     pub(super) host: u32,
     occupied: u64,
-    /// PDUs whose last cell's departure is known, in that order: departure and bytes.
+    /// PDUs whose last cell leaves at a known instant, in that order: the instant, and the bytes that it frees.
     leaving: VecDeque<(u64, u32)>,
-    /// Emission times of the last cells of PDUs whose departure is unknown.
+    /// Emission times of the last cells of PDUs that leave at an instant not known yet.
     unknown: VecDeque<u64>,
     waiting: VecDeque<usize>,
 }
@@ -57,7 +58,7 @@ impl Nic {
 }
 
 impl Network {
-    /// Passes departures that the lines have computed to the NICs, or to the queues of circuits at routers.
+    /// Passes the departures of PDUs' last cells, which the lines have computed, to the NICs, or to the queues of circuits at routers.
     pub(super) fn collect_nic_departures(&mut self) {
         let mut all = std::mem::take(&mut self.fabric.left_nic);
         for left in all.drain(..) {
@@ -74,7 +75,7 @@ impl Network {
         self.fabric.left_nic = all;
     }
 
-    /// Returns what a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
+    /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
     #[inline(always)]
     fn sending(&self, sender: usize, nic: usize) -> ReadyPacket {
         match sender.checked_sub(self.processes.len()) {
@@ -87,7 +88,7 @@ impl Network {
         }
     }
 
-    /// Hands over the fragment of a process, or queues the process behind the senders that wait for the NIC.
+    /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
         if self.enter_nic_or_wait_with(process, self.processes[process].sending()) {
@@ -95,7 +96,7 @@ impl Network {
         }
     }
 
-    /// Sends the sender's packet into its NIC, or queues the sender behind those that wait. Returns true if the packet has entered.
+    /// Sends the sender's packet into its NIC, or queues the sender behind the senders that wait. Returns true if the packet has entered.
     #[inline(always)]
     pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, sending: ReadyPacket) -> bool {
         let sending = self.by_bond(sender, sending);
@@ -113,7 +114,7 @@ impl Network {
         false
     }
 
-    /// Returns the packet with the bond member that was chosen when it was ready, if it leaves by a bond.
+    /// Returns the packet with the bond member that it leaves by, chosen when it became ready; unchanged if there is no bond.
     #[inline(always)]
     fn by_bond(&mut self, sender: usize, sending: ReadyPacket) -> ReadyPacket {
         match sending.way {
@@ -140,19 +141,19 @@ impl Network {
             Some(endpoint) if endpoint < self.endpoints.len() => self.on_segment_sent(endpoint),
             Some(_) => self.on_packet_sent(nic),
         }
-        // An endpoint that finds the queue empty schedules its own turn.
+        // An endpoint whose next packet finds no other sender waiting schedules its own turn.
         if others {
-            // Others may fit at this instant, after everything that this packet has caused.
+            // Other senders' packets may fit at this instant, after everything that this packet has caused.
             self.schedule_space_check(self.now, nic);
         }
     }
 
-    /// Returns true if the buffer of its NIC has room for a packet now.
+    /// Returns true if the NIC buffer has room for the packet now.
     #[inline(always)]
     pub(super) fn nic_has_room(&mut self, sending: &ReadyPacket) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
-        // A frame line knows departures at once; those of cells must be computed.
+        // A frame line knows its departures at once; departures of cells must be computed.
         if let Some(line) = self.frames.port_mut(nic) {
             let (occupied, _) = line.memory(self.now);
             return occupied == 0 || occupied + bytes <= self.nics[nic].capacity;
@@ -160,7 +161,7 @@ impl Network {
         if self.nics[nic].has_room(self.now, bytes) {
             return true;
         }
-        // A cell emitted now may still meet others at this instant. Cells that have left by now were emitted before.
+        // A cell emitted now may still meet others at this instant. Therefore the port advances only to the instant before.
         if let Some(before) = self.now.checked_sub(1) {
             self.advance(nic, before);
             self.collect_nic_departures();
@@ -182,21 +183,21 @@ impl Network {
         self.schedule_space_check(at.max(self.now + 1), nic);
     }
 
-    /// Lets the first sender that waits try again at `at`.
+    /// Schedules that the first waiting sender tries again at `at`.
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
         let turn = self.turn_of(first, self.sending(first, nic).flow);
         self.events.push(at, turn, Event::Room(nic as u32));
     }
 
-    /// Returns the position of a sender among those that hand packets over at one instant. Only the members of a bond can have several waiting senders of one
-    /// flow.
+    /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
+    /// senders of one flow.
     #[inline(always)]
     pub(super) fn turn_of(&self, sender: usize, flow: usize) -> usize {
         self.turns.get(sender).map_or(flow, |turn| *turn as usize)
     }
 
-    /// Sends the sender's packet into the NIC now.
+    /// Sends the sender's packet into the NIC now. The NIC must have room.
     #[inline(always)]
     pub(super) fn emit(&mut self, sender: usize, sending: &ReadyPacket) {
         match sending.way {
@@ -216,7 +217,7 @@ impl Network {
         }
     }
 
-    /// Sends a packet into the NIC as the cells of an AAL5 SDU of `sdu` bytes.
+    /// Sends a packet into the NIC as the cells of an AAL5 PDU with an SDU of `sdu` bytes.
     fn emit_cells(&mut self, sender: usize, sending: ReadyPacket, vc: u32, sdu: u64) {
         let ReadyPacket { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
@@ -249,13 +250,13 @@ impl Network {
         self.push(frame, train);
     }
 
-    /// [`Self::begin_frame`] at a router.
+    /// Like [`Self::begin_frame`], for a PDU that a router sends.
     pub(super) fn emit_cells_of(&mut self, frame: PduId) {
         let train = self.train_of(frame);
         self.push(frame, train);
     }
 
-    /// Returns the cells of a PDU as its shaper emits them from now on.
+    /// Returns the cells of a PDU with the instants at which its shaper emits them, from now on.
     fn train_of(&mut self, frame: PduId) -> CellTrain {
         let Aal5Pdu { vc, sdu, .. } = self.fabric.frames[frame];
         let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
@@ -263,7 +264,7 @@ impl Network {
         train
     }
 
-    /// Announces the cells of a PDU to the first line of its circuit.
+    /// Adds the cells of a PDU to the channel of its circuit's first line.
     fn push(&mut self, frame: PduId, train: CellTrain) {
         let vc = self.fabric.frames[frame].vc;
         let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);

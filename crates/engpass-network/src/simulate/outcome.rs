@@ -1,4 +1,4 @@
-//! The outcome of a run.
+//! The outcome of a simulated run, and its computation at the end.
 
 use engpass_cells::{Generator, Window};
 use engpass_ledger::{Accounts, LineUsageStats};
@@ -26,7 +26,7 @@ pub struct SimOutcome {
     pub links: Vec<(String, LinkUse)>,
     /// Nodes with engines that take time, in the order of the file.
     pub nodes: Vec<NodeUse>,
-    /// All losses, by place, cause and flow.
+    /// All losses, summed up by place, cause and flow.
     pub drops: Vec<Drop>,
     /// Number of events that the engine handled: a measure of its work.
     pub events: u64,
@@ -51,24 +51,24 @@ pub struct Flow {
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
-    /// Counters of its connections, for TCP.
+    /// Counters of the flow's connections, for TCP.
     pub tcp: Option<TcpCounts>,
-    /// Good PDUs that arrived with the EFCI mark in their last cell; for generators: marked cells.
+    /// Good PDUs whose last cell arrived with the EFCI mark; for generators: marked cells.
     pub efci_pdus: u64,
     /// Delays of datagrams; `None` for generators.
     pub delays: Option<Quantiles>,
-    /// The part of each delay that an idle network would not cause; `None` for generators, and if packets of a datagram took different paths.
+    /// Queueing delays: what each delay exceeds the idle delay by; `None` for generators, and if packets of a datagram took different paths.
     pub queueing: Option<Quantiles>,
     /// Message delays; `None` for generators.
     pub message_delays: Option<Quantiles>,
     /// Round-trip times that TCP measured.
     pub round_trips: Option<Quantiles>,
-    /// Times of reception.
+    /// Instants at which the flow's data was received.
     pub receptions: Receptions,
     /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
     /// For a multicast traffic with several receivers: the results of each, by host, in the order of the file. The flow itself then has the figures of the
-    /// receiver that got least.
+    /// receiver with the fewest datagrams.
     pub receivers: Vec<(String, Received)>,
 }
 
@@ -77,34 +77,34 @@ pub struct Flow {
 pub struct Received {
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
-    /// Payload sent while it was a member, in bit/s.
+    /// Payload sent while the receiver was a member, in bit/s.
     pub offered_bit_per_s: f64,
-    /// Datagrams sent while it was a member.
+    /// Datagrams sent while the receiver was a member.
     pub sent_datagrams: u64,
     /// Datagrams received completely.
     pub received_datagrams: u64,
-    /// Datagrams that it did not get completely.
+    /// Datagrams of which the receiver lost a part.
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
     /// Delays of datagrams.
     pub delays: Option<Quantiles>,
-    /// The part of each delay that an idle network would not cause; `None` if packets of a datagram took different paths.
+    /// Queueing delays: what each delay exceeds the idle delay by; `None` if packets of a datagram took different paths.
     pub queueing: Option<Quantiles>,
     /// Message delays.
     pub message_delays: Option<Quantiles>,
-    /// Times of reception.
+    /// Instants at which the receiver received data.
     pub receptions: Receptions,
     /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
-    /// Its membership, if it joins or leaves.
+    /// Membership of the receiver, if it joins or leaves.
     pub membership: Option<MemberTimes>,
 }
 
 /// Membership of a receiver that joins or leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberTimes {
-    /// Time as a member in the measurement window, in picoseconds.
+    /// Time for which the receiver was a member in the measurement window, in picoseconds.
     pub within: u64,
     /// Length of the measurement window, in picoseconds.
     pub window: u64,
@@ -134,9 +134,9 @@ impl Received {
 /// Effect of outages on a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// The longest time without a reception, in ps.
+    /// The longest time without a reception, in picoseconds.
     pub longest: u64,
-    /// Datagrams lost on lines that were down, and in front of them.
+    /// Datagrams lost on lines that were down, or at the ports of these lines.
     pub lost: u64,
 }
 
@@ -149,14 +149,14 @@ pub struct TcpCounts {
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
-    /// Smoothed round-trip time at the end, in seconds; `None` when none was measured.
+    /// Smoothed round-trip time of one connection at the end, in seconds; `None` if none was measured.
     pub smoothed_rtt_s: Option<f64>,
 }
 
 /// Usage of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkUse {
-    /// Where the bit-times of both directions went, by account (docs/ledger.md), in units of `1 / units_per_bit` bit.
+    /// Use of the bit-times of both directions, by account (docs/ledger.md), in units of `1 / units_per_bit` bit.
     pub ledger: Accounts,
     /// Sum of all accounts: the capacity of both directions in the measurement window.
     pub capacity: u128,
@@ -173,35 +173,35 @@ pub struct Direction {
     pub from: String,
     /// Node at the other end.
     pub to: String,
-    /// Cells that it could have carried; `None` on a link that carries frames.
+    /// Number of cells that the line could have carried; `None` on a link that carries frames.
     pub capacity_cells: Option<u64>,
-    /// Cells or frames that it carried.
+    /// Cells or frames that the line carried.
     pub carried: Carried,
     /// Share of the measurement window in which the line was busy.
     pub utilisation: f64,
-    /// Where its bit-times went, in the units of the whole link.
+    /// Use of the line's bit-times by account, in the units of the whole link.
     pub ledger: Accounts,
-    /// The sum of its accounts.
+    /// Sum of the line's accounts.
     pub capacity: u128,
-    /// Idle time, in picoseconds.
+    /// Time in which the line was idle, in picoseconds.
     pub idle: u64,
     /// Usage of the line by flow, in counts.
     pub books: Vec<LineUsageStats>,
-    /// Counts by circuit direction.
+    /// Counts of the line by circuit direction.
     pub vcs: Vec<VcCount>,
-    /// The queue in front of it, at switches and routers; `None` with injected packets.
+    /// The queue in front of the line, at switches and routers; `None` with injected packets.
     pub queue: Option<QueueUse>,
 }
 
 /// The queue of an output port in the measurement window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueUse {
-    /// At an ATM switch.
+    /// The cell queue of an ATM switch.
     Cells {
-        /// Longest queue of one category, the cell being sent included.
+        /// Longest queue of one service category in cells, the cell being sent included.
         longest: u64,
     },
-    /// A queue discipline.
+    /// The queue discipline of a frame port.
     Packets {
         /// Longest queue in bytes, and in packets, as the discipline counts them.
         longest: Backlog,
@@ -213,7 +213,7 @@ pub enum QueueUse {
 /// Cells or frames carried by one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// On an ATM link.
+    /// Of an ATM link.
     Cells {
         /// Cells sent.
         cells: u64,
@@ -221,10 +221,10 @@ pub enum Carried {
         clp1_cells: u64,
         /// Cells sent with the EFCI mark.
         efci_cells: u64,
-        /// Cells lost in the queue or the policer in front of it.
+        /// Cells lost in the queue, or dropped by the policer in front of it.
         lost_cells: u64,
     },
-    /// On Ethernet and point-to-point links.
+    /// Of an Ethernet or point-to-point link.
     Frames {
         /// Frames sent.
         frames: u64,
@@ -256,7 +256,7 @@ impl Carried {
 pub struct VcCount {
     /// Index of the circuit in the topology.
     pub circuit: usize,
-    /// The direction is from the circuit's `from` to its `to`.
+    /// True for the direction from the circuit's `from` to its `to`.
     pub forward: bool,
     /// Cells that left in the measurement window.
     pub sent: u64,
@@ -264,11 +264,11 @@ pub struct VcCount {
     pub clp: u64,
     /// Cells that left with the EFCI mark.
     pub efci: u64,
-    /// When the last cell left, in ps.
+    /// Instant at which the last cell left, in picoseconds.
     pub last_sent: Option<u64>,
     /// Cells lost in the queue.
     pub lost: u64,
-    /// Cells lost in the policer.
+    /// Cells that the policer dropped.
     pub policed: u64,
 }
 
@@ -281,16 +281,16 @@ pub struct Drop {
     pub cause: &'static str,
     /// Name of the traffic.
     pub flow: String,
-    /// Cells or frames lost there, even if their datagram had lost another before.
+    /// Cells or frames lost there, also those whose datagram had lost another one before.
     pub cells: u64,
-    /// Datagrams (for generators: cells) whose first loss was here.
+    /// Datagrams (for generators: cells) that had their first loss there.
     pub datagrams: u64,
-    /// The transmitter as link and end, if the place is one.
+    /// Link and end (0 or 1) of the transmitter, if the place is one.
     pub port: Option<(usize, usize)>,
 }
 
 impl Network {
-    /// Returns the outcome. Call it after the run.
+    /// Returns the outcome of the run, which must have ended.
     ///
     /// # Errors
     /// [`SimError::Ledger`] if the ledger of a link does not balance.
@@ -308,7 +308,7 @@ impl Network {
             let mut lost: Vec<(Losses, NodeId)> = Vec::new();
             for (host, tally) in &tallies {
                 for losses in self.fabric.flows[*tally].cold_counters().places {
-                    // Before the paths part, all receivers lose at one place.
+                    // Before the paths part, all receivers lose datagrams at one place.
                     match lost.iter_mut().find(|(known, at)| {
                         known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
                     }) {
@@ -344,11 +344,11 @@ impl Network {
                 .iter()
                 .map(|(host, tally)| (topology.nodes[*host].clone(), self.flow_of(index, *tally, testbed)));
             let receivers: Vec<(String, Flow)> = received.collect();
-            // The flow has the figures of the receiver that got least.
+            // The flow has the figures of the receiver with the fewest datagrams.
             if let Some((_, least)) = receivers.iter().min_by_key(|(_, flow)| flow.received_datagrams) {
                 let marked = receivers.iter().map(|(_, flow)| flow.efci_pdus).sum::<u64>();
                 flow = Flow {
-                    // Marks on all branches.
+                    // Marks count on all branches.
                     efci_pdus: flow.efci_pdus + marked,
                     offered_bit_per_s: flow.offered_bit_per_s,
                     sent_datagrams: flow.sent_datagrams,
@@ -356,7 +356,7 @@ impl Network {
                 };
             }
             let only = (name.clone(), flow.clone());
-            // In the order of the file.
+            // Receivers are in the order of the file.
             let received = |host: &String| {
                 let (_, flow) = receivers.iter().find(|(name, _)| name == host).unwrap_or(&only);
                 (host.clone(), Received::of(flow, membership(host)))
@@ -371,7 +371,7 @@ impl Network {
         Ok(SimOutcome { flows, links, nodes: self.node_uses(testbed), drops, events: self.handled })
     }
 
-    /// Returns the results of a flow, or of one of its receivers; without paths and receivers.
+    /// Returns the results of a flow, or of one of its receivers if `counted` is its counter index; without paths and receivers.
     fn flow_of(&self, index: usize, counted: usize, testbed: &Testbed) -> Flow {
         let window = self.fabric.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
@@ -468,10 +468,10 @@ impl Network {
         counts
     }
 
-    /// Returns the number of cells that a generator put on its NIC's line: in the measurement window, and since the beginning.
+    /// Returns the number of cells that a generator put on the line of its NIC: in the measurement window, and since the beginning.
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
-        // Cells drawn for the queue need not be drawn again.
+        // Cells that the queue has drawn need not be drawn again.
         let (port, channel) = source.fills;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
         if let Some(all) = self.fabric.channels[port][channel].generator().and_then(all) {
@@ -487,7 +487,7 @@ impl Network {
         counts
     }
 
-    /// Returns what one direction of a link carried, in total and by circuit direction.
+    /// Returns what the line of a port carried, in total and by circuit direction.
     fn carried(&self, port: usize) -> (Carried, Vec<VcCount>) {
         if let Some(port) = self.frames.port(port) {
             let PortTally { frames, bytes, lost } = port.tally();
@@ -504,10 +504,10 @@ impl Network {
         (carried, vcs)
     }
 
-    /// Returns how long the queue of a port became. Hosts have none: their senders wait.
+    /// Returns how long the queue of a port became. Ports of hosts have no such queue, because senders wait for the NIC.
     fn queue_use(&self, topology: &Topology, port: usize) -> Option<QueueUse> {
         let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
-        // Measurement windows of injected packets may begin behind lookahead.
+        // With injected packets, a measurement window may begin at an instant that lookahead has already passed.
         if at_host || self.fabric.fates.is_some() {
             return None;
         }
@@ -532,7 +532,7 @@ impl Network {
             lost: counter.lost,
             policed: counter.policed,
         };
-        // Cells of a generator whose line is bypassed.
+        // Cells of a generator whose line is bypassed are counted here.
         let passed = self.sources.iter().find_map(|source| {
             let (line, later) = source.passed?;
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))

@@ -1,4 +1,5 @@
-//! Datagrams in the network. One slot holds a datagram, its packet and its TCP segment; further fragments have slots of their own.
+//! The datagrams and packets in the network. One slot holds a datagram, its packet and its TCP segment; further packets of the datagram have slots of their
+//! own.
 
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
@@ -19,39 +20,39 @@ pub(super) struct Datagram {
     pub(super) bytes: u32,
     /// Bytes of the transport header.
     pub(super) header: u32,
-    /// Number of its packets, and of those that have arrived.
+    /// Number of packets of the datagram, and of those that have arrived.
     pub(super) fragments: u16,
     pub(super) arrived: u16,
     /// Reference count: packets or PDUs in the network, plus one while its sender or its receiver uses it.
     pub(super) holds: u32,
     /// Payload bytes that the receiver had already, or did not accept.
     pub(super) refused: u32,
-    /// Lines that carried all of it, valid once it has arrived or is lost, unless `written` is set.
+    /// Lines that carried all of the datagram, valid once it has arrived or is lost, unless `written` is set.
     pub(super) trail: Trail,
-    /// The ledger tracks it per hop.
+    /// True if the ledger has a per-hop record of the datagram, because its lines may have carried different parts of it.
     pub(super) written: bool,
-    /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::shared_state::SharedState::losses).
+    /// True if the datagram has lost a packet or cell; time and place are in [`SharedState::losses`](super::shared_state::SharedState::losses).
     pub(super) lost: bool,
-    /// It carries data of the sender, so it counts in the results of its flow.
+    /// True if the datagram carries data of the sender, so that it counts in the results of its flow.
     pub(super) counted: bool,
     pub(super) sent: bool,
-    /// A packet train: the `fragments` are identical datagrams of `bytes` each, and `index` is that of the next one to arrive.
+    /// True for a packet train: the `fragments` are identical datagrams of `bytes` each, and `index` is that of the next one to arrive.
     pub(super) train: bool,
-    /// A segment whose data was sent before.
+    /// True for a segment whose data was sent before.
     pub(super) resent: bool,
-    /// Its packets, or outer packets in a tunnel, have taken different paths.
+    /// True if packets of the datagram, or outer packets in a tunnel, have taken different paths.
     pub(super) apart: bool,
     pub(super) index: u64,
-    /// When its sender began to work on it.
+    /// Instant at which the sender began to work on the datagram; delays are measured from it.
     pub(super) begun: u64,
 }
 
-/// Destination of a datagram: an endpoint if it carries a TCP segment, or the number of another flow direction.
+/// Destination of a datagram: the TCP endpoint of a segment, the number of a flow direction such as ICMP, or the socket of the flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Destination(u32);
 
 impl Destination {
-    /// The socket of its flow.
+    /// The UDP socket of the datagram's flow.
     pub(super) const SOCKET: Self = Self(u32::MAX);
 
     #[inline(always)]
@@ -72,7 +73,7 @@ impl Default for Destination {
 }
 
 impl Datagram {
-    /// Returns true if it is unfragmented, has a single reference, and has no loss and no tracking per hop.
+    /// Returns true for an unfragmented datagram with a single reference, without a loss and without a per-hop record.
     #[inline(always)]
     pub(super) fn is_sole_packet(&self) -> bool {
         self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
@@ -84,7 +85,7 @@ impl Datagram {
         self.is_sole_packet() && ecn != Ecn::Marked
     }
 
-    /// Returns the owner for the ledger.
+    /// Returns the datagram's owner, as the ledger sees it.
     #[inline(always)]
     pub(super) fn whose(&self) -> DatagramOwner {
         DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }
@@ -105,7 +106,7 @@ impl Datagram {
     }
 }
 
-/// The content of one index.
+/// A slot of the store.
 ///
 /// Large numbers of packets do not fit into the CPU caches. Therefore what lines need of a packet is in one cache line, what its host needs in the next, and
 /// only the blocks of a SACK option are in a third.
@@ -120,9 +121,9 @@ struct PacketSlot {
 const _: () = assert!(offset_of!(PacketSlot, datagram) + offset_of!(Datagram, index) == 64);
 const _: () = assert!(offset_of!(PacketSlot, segment) + offset_of!(Segment, blocks) == 128);
 
-/// All datagrams and packets in the network.
+/// All datagrams and packets in the network, by index.
 ///
-/// A packet has the index of its datagram, fragment or not, if no other packet has that index. Otherwise it has an index without a datagram.
+/// A packet has the index of its datagram if no other packet has it. Otherwise it has an index of its own, without a datagram.
 #[derive(Debug, Default)]
 pub(super) struct PacketStore(Slab<PacketSlot>);
 
@@ -133,7 +134,7 @@ impl PacketStore {
         self.0.next()
     }
 
-    /// Adds a datagram.
+    /// Adds a datagram without a packet, and returns its index.
     #[inline(always)]
     pub(super) fn insert(&mut self, datagram: Datagram) -> u32 {
         let next = self.next();
@@ -141,14 +142,14 @@ impl PacketStore {
         next
     }
 
-    /// Adds a datagram at the index that `next` returned, with its packet if there is one. Its segment is there already.
+    /// Adds a datagram at the index that `next` returned, with its packet if there is one. The caller has already written its segment there.
     #[inline(always)]
     pub(super) fn insert_next(&mut self, next: u32, datagram: Datagram, packet: Packet) {
         let kept = self.0.take(next);
         (kept.datagram, kept.packet) = (datagram, packet);
     }
 
-    /// Adds a packet of a datagram.
+    /// Adds a packet of a datagram, and returns the packet's index.
     #[inline(always)]
     pub(super) fn insert_packet(&mut self, packet: Packet) -> u32 {
         let own = &mut self.0[packet.datagram].packet;
@@ -161,7 +162,7 @@ impl PacketStore {
         next
     }
 
-    /// Frees a datagram without references and packets.
+    /// Frees the slot of a datagram that has no references and no packets.
     pub(super) fn release(&mut self, datagram: u32) {
         self.0.release(datagram);
     }
@@ -174,7 +175,7 @@ impl PacketStore {
         }
     }
 
-    /// Returns true if this index exists and has a packet.
+    /// Returns true if the slot with this index exists and has a packet.
     pub(super) fn has_packet(&self, packet: u32) -> bool {
         packet < self.0.len() && !self.packet(packet).is_none()
     }
@@ -197,7 +198,7 @@ impl PacketStore {
             let PacketSlot { packet, datagram, .. } = &mut self.0[packet];
             return (packet, datagram);
         }
-        // A fragment.
+        // The packet is a further fragment, in a slot of its own.
         let [own, whole] = self.0.both(packet, datagram);
         (&mut own.packet, &whole.datagram)
     }
@@ -219,17 +220,17 @@ impl PacketStore {
         (datagram, segment)
     }
 
-    /// Returns one more than the largest index in use so far.
+    /// Returns an upper bound of all indices in use: one more than the largest so far.
     pub(super) fn len(&self) -> u32 {
         self.0.len()
     }
 
-    /// Clears the free entries.
+    /// Clears all slots that are free.
     pub(super) fn forget_free(&mut self) {
         self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
     }
 
-    /// See [`Slab::release_unused_memory`].
+    /// Releases the memory if the store was large and is empty: see [`Slab::release_unused_memory`].
     pub(super) fn release_unused_memory(&mut self) -> bool {
         self.0.release_unused_memory()
     }

@@ -1,4 +1,4 @@
-//! Pull: which ports take their arrivals first, so that a port can take its own up to an instant.
+//! Pull: advances a cell port up to an instant, and before it the ports that send cells to it.
 //!
 //! A cell that a port takes after `t` arrives at the next port after `t` plus the lookahead: the time of a cell and the propagation
 //! delay. A port therefore knows all arrivals up to `t` once every port before it has taken its own up to `t` less the lookahead.
@@ -6,19 +6,19 @@
 use super::Network;
 use super::cell_ports::Port;
 
-/// Ports on common cycles. Every port of a ring waits for every other one.
+/// A ring: ports on common cycles. Every port of a ring waits for every other one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ring {
-    /// Upstream ports come before downstream ports, as far as a cycle allows.
+    /// Ports of the ring. Upstream ports come before downstream ports, as far as a cycle allows.
     ports: Vec<usize>,
     /// Ports outside the ring that send cells into it.
     upstream: Vec<usize>,
 }
 
-/// The pull in progress.
+/// The pull in progress: a stack of steps.
 #[derive(Debug, Default)]
 pub(super) struct Worklist {
-    /// Each step waits for those behind it. Empty between two pulls.
+    /// Each step waits for the steps behind it. Empty between two pulls.
     steps: Vec<Step>,
     /// Number of pulls so far.
     pulls: u64,
@@ -29,7 +29,7 @@ pub(super) struct Worklist {
 struct Step {
     target: Target,
     until: u64,
-    /// Index of the next upstream port to look at.
+    /// Index of the upstream port that is looked at next.
     next: usize,
 }
 
@@ -40,22 +40,22 @@ enum Target {
 }
 
 impl Ring {
-    /// The ports of the ring.
+    /// Returns the ports of the ring.
     pub(super) fn ports(&self) -> impl Iterator<Item = usize> {
         self.ports.iter().copied()
     }
 }
 
 impl Network {
-    /// Take all arrivals at `port` up to and including `until`, which is not in the future of anything still open.
+    /// Takes all arrivals at `port` up to and including `until`. No event before `until` may still be open.
     pub(super) fn advance(&mut self, port: usize, until: u64) {
         self.advance_with_upstream(port, until, |_| true);
     }
 
-    /// Take all arrivals at `port` up to and including `until`, after those at upstream ports for which `draw` returns true.
+    /// Takes all arrivals at `port` up to and including `until`, and before them those at its upstream ports, as far as `draw` returns true for them.
     ///
-    /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, so do all ports of the ring. No port
-    /// therefore comes up with something to do three times, however many paths lead to it and however short the links are.
+    /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, all ports of the ring do. Therefore no port has work three
+    /// times, however many paths lead to it and however short the links are.
     pub(super) fn advance_with_upstream(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
         let until = until.min(self.end);
         if self.ports[port].upstream.is_empty() {
@@ -87,7 +87,7 @@ impl Network {
         }
     }
 
-    /// Put `port` on the worklist, unless it has taken all arrivals up to `needed`. The pull goes up to `until`.
+    /// Puts `port`, or its ring, on the worklist, unless it has taken all arrivals up to `needed`. The pull goes up to `until`.
     #[inline]
     fn add_to_worklist(&mut self, port: usize, needed: u64, until: u64) {
         let this = &mut self.ports[port];
@@ -102,8 +102,8 @@ impl Network {
         self.worklist.steps.push(Step { target, until, next: 0 });
     }
 
-    /// Take all arrivals at `port` up to and including `until`, which are all announced. Pauses at the end of the warm-up and where a
-    /// timeline samples the queue.
+    /// Takes all arrivals at `port` up to and including `until`, which must all be announced. Pauses at the end of the warm-up and where a timeline samples the
+    /// queue.
     fn take(&mut self, port: usize, until: u64) {
         if !self.ports[port].is_advanced_to(until) {
             self.stop_at_edges_and_samples(port, until);
@@ -115,14 +115,14 @@ impl Network {
         }
     }
 
-    /// Take all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring are announced.
+    /// Takes all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring must be announced.
     fn take_arrivals_in_ring(&mut self, ring: usize, until: u64) {
         // `take` does not look at rings.
         let ports = std::mem::take(&mut self.rings[ring].ports);
         let least = ports.iter().map(|&port| self.ports[port].lookahead).min().expect("a ring has ports");
         let mut done = false;
         while !done {
-            // No unannounced transmission begins before `next`, so no unannounced cell arrives before `next + least`.
+            // No transmission that is not announced begins before `next`. Therefore no such cell arrives before `next + least`.
             let next =
                 ports.iter().map(|&port| self.next_transmission(port)).min().expect("a ring has ports");
             let sure = next.saturating_add(least - 1);
@@ -136,13 +136,13 @@ impl Network {
         self.rings[ring].ports = ports;
     }
 
-    /// The earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
+    /// Returns the earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
     fn next_transmission(&self, port: usize) -> u64 {
         let heads = self.fabric.channels[port].iter().map(|channel| channel.head());
         heads.chain([self.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
     }
 
-    /// The last instant up to which all arrivals at `port` are announced, by the horizons of the ports before it.
+    /// Returns the last instant up to which all arrivals at `port` are announced, from the horizons of the ports before it.
     fn announced_until(&self, port: usize) -> u64 {
         let announced = self.ports[port].upstream.iter().map(|&before| {
             let Port { horizon, lookahead, .. } = self.ports[before];
@@ -152,15 +152,15 @@ impl Network {
     }
 }
 
-/// The rings among ports, given the upstream ports of each: the strongly connected components with more
-/// than one port (Tarjan 1972, with a stack in place of recursion).
+/// Returns the rings among ports, given the upstream ports of each: the strongly connected components with more than one port (Tarjan 1972, with a stack in
+/// place of recursion).
 pub(super) fn find_rings(upstream: &[&[usize]]) -> Vec<Ring> {
     const NONE: usize = usize::MAX;
     // The order in which ports were first seen, the least such number that each one reaches within its component, and the component.
     let [mut number, mut low, mut home] = [NONE; 3].map(|none| vec![none; upstream.len()]);
     let (mut seen, mut components, mut open, mut rings) = (0, 0, Vec::new(), Vec::new());
     for root in 0..upstream.len() {
-        // Ports on the way from the root, each with the index of its next upstream port.
+        // Stack of ports from the root on, each with the index of its next upstream port.
         let mut path = if number[root] == NONE { vec![(root, 0)] } else { Vec::new() };
         while let Some((port, next)) = path.last_mut() {
             let port = *port;

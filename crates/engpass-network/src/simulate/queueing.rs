@@ -2,20 +2,20 @@
 
 use super::histogram::Histogram;
 
-/// Queueing delays of a flow.
+/// Queueing delays of one flow or receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queueing {
-    /// Each queueing delay plus `floor`. Without it, buckets for all powers of two down to a picosecond would take kilobytes.
+    /// Each queueing delay plus `floor`, in picoseconds. Without the floor, buckets for all powers of two down to a picosecond would take kilobytes.
     delays: Histogram,
-    /// 1/16 of the idle delay of the first counted datagram. A bucket is within 1/64 of its value, so the floor adds an error of at most 1/1024 of
-    /// that idle delay.
+    /// 1/16 of the idle delay of the first counted datagram. A bucket is within 1/64 of its value, so the floor adds an error of at most 1/1024 of that idle
+    /// delay.
     floor: u64,
     /// The idle delay used last.
     last: (IdleKey, u64),
 }
 
 impl Queueing {
-    /// Counts a datagram with this delay. Returns false, without effect, if its idle delay is not the one used last.
+    /// Counts the queueing delay of a datagram that took `delay`. Returns false, without effect, if its idle delay is not the one used last.
     #[inline(always)]
     pub(super) fn add(&mut self, key: IdleKey, delay: u64) -> bool {
         if self.last.0 != key {
@@ -26,12 +26,12 @@ impl Queueing {
         true
     }
 
-    /// Returns true if it has no idle delay yet.
+    /// Returns true if no idle delay was set yet.
     pub(super) fn is_new(&self) -> bool {
         self.last.0 == IdleKey::default()
     }
 
-    /// Uses this idle delay from now on.
+    /// Sets the idle delay for the next datagrams with this key, in picoseconds.
     pub(super) fn learn(&mut self, key: IdleKey, idle: u64) {
         if self.is_new() {
             self.floor = idle / 16;
@@ -39,18 +39,18 @@ impl Queueing {
         self.last = (key, idle);
     }
 
-    /// Removes all delays.
+    /// Removes all counted delays and keeps the idle delay.
     pub(super) fn reset(self) -> Self {
         Self { delays: Histogram::default(), ..self }
     }
 
-    /// Returns the quantiles in seconds; `None` if nothing was counted.
+    /// Returns the quantiles of the queueing delays in seconds; `None` if nothing was counted.
     pub(super) fn in_seconds(&self) -> Option<engpass_outcome::Quantiles> {
         self.delays.quantiles().map(|quantiles| quantiles.less(self.floor).in_seconds())
     }
 }
 
-/// Idle delays that were computed lately, for flows whose datagrams differ in length or path. A new one replaces another one at its place.
+/// Cache of idle delays, for flows whose datagrams differ in length or path. Two keys may have one place; the newer one then replaces the other.
 #[derive(Debug, Default)]
 pub(super) struct IdleCache(Vec<(u32, IdleKey, u64)>);
 
@@ -67,18 +67,19 @@ impl IdleCache {
     }
 }
 
-/// What the idle delay of a flow's datagram depends on: its path in the upper 32 bits, its transport header and its payload. Not zero.
+/// Key of an idle delay: all that it depends on within a flow. The path of the datagram is in the upper 32 bits, then come its transport header and its payload
+/// in bytes. Never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct IdleKey(u64);
 
-/// The path of a packet: the step at the end of its route, or one of these.
+/// The path of a packet: the step at the end of its route, a circuit direction with the flag `CIRCUIT`, or `ONLY`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathId(pub(super) u32);
 
 impl PathId {
     /// The only path of the flow's datagrams, or of those to a multicast receiver.
     pub(super) const ONLY: Self = Self(u32::MAX);
-    /// Added to the number of a circuit direction that leads from host to host.
+    /// Flag for a circuit direction that leads from host to host; the other bits are its number.
     pub(super) const CIRCUIT: u32 = 1 << 31;
 
     /// Returns the path to the step at the end of a route.

@@ -1,4 +1,4 @@
-//! Packets that are ready at their host.
+//! Packets that are ready for the NIC of their host.
 
 use engpass_model::wire::Encapsulation;
 
@@ -11,28 +11,28 @@ pub(super) struct ReadyPacket {
     /// Bytes of the packet, IP header included.
     pub(super) ip: u64,
     pub(super) datagram: u32,
-    /// Offset of its payload in the datagram, in units of 8 bytes.
+    /// Offset of the payload in the datagram, in units of 8 bytes.
     pub(super) offset: u16,
 }
 
-/// Added to the number of a route that begins with a circuit, to store it in place of a circuit direction.
+/// Flag in a field that otherwise holds a circuit direction: the other bits are the number of a route that begins with a circuit.
 pub(super) const ONWARD: u32 = 1 << 31;
-/// Added to the number of a route that begins with a bond's decision step, where an endpoint stores it.
+/// Flag in an endpoint's route number: the route begins with a bond's decision step.
 pub(super) const BONDED: u32 = 1 << 30;
 
 /// How packets leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EgressPath {
-    /// As cells on a circuit direction; from [`ONWARD`] on, on the circuit with which this route begins.
+    /// As cells on a circuit direction. If `vc` has the flag [`ONWARD`], it is the route that begins with the circuit.
     Circuit { vc: u32, encapsulation: Encapsulation },
     /// As frames on this route.
     Frames { route: u32 },
-    /// As frames, on a bond member chosen for each packet: the route begins with the decision step.
+    /// As frames, on a bond member that is chosen for each packet: the route begins with a decision step.
     Bond { route: u32 },
 }
 
 impl ReadyPacket {
-    /// Returns the bytes that it takes in the NIC buffer: those of its AAL5 SDU, or of the packet.
+    /// Returns the bytes that the packet takes in the NIC buffer: those of its AAL5 SDU on a circuit, else those of the packet.
     pub(super) fn memory(&self) -> u64 {
         match self.way {
             EgressPath::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),

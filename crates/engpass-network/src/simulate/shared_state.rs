@@ -1,4 +1,4 @@
-//! State shared by all ports: PDUs, circuits, channels, counters. Trains go here when they leave a port.
+//! State that all ports share: PDUs, circuits, channels, counters. It takes the cell trains that leave a port.
 
 use engpass_cells::Window;
 use engpass_cells::{
@@ -23,32 +23,32 @@ pub(super) struct Aal5Pdu {
     pub(super) datagram: u32,
     /// The packet that continues after the circuit; [`Aal5Pdu::NO_PACKET`] if the circuit leads from host to host.
     pub(super) packet: u32,
-    /// Line index of the circuit's first line.
+    /// Slot in the ledger of the circuit's first line.
     pub(super) slot: u16,
-    /// Bytes of its SDU, which it occupies in the NIC buffer.
+    /// Bytes of the PDU's SDU, which it occupies in the NIC buffer.
     pub(super) sdu: u32,
-    /// Number of transmitters that its last cell has left.
+    /// Number of transmitters that the last cell has left.
     pub(super) hop: u16,
-    /// When its last cell arrives after them (at hop 0: its emission time).
+    /// Instant at which the last cell arrives after these transmitters (at hop 0: its emission time).
     pub(super) eta: u64,
-    /// Class and number of its last cell in the queue at `hop`, if it waits there.
+    /// Class and number of the last cell in the queue at `hop`, if it waits there.
     pub(super) waiting: Option<(usize, u64)>,
-    /// A cell was lost, so it will not be a good PDU.
+    /// True if a cell was lost, so that the PDU cannot arrive complete.
     pub(super) dead: bool,
-    /// Its last cell was lost, so its arrival will not be noticed.
+    /// True if the last cell was lost, so that reassembly does not notice the end of the PDU.
     pub(super) end_lost: bool,
     pub(super) pdu: Option<Pdu>,
-    /// Its last cell arrived with EFCI.
+    /// True if the last cell arrived with EFCI.
     pub(super) efci: bool,
-    /// Reference count: cells in the network, plus one while an event refers to it.
+    /// Reference count: cells of the PDU in the network, plus one while an event refers to it.
     pub(super) live: u32,
 }
 
 impl Aal5Pdu {
-    /// In place of `packet`: nothing continues after the circuit.
+    /// Value of `packet` if nothing continues after the circuit.
     pub(super) const NO_PACKET: u32 = u32::MAX;
 
-    /// Creates the PDU of a datagram, with `sdu` bytes and `live` references.
+    /// Creates the PDU of a datagram, with an SDU of `sdu` bytes and `live` references.
     pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, live: u32) -> Self {
         Self {
             vc,
@@ -67,7 +67,7 @@ impl Aal5Pdu {
         }
     }
 
-    /// Returns true if its wake events can end. An adaptive shaper gets feedback even for a dead PDU, if its end arrives.
+    /// Returns true if no more events are needed for the PDU. An adaptive shaper (`adapts`) gets feedback even for a dead PDU, if its end arrives.
     pub(super) fn is_over(&self, adapts: bool) -> bool {
         self.dead && (self.end_lost || !adapts)
     }
@@ -78,20 +78,20 @@ impl Aal5Pdu {
 pub(super) struct Vc {
     pub(super) circuit: usize,
     pub(super) forward: bool,
-    /// Ports of the circuit; the first is that of the NIC's line.
+    /// Ports that the circuit crosses; the first one is that of the NIC's line, or of a router.
     pub(super) hops: Vec<usize>,
-    /// Minimum time from the arrival at port `hop` to the arrival at the host, in ps.
+    /// Minimum time from the arrival at port `hop` to the arrival at the end of the circuit, in picoseconds.
     pub(super) transit: Vec<u64>,
-    /// Sum of propagation delays from the line of `hop` to the host, in ps.
+    /// Sum of the propagation delays from the line of port `hop` to the end of the circuit, in picoseconds.
     pub(super) delays: Vec<u64>,
     pub(super) shaper: Shaper,
-    /// Pace of the shaper; the fastest one, if it adapts.
+    /// Pace of the shaper; if it is adaptive, the fastest one.
     pub(super) pace: Pace,
-    /// Index of its adaptive shaper, if it has one.
+    /// Index of the adaptive shaper, if the circuit direction has one.
     pub(super) adapting: Option<usize>,
-    /// The router where it ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].
+    /// The router where the circuit direction ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].
     pub(super) router: u32,
-    /// Index of the shaper's channel among those of the line.
+    /// Index of the shaper's channel among those of the circuit's first port.
     pub(super) entry: usize,
     pub(super) reassembly: Reassembly,
 }
@@ -99,65 +99,65 @@ pub(super) struct Vc {
 impl Vc {
     pub(super) const NO_ROUTER: u32 = u32::MAX;
 
-    /// Returns the router where it ends, if it ends at one.
+    /// Returns the router where the circuit direction ends, if it ends at one.
     pub(super) fn ends_at_router(&self) -> Option<u32> {
         (self.router != Self::NO_ROUTER).then_some(self.router)
     }
 }
 
-/// Where cells of a circuit direction go after a port.
+/// Next hop of the cells of a circuit direction after a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextHop {
     pub(super) vc: VcId,
     pub(super) delay: u64,
-    /// The next port, and the index of the channel there; `None`: the host.
+    /// The next port, and the index of the channel there; `None` if the line leads to the end of the circuit.
     pub(super) channel: Option<(usize, usize)>,
-    /// As [`CellSink::way`].
+    /// Path number for the queue, as in [`CellSink::way`].
     pub(super) way: usize,
-    /// Index in the port's counters.
+    /// Index of the circuit direction in the port's counters.
     pub(super) counter: usize,
-    /// Hop number of the port on the circuit.
+    /// Index of the port on the circuit, from 0.
     pub(super) hop: u16,
 }
 
-/// Everything except the state inside ports.
+/// The state of a network that ports share: all except what is inside ports, hosts and frame lines.
 #[derive(Debug)]
 pub(super) struct SharedState {
     pub(super) window: Window,
-    /// For every port, the channels that lead to it, in the order that breaks ties.
+    /// By port, the channels that lead to it, in the order that breaks ties.
     pub(super) channels: Vec<Vec<Channel>>,
     pub(super) vcs: Vec<Vc>,
     pub(super) frames: Slab<Aal5Pdu>,
     pub(super) datagrams: PacketStore,
     /// By datagram, time and place of its earliest loss known so far. Ports process cells in no common order, so an earlier loss may be found later.
     pub(super) losses: Vec<(u64, DropLocation)>,
-    /// By port, the circuit directions that use it, in order.
+    /// By port, the next hops of the circuit directions that use it, in their order.
     pub(super) onward: Vec<Vec<NextHop>>,
-    /// By port: it leads only to hosts, and none of them needs the arrival time of cells inside a PDU.
+    /// By port: true if the port leads only to hosts that do not need the arrival of each cell inside a PDU.
     pub(super) may_coalesce: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
     pub(super) flows: Vec<FlowCounters>,
-    /// PDUs whose last cell has left a NIC, until the NIC has noted that.
+    /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
     pub(super) left_nic: Vec<NicDeparture>,
-    /// By port: it is the port of a host's NIC.
+    /// By port: true if it is the port of a host's NIC.
     pub(super) from_hosts: Vec<bool>,
     pub(super) ledger: Ledger,
-    /// Present if the run has a timeline or a capture.
+    /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
-    /// Delivery reports, with packet injection.
+    /// Delivery reports, if packets are injected.
     pub(super) fates: Option<Box<DeliveryReports>>,
-    /// Multicast trees, if traffic has several receivers.
+    /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
 }
 
-/// A PDU whose last cell has left a NIC's line.
+/// A PDU whose last cell has left the first port of its circuit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicDeparture {
     pub(super) nic: usize,
     pub(super) frame: PduId,
-    /// When it was emitted.
+    /// Instant at which the shaper emitted the last cell.
     pub(super) emitted: u64,
-    /// When it left.
+    /// Instant at which the last cell left the line.
     pub(super) at: u64,
     /// Bytes that become free in the NIC buffer.
     pub(super) bytes: u32,
@@ -166,7 +166,7 @@ pub(super) struct NicDeparture {
 impl SharedState {
     fn onward(&self, port: usize, vc: VcId) -> NextHop {
         let list = &self.onward[port];
-        // Most ports serve few circuits, or all of them in order: try that index first.
+        // Most ports serve few circuits, or all of them in order; therefore that index is tried first.
         match list.get(vc as usize) {
             Some(onward) if onward.vc == vc => *onward,
             _ => {
@@ -176,13 +176,13 @@ impl SharedState {
         }
     }
 
-    /// Returns the line that a generator uses alone, if its channel keeps that line's ledger.
+    /// Returns the dedicated line of a generator, if the generator passes one in place of a bypassed port.
     pub(super) fn line_of(&self, source: &Source) -> Option<&DedicatedLine> {
         let (port, channel) = source.fills;
         self.channels[port][channel].generator()?.line()
     }
 
-    /// Counts cells that a port has sent, as far as they lie in the measurement window, and returns their number.
+    /// Counts the cells that a port has sent within the measurement window, and returns their number.
     #[inline]
     pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &CellTrain) -> u64 {
         let counted = self.window.count(cells, 0);
@@ -193,13 +193,13 @@ impl SharedState {
         counted
     }
 
-    /// Returns true if there is neither a trace nor deferred posting.
+    /// Returns true if nothing records the run and postings are not deferred; a fast path could not serve these.
     #[inline(always)]
     pub(super) fn fast_path_allowed(&self) -> bool {
         self.trace.is_none() && self.ledger.later.is_none()
     }
 
-    /// Adds a datagram. If `written`, the ledger tracks it per hop.
+    /// Adds a datagram and returns its index. If `written` is true, starts its per-hop record in the ledger.
     #[inline(always)]
     pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
         let id = self.datagrams.insert(datagram);
@@ -209,7 +209,7 @@ impl SharedState {
         id
     }
 
-    /// Starts to track a datagram per hop.
+    /// Starts the per-hop record of a datagram in the ledger, unless it has one.
     pub(super) fn track_per_hop(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         if std::mem::replace(&mut this.written, true) {
@@ -223,8 +223,8 @@ impl SharedState {
         }
     }
 
-    /// Tracks the fragments of a datagram per hop, because something happens to one of them that may not happen to the others. Does nothing for an unfragmented
-    /// datagram.
+    /// Starts the per-hop record of a fragmented datagram, because something happens to one fragment that may not happen to the others. Does nothing for an
+    /// unfragmented datagram.
     #[inline]
     pub(super) fn track_fragments_per_hop(&mut self, datagram: u32) {
         if self.datagrams[datagram].fragments > 1 {
@@ -232,7 +232,7 @@ impl SharedState {
         }
     }
 
-    /// Posts a finished datagram, or with `open` one that is in the network at the end of the run.
+    /// Posts a datagram in the ledger: one that is finished, or with `open` one that is still in the network at the end of the run.
     #[inline(never)]
     pub(super) fn post_finished_datagram(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
@@ -240,7 +240,7 @@ impl SharedState {
             self.post_train(datagram, open);
             return;
         }
-        // All of it may have arrived while the gap after its last frame still keeps a reference.
+        // All fragments may have arrived while the gap behind the last frame still keeps a reference.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
             (true, _) => DeliveryStatus::Lost,
@@ -252,14 +252,14 @@ impl SharedState {
         self.ledger.post_datagram((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
-    /// [`Self::post_finished_datagram`] for each datagram of a train.
+    /// Like [`Self::post_finished_datagram`], for all datagrams of a packet train.
     fn post_train(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         let arrived = if open { this.arrived } else { this.fragments };
         self.ledger.post_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
     }
 
-    /// Returns the load of a datagram for the ledger.
+    /// Returns the load of a datagram, as the ledger sees it.
     #[inline(always)]
     pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
         let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
@@ -267,7 +267,7 @@ impl SharedState {
         if message { Load { cargo: DatagramClass::FixedLength, ..load } } else { load }
     }
 
-    /// Releases `count` cells of a PDU that were delivered or lost.
+    /// Releases `count` references of a PDU: cells that were delivered or lost, or its event.
     pub(super) fn release_cells(&mut self, frame: PduId, count: u32) {
         let this = &mut self.frames[frame];
         this.live -= count;
@@ -292,7 +292,7 @@ impl SharedState {
         }
     }
 
-    /// Finishes a datagram: none of it is in the network, and all of it is posted.
+    /// Finishes a datagram of which nothing is in the network and all is posted: posts it, counts its loss, and frees its index.
     #[inline(never)]
     pub(super) fn finish_datagram(&mut self, datagram: u32) {
         if self.is_of_tree(datagram) {
@@ -308,7 +308,7 @@ impl SharedState {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
         let pdu = reassembly.add_cells(&cells);
-        // A PDU stays while cells of it wait for reassembly.
+        // A PDU keeps its references while cells of it wait for reassembly.
         let mut own = cells.count as u32;
         let mut cut = None;
         match pending {
@@ -317,7 +317,7 @@ impl SharedState {
                 if cells.are_generated() && self.ledger.later.is_some() {
                     cut = Some((frame, count));
                 } else if cells.are_generated() && at <= self.window.end {
-                    // A generator's cell ends the PDU in the middle of the frame's cells.
+                    // A generator's cell ends a PDU between its cells, and the PDU is lost.
                     self.lose_frame(frame, DropLocation::Reassembly(None), at);
                 }
                 if cut.is_none() {
@@ -378,7 +378,7 @@ impl SharedState {
     }
 }
 
-/// The shared state as the sink of one port.
+/// One port's view of the shared state: takes the cells that the port's queue hands on.
 pub(super) struct PortOutput<'a> {
     pub(super) fabric: &'a mut SharedState,
     pub(super) port: usize,
@@ -399,7 +399,7 @@ impl CellSink for PortOutput<'_> {
     }
 
     fn way(&self, vc: VcId) -> usize {
-        // The first transmission of a measurement window must be found.
+        // Cells pass in order until the first transmission of a measurement window is found.
         if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
             self.fabric.onward(self.port, vc).way
         } else {
@@ -410,7 +410,7 @@ impl CellSink for PortOutput<'_> {
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let inside = |train: &CellTrain| self.is_within_window(train);
         if way == MIXED || !trains.iter().all(inside) {
-            // One by one: the order of PDUs matters, or a window edge lies within the trains.
+            // One by one, because the order of PDUs matters, or because a window edge lies within the trains.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
         }
@@ -456,7 +456,7 @@ impl CellSink for PortOutput<'_> {
 
     #[inline]
     fn needs_loss_times(&self) -> bool {
-        // Ports stop at the window edges anyway.
+        // Ports stop at the window edges anyway; only a recording needs the times.
         self.fabric.trace.is_some()
     }
 
@@ -491,9 +491,9 @@ impl CellSink for PortOutput<'_> {
     }
 }
 
-/// Path number of cells that are posted and handed on in order, one train at a time. All cells of these ports have it: a line that carries
-/// PDUs of several circuits, where the order decides to which sender idle time is posted; a NIC that leads to a host, where cells of a
-/// shaper and a generator interleave; a line before its first cell in the measurement window; and every line while postings are deferred.
+/// Path number of cells that are posted and handed on in order, one train at a time. All cells of a port have it in these cases: the line carries PDUs of
+/// several circuits, whose order decides to which sender idle time is posted; a NIC leads to a host, where cells of a shaper and a generator interleave; no
+/// cell has left in the measurement window yet; postings are deferred.
 pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {
@@ -501,7 +501,7 @@ impl PortOutput<'_> {
         self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
     }
 
-    /// Returns true if the whole of `train` leaves the line and arrives at its far end within the measurement window, and is not the first in it.
+    /// Returns true if all cells of `train` leave the line and arrive at its far end within the measurement window, and none is the first in it.
     fn is_within_window(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
@@ -509,7 +509,7 @@ impl PortOutput<'_> {
         train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
     }
 
-    /// Counts and posts the cells of one train that are sent.
+    /// Counts the sent cells of one train, and posts them in the ledger. Returns their next hop.
     fn post(&mut self, cells: &CellTrain) -> NextHop {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
@@ -551,7 +551,7 @@ impl PortOutput<'_> {
         onward
     }
 
-    /// Notes that the last cell of a PDU is on the line.
+    /// If the train ends a PDU, records that its last cell has left the port.
     #[inline]
     fn on_last_cell_sent(&mut self, cells: &CellTrain, delay: u64) {
         let fabric = &mut *self.fabric;

@@ -1,9 +1,9 @@
-//! A slab: storage for items that come and go.
+//! A slab: storage for items that come and go, by index.
 
-/// Size from which the memory of an empty slab is released.
+/// Number of items from which on an empty slab releases its memory.
 const CROWD: usize = 256;
 
-/// A slab with a list of free entries.
+/// A slab: items by index, and a list of the free indices.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     items: Vec<T>,
@@ -31,12 +31,12 @@ impl<T> Slab<T> {
         u32::try_from(self.items.len() - 1).expect("a slab holds fewer than 2^32 items")
     }
 
-    /// Returns one more than the largest index in use so far.
+    /// Returns an upper bound of all indices in use: one more than the largest so far.
     pub(super) fn len(&self) -> u32 {
         self.items.len() as u32
     }
 
-    /// Calls `forget` for every free entry.
+    /// Calls `forget` with the old content of every free index.
     pub(super) fn forget_free(&mut self, mut forget: impl FnMut(&mut T)) {
         self.free.iter().for_each(|place| forget(&mut self.items[*place as usize]));
     }
@@ -64,7 +64,7 @@ impl<T> Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// Returns the index that is taken next.
+    /// Returns the index that the next item will get.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u32 {
         match self.free.last() {
@@ -81,7 +81,7 @@ impl<T: Default> Slab<T> {
         place
     }
 
-    /// Takes the index that [`next`](Self::next) returned, with its old content.
+    /// Takes the index that [`next`](Self::next) returned into use, with its old content.
     #[inline(always)]
     pub(super) fn take(&mut self, next: u32) -> &mut T {
         let taken = self.free.pop();

@@ -2,13 +2,13 @@
 
 use engpass_cells::Generator;
 
-/// A cell generator, kept to count at the end what it has sent.
+/// A cell generator, kept to count at the end how many cells it has sent.
 pub(super) struct Source {
     pub(super) flow: usize,
     pub(super) generator: Generator,
-    /// The port, and the channel there, that it fills.
+    /// The port that the generator feeds, and its channel there.
     pub(super) fills: (usize, usize),
-    /// If the NIC's line is bypassed: that line, and how much later than the generator's times cells leave it.
+    /// If the line of the generator's NIC is bypassed: that line, and the delay from the generator's instants to the departures of cells there.
     pub(super) passed: Option<(usize, u64)>,
     /// Number of cells already removed from `generator`.
     pub(super) before: u64,

@@ -1,4 +1,4 @@
-//! A ledger with an injected fault is rejected.
+//! Tests that a ledger with an injected fault is rejected.
 
 use engpass_ledger::Fault;
 use engpass_testbed::{Point, Source, load};
@@ -15,7 +15,7 @@ fn point() -> Point {
     campaign.point("congested", &[]).expect("the study has this variant")
 }
 
-/// Runs the study and closes a ledger with this fault.
+/// Runs the study, injects the fault if there is one, and closes the ledger.
 fn with(fault: Option<Fault>) -> Result<(), SimError> {
     let point = point();
     let mut network = Network::new(&point.testbed, &point.topology, 1)?;

@@ -1,4 +1,4 @@
-//! Converts the outcome of a simulation into the stored form.
+//! Converts the outcome of a simulation into the types that the store keeps.
 
 use engpass_ledger::Accounts;
 use engpass_model::wire::aal5::CELL_BYTES;
@@ -11,7 +11,7 @@ use super::engine_load::NodeUse;
 use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, QueueUse, Received, SimOutcome};
 
 impl SimOutcome {
-    /// Returns the stored form of the outcome, without values that only tests compare.
+    /// Returns the stored form of the outcome, without values that only tests use.
     pub fn stored(self) -> Results {
         let link = |(name, LinkUse { units_per_bit, directions, .. }): (String, LinkUse)| {
             let directions = directions.into_iter().map(|one| direction(one, units_per_bit));
@@ -70,7 +70,7 @@ fn outage(Outage { longest, lost }: Outage) -> engpass_outcome::Outage {
     engpass_outcome::Outage { longest_s: longest as f64 / 1e12, lost }
 }
 
-/// Returns the results of a receiver of a group.
+/// Returns the results of one receiver of a multicast traffic, as stored.
 fn receiver(received: Received) -> Receiver {
     let seconds = |ps: u64| ps as f64 / 1e12;
     let delays = received.membership.map(|times| times.delays).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! TCP connections at hosts: applications that write, CPU time that they cost, and NIC buffers that hold them back.
+//! TCP endpoints at hosts: they join a connection to its application, the CPU of its host, and the NIC buffer.
 
 use engpass_ledger::{Load, SenderState, Trail};
 use engpass_model::host::{ByteTime, CpuCost};
@@ -17,7 +17,7 @@ use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::SharedState;
 use super::tcp_application::{NEVER, TcpApplication};
 
-/// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
+/// One end of a TCP connection. Endpoints are in pairs: an even one writes, the odd one behind it reads.
 ///
 /// Large numbers of endpoints do not fit into the CPU caches; therefore an endpoint is exactly one cache line.
 #[derive(Debug)]
@@ -26,29 +26,30 @@ pub(super) struct Endpoint {
     pub(super) connection: CompactConnection,
     pub(super) flow: u32,
     pub(super) nic: u32,
-    /// Path of its packets: with `encapsulation` a circuit direction (from [`ONWARD`] on: the route that begins with a circuit), otherwise a route.
+    /// Path of the endpoint's packets: with `encapsulation` a circuit direction (with the flag [`ONWARD`]: the route that begins with a circuit), otherwise a
+    /// route.
     pub(super) over: u32,
     pub(super) encapsulation: Option<Encapsulation>,
     /// Instant of the earliest pending wake event.
     pub(super) timer: u64,
-    /// Every arrival up to this instant has been handled, possibly ahead of virtual time.
+    /// Instant up to which all arrivals have been handled, possibly ahead of virtual time (lookahead).
     pub(super) ahead: u64,
     /// Datagram of the segment that the CPU forms or that waits for the NIC; [`NOTHING`] if there is none.
     pub(super) formed: u32,
-    /// A segment is in the CPU or waits for the NIC. The next one is not formed before it is handed over.
+    /// True while a segment is in the CPU or waits for the NIC. The endpoint forms the next one only after it was handed over.
     pub(super) busy: bool,
-    /// Nothing costs its host CPU time, so the CPU is always idle.
+    /// True if nothing costs the host CPU time, so that its CPU is always idle.
     pub(super) at_rest: bool,
-    /// Index of its CPU costs in [`Network::costs`], or [`NOTHING`].
+    /// Index of the endpoint's CPU costs in [`Network::costs`], or [`NOTHING`].
     pub(super) cost: u32,
     /// The application that writes; `None` at a receive-only endpoint.
     pub(super) application: Option<Box<TcpApplication>>,
 }
 
-// Every connection has two endpoints.
+// Every connection has two endpoints; therefore the size counts.
 const _: () = assert!(size_of::<Endpoint>() == 64);
 
-/// CPU time of an endpoint's items, in picoseconds.
+/// CPU time of an endpoint's work items, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentCost {
     per_write: u64,
@@ -85,25 +86,25 @@ impl From<Stats> for Counted {
     }
 }
 
-/// The effects of a segment at the endpoint that takes it.
+/// Effects of an arrived segment at its endpoint.
 struct SegmentEffects {
-    /// What the segment carries, if no byte of it was refused.
+    /// Load of the segment for the ledger, if the receiver refused no byte of it.
     load: Option<Load>,
     /// If it counts in the results of its flow: the bytes that it has brought to the application, its own or others.
     delivered: Option<u64>,
 }
 
-/// In place of an index: no datagram, or no cost.
+/// Stands in place of an index for "no datagram" or "no cost".
 pub(super) const NOTHING: u32 = u32::MAX;
 
 impl Endpoint {
-    /// Returns true if the endpoint costs its host no CPU time.
+    /// Returns true if the endpoint's work costs its host no CPU time.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.cost == NOTHING
     }
 
-    /// Returns the route of its packets, unless a circuit leads from host to host.
+    /// Returns the route of the endpoint's packets; meaningless if a circuit leads from host to host.
     pub(super) fn route(&self) -> u32 {
         self.over & !(ONWARD | BONDED)
     }
@@ -145,24 +146,24 @@ impl Endpoint {
         cost.byte.bytes(application.copying.into()).saturating_add(call)
     }
 
-    /// Returns true if it is receive-only and has nothing to send.
+    /// Returns true for a receive-only endpoint that has nothing to send.
     #[inline]
     pub(super) fn is_quiescent(&self) -> bool {
         self.application.is_none() && self.connection.is_quiescent()
     }
 
-    /// Releases memory that it does not need while idle, and for good what a receive-only endpoint never needs.
+    /// Releases memory that the endpoint does not need while it is idle, and for good what a receive-only endpoint never needs.
     pub(super) fn release_unused_memory(&mut self, now: Time) {
         self.connection.release_unused_memory(now, self.application.is_none());
     }
 
-    /// Returns true if it may send: its application has started, or it is receive-only.
+    /// Returns true if the endpoint may send: its application has started, or it is receive-only.
     #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
-    /// Returns the route of its packets if they may take the fast path: frames, without captures, deferred posting or injection.
+    /// Returns the route of the endpoint's packets if they may take the fast path: frames, without captures, deferred postings or injection.
     #[inline(always)]
     fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
@@ -175,7 +176,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns until when only arrivals from the network affect it; zero if that is unknown.
+    /// Returns the instant up to which only arrivals from the network affect the endpoint; zero if it is unknown.
     #[inline]
     pub(super) fn lookahead_until(&self) -> u64 {
         let waits = self.application.as_ref().is_some_and(|this| !this.open || this.is_paused());
@@ -185,7 +186,7 @@ impl Endpoint {
         self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps()).saturating_sub(1)
     }
 
-    /// Returns the sender state for the reason why its connection sends nothing.
+    /// Returns the sender state that follows from the reason why the connection sends nothing.
     fn waits_for(&self, limited: LimitedBy) -> SenderState {
         let application = self.application.as_ref();
         let (copying, left) =
@@ -198,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// Schedules a wake for the next timer of its connection, unless an earlier one is pending.
+    /// Schedules a wake event for the connection's next timer, unless an earlier one is pending.
     #[inline(always)]
     fn schedule_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
         if let Some(wake) = self.connection.next_wake() {
@@ -241,14 +242,14 @@ impl Endpoint {
         SegmentEffects { load, delivered: this.counted.then_some(in_order) }
     }
 
-    /// Returns the CPU time of a segment with `len` bytes of payload.
+    /// Returns the CPU time of sending, or with `incoming` of receiving, a segment with `len` bytes of payload, in picoseconds.
     #[inline]
     pub(super) fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
         let Some(cost) = self.cost(costs) else { return 0 };
         let reads = self.application.is_none();
         match len {
             0 => cost.per_ack,
-            // The cost per byte of sent data is paid by the write.
+            // For sent data, the write has already paid the cost per byte.
             len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
             _ => cost.per_segment,
         }
@@ -256,7 +257,7 @@ impl Endpoint {
 }
 
 impl Network {
-    /// Handles a wake of an endpoint: its application starts or continues, or a timer of its connection expires.
+    /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
     #[inline(never)]
     pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
@@ -266,7 +267,7 @@ impl Network {
             this.timer = u64::MAX;
         }
         if now < this.ahead {
-            // Arrivals later than now have been handled already, because nothing was to happen before them.
+            // Lookahead has handled arrivals later than now, because nothing was to happen before them.
             self.schedule_wake(index);
             return;
         }
@@ -292,7 +293,7 @@ impl Network {
         self.send_and_schedule_wake(index);
     }
 
-    /// Begins the application's next write if it is due, or schedules a wake for when it is due or a pause ends.
+    /// Begins the application's next write if it is due; otherwise schedules a wake event for when it is due or a pause ends.
     #[inline(never)]
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
@@ -321,7 +322,7 @@ impl Network {
         application.begin_write();
     }
 
-    /// Takes the next piece of the application's writes if the send buffer has room and no piece is being copied. Returns true if there is one.
+    /// Takes the next piece of the application's writes to be copied, if the send buffer has room and no piece is being copied. Returns true if there is one.
     #[inline(always)]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
@@ -353,7 +354,7 @@ impl Network {
         self.send_and_schedule_wake(endpoint);
     }
 
-    /// Sends what can be sent, lets the application write, and schedules the next wake.
+    /// Sends all segments that can be sent, lets the application write, and schedules the next wake event.
     #[inline(always)]
     pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -363,7 +364,7 @@ impl Network {
         self.schedule_wake(endpoint);
     }
 
-    /// Sends and writes: at once if that costs nothing, otherwise through the CPU.
+    /// Sends and writes: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     fn send_and_write(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
@@ -380,13 +381,13 @@ impl Network {
         }
     }
 
-    /// See [`Endpoint::schedule_wake`].
+    /// Like [`Endpoint::schedule_wake`], for the endpoint with this index.
     #[inline(always)]
     pub(super) fn schedule_wake(&mut self, endpoint: usize) {
         self.endpoints[endpoint].schedule_wake(endpoint, self.now, &mut self.events);
     }
 
-    /// Asks the CPU to form a segment, or otherwise to copy a piece of a write, and notes the sender state.
+    /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
     fn ask(&mut self, endpoint: usize) {
         let (now, sender) = (self.now, self.processes.len() + endpoint);
         let this = &mut self.endpoints[endpoint];
@@ -403,7 +404,7 @@ impl Network {
             return;
         }
         let copies = self.next_copy(endpoint);
-        // An incoming segment that the CPU has not processed may remove the obstacle.
+        // An incoming segment that the CPU has not processed yet may remove the reason.
         let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
         let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
         self.fabric.ledger.set_sender_state(sender, now, wait);
@@ -412,7 +413,7 @@ impl Network {
         }
     }
 
-    /// Sends and writes until neither is possible, if it costs nothing and the CPU is idle.
+    /// Sends and writes until neither is possible. It must cost nothing, and the CPU must be idle.
     #[inline(never)]
     fn send_and_write_slow_path(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
@@ -423,7 +424,7 @@ impl Network {
                 self.fabric.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
                 return;
             }
-            // If a window holds back data, further writes cannot send any.
+            // If a window holds data back, further writes cannot make segments go.
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
@@ -449,14 +450,14 @@ impl Network {
         self.fabric.ledger.set_sender_state(sender, now.ps(), wait);
     }
 
-    /// Returns the sender state of an endpoint whose connection sends nothing for this reason.
+    /// Returns the sender state of an endpoint whose connection sends nothing for the reason `limited`.
     #[inline(never)]
     pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {
             return SenderState::of(limited);
         }
-        // A copy since then may have removed the reason. A longer segment may exceed the receive window.
+        // A copy since then may have removed the reason, and a longer segment may exceed the receive window. Then the connection is asked again.
         let asked = match limited {
             LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle => true,
             LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
@@ -465,7 +466,7 @@ impl Network {
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 
-    /// Forms the endpoint's next segment. Returns its CPU time, or why there is none.
+    /// Forms the endpoint's next segment. Returns its CPU time in picoseconds, or the reason why there is no segment.
     #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
@@ -514,7 +515,7 @@ impl Network {
     /// Passes a formed segment to the NIC.
     pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
         if self.endpoints[endpoint].formed == NOTHING {
-            // There was nothing to send any more.
+            // There is nothing to send any more.
             self.endpoints[endpoint].busy = false;
             self.send_and_schedule_wake(endpoint);
             return;
@@ -525,14 +526,14 @@ impl Network {
         }
     }
 
-    /// Continues after the NIC has taken the segment of a CPU item, or one that waited.
+    /// Continues an endpoint after the NIC has taken a segment of a CPU item, or one that waited.
     pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
         self.endpoints[endpoint].busy = false;
         self.entered(endpoint);
         self.send_and_schedule_wake(endpoint);
     }
 
-    /// Notes that the formed segment has entered the NIC.
+    /// Records that the formed segment has entered the NIC.
     #[inline(always)]
     pub(super) fn entered(&mut self, endpoint: usize) {
         let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
@@ -541,7 +542,7 @@ impl Network {
         self.datagram_sent(datagram);
     }
 
-    /// Receives a segment that is complete at its host: at once if that costs nothing, otherwise through the CPU.
+    /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
         if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
@@ -561,7 +562,8 @@ impl Network {
         self.ask_cpu(host as usize, CpuTask::Input(datagram));
     }
 
-    /// Fast path: receives a segment that costs nothing and whose datagram nothing else refers to, and posts it.
+    /// Fast path of [`Self::take_segment`], for a segment that costs no CPU time and whose datagram has no other reference: also posts the datagram in the
+    /// ledger.
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -583,13 +585,13 @@ impl Network {
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
-    /// Notes that the CPU has processed a segment; the caller then passes it to the connection.
+    /// Records that the CPU has processed a segment, which the caller then passes to the connection.
     pub(super) fn input_done(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
         self.inputs[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
-    /// Passes a segment to its connection.
+    /// Passes a segment to its connection, counts it, and lets the endpoint answer.
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();

@@ -13,7 +13,7 @@ use super::frames::FramePort;
 use super::tap::TapBuffers;
 use super::{Network, RunControl, SimError, SimOutcome};
 
-/// Maximum length of a list of events. A longer list is truncated, and marked so.
+/// Longest list of events. A longer list is truncated and marked as truncated.
 pub const MOST_EVENTS: usize = 10_000;
 
 /// Instants of events, in picoseconds.
@@ -38,7 +38,7 @@ impl Instants {
     }
 }
 
-/// Recording of a run for a timeline or a capture.
+/// Recording of a run, for a timeline or a capture.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// Drops by port.
@@ -49,7 +49,7 @@ pub(super) struct Trace {
     timeouts: Vec<Instants>,
     /// Changes of links: time, link, and true if it went down.
     changes: Vec<(u64, usize, bool)>,
-    /// Sampling instants of cell queues: one picosecond early, because events at the instant itself may still follow.
+    /// Sampling instants of cell queues, each one picosecond earlier than asked for, because events at the instant itself may still follow.
     looks: Vec<u64>,
     /// Sampling instants of frame queues.
     instants: Vec<u64>,
@@ -80,12 +80,12 @@ impl Trace {
         self.looks.get(self.lengths[port].len()).copied()
     }
 
-    /// Adds a sample of the queue of `port`.
+    /// Adds a sample of the length of the queue of `port`.
     pub(super) fn record_queue_sample(&mut self, port: usize, length: u64) {
         self.lengths[port].push(length);
     }
 
-    /// Samples the queue of a frame port at all instants before `at`; call it before a packet arrives at `at`.
+    /// Samples the queue of a frame port at all sampling instants before `at`. Must be called before a packet arrives at `at`.
     pub(super) fn sample_queue_before(&mut self, port: usize, at: u64, line: &FramePort) {
         while let Some(&instant) = self.instants.get(self.lengths[port].len())
             && instant < at
@@ -101,7 +101,7 @@ impl Trace {
 
     /// Records that a link goes down or comes up.
     pub(super) fn changed(&mut self, at: u64, link: usize, down: bool) {
-        // A capture needs no changes, and may last long.
+        // A capture needs no changes of links, and may last long.
         if self.taps.is_none() {
             self.changes.push((at, link, down));
         }
@@ -118,8 +118,7 @@ impl Trace {
     }
 }
 
-/// Simulates one run and samples it at `samples` instants, evenly spaced from start to end.
-/// The run itself is that of [`simulate`](super::simulate).
+/// Simulates one run and samples it at `samples` instants, evenly spaced from start to end. The run is the same as that of [`simulate`](super::simulate).
 ///
 /// # Errors
 /// Those of [`simulate`](super::simulate).
@@ -133,7 +132,7 @@ pub fn timeline(
     watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
 
-/// Returns the timeline, and the outcome of the same run.
+/// Like [`timeline`], and also returns the outcome of the run.
 #[doc(hidden)]
 pub fn watched(
     testbed: &Testbed,
@@ -145,11 +144,11 @@ pub fn watched(
     Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
 
-/// Ports of the queues, flow numbers, and the timeline that is being filled.
+/// Ports of the sampled queues, numbers of the sampled flows, and the timeline that is being filled.
 type Watched = (Vec<usize>, Vec<usize>, Timeline);
 
 impl Network {
-    /// Runs to the end and samples the run at `samples` instants.
+    /// Runs the network to its end and samples it at `samples` instants. Returns the timeline and the outcome.
     #[doc(hidden)]
     pub fn watched(
         mut self,
@@ -183,7 +182,7 @@ impl Network {
         Ok((timeline.2, outcome))
     }
 
-    /// Starts recording.
+    /// Starts recording. Returns the empty timeline.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
         self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
@@ -245,7 +244,7 @@ impl Network {
         )
     }
 
-    /// Takes the samples at `at`, up to which everything has happened.
+    /// Takes the samples of the instant `at`. Everything at `at` must have happened.
     fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
         for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             queue.time_s.push(seconds(at));
@@ -299,7 +298,7 @@ impl Network {
 }
 
 impl Network {
-    /// Returns the hosts and counter indices of the receivers of a group; none for other traffic.
+    /// Returns the receivers of a multicast traffic, each as host and counter index; none for other traffic.
     fn receivers<'t>(
         &'t self,
         topology: &'t Topology,
@@ -310,7 +309,7 @@ impl Network {
         path.leaves().map(|leaf| path.branches[leaf].to).zip(tallies.iter().copied())
     }
 
-    /// Returns the times of membership of receivers that join or leave.
+    /// Returns the intervals of membership, in seconds, of receivers that join or leave.
     fn memberships(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut all = IndexMap::new();
         let Some(trees) = &self.fabric.trees else { return all };
@@ -325,7 +324,7 @@ impl Network {
         all
     }
 
-    /// Returns the outages of links, in the order in which they first went down.
+    /// Returns the outages of links, as begin and end in seconds, in the order in which the links first went down.
     fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
         let mut is_down = vec![false; topology.links.len()];
@@ -345,7 +344,7 @@ impl Network {
     }
 }
 
-/// Returns the unit of a port's queue and its capacity.
+/// Returns the unit of a port's queue, and its capacity if that is bounded in this unit.
 fn capacity(testbed: &Testbed, topology: &Topology, port: usize) -> (&'static str, Option<u64>) {
     let link = &topology.links[port / 2];
     if let NodeKind::Switch(switch) = topology.kind(link.ends[port % 2])

@@ -1,5 +1,5 @@
-//! Inputs of the ledger: a flow direction for each flow, then two for each connection, for the ICMP messages of each router about a flow, for each line that
-//! may carry ARP packets, for the IGMP messages of each receiver that joins or leaves, and for each branch of a multicast tree.
+//! Inputs of the ledger: flow directions. There is one for each flow. Two each follow for connections, for the ICMP messages of each router about a flow, for
+//! each line that may carry ARP packets, for the IGMP messages of each receiver that joins or leaves, and for each branch of a multicast tree.
 
 use std::iter::successors;
 
@@ -22,7 +22,7 @@ struct LaneInputs<'a> {
     traffic: Option<&'a Traffic>,
     sender: Option<usize>,
     rare: bool,
-    /// Route of its packets if frames carry them. For a branch, `before` holds the routes of the branches before it.
+    /// Route of the packets if frames carry them. For a branch of a multicast tree, `before` holds the routes of the branches that lead to it.
     route: u32,
     before: Vec<u32>,
     mtu: u64,
@@ -37,7 +37,7 @@ impl<'a> Builder<'a> {
         endpoints: &[Endpoint],
         outside: &[Sender],
     ) -> Ledger {
-        // Connections have separate flow directions.
+        // A connection has flow directions of its own.
         let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
         let traffics = || self.testbed.traffic.values().enumerate();
         let flows = self.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
@@ -61,14 +61,14 @@ impl<'a> Builder<'a> {
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
             let sent = self.sent(way.flow as usize, None, None, way.route);
-            // Any router may send messages about injected packets, and few do.
+            // Any router may send messages about injected packets, but few do.
             let sent = LaneInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.lane(frames, sent)), None]
         });
         let resolution = frames.arp.open_lanes(self.topology);
         let memberships = frames.igmp.open_lanes(self.topology);
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
-            // The first branch uses the flow direction of its flow.
+            // The first branch of a tree uses the flow direction of its flow.
             let lane = path.branches[place].of.map(|of| {
                 let mut before: Vec<u32> = successors(Some(of), |place| path.branches[*place].of)
                     .map(|place| routes[place])
@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Iterates over all branches of trees: flow, its path, index in the tree, and the routes of that tree.
+    /// Iterates over the branches of all multicast trees: flow, its path, index of the branch in its tree, and the routes of that tree.
     fn branches<'f>(
         &'f self,
         frames: &'f Frames,
@@ -118,7 +118,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Returns the inputs for packets in the direction of a flow's data, fragmented for the MTU of the first path segment.
+    /// Returns the inputs of a flow direction for packets that flow with the data. Its sender fragments for the MTU of the first path segment.
     fn sent(
         &self,
         flow: usize,
@@ -130,7 +130,7 @@ impl<'a> Builder<'a> {
         LaneInputs { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
     }
 
-    /// Returns a flow direction with its lines.
+    /// Returns a flow direction with the lines that it crosses.
     fn lane(&self, frames: &Frames, sent: LaneInputs<'a>) -> FlowDirection<'a> {
         let LaneInputs { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
@@ -164,13 +164,13 @@ impl<'a> Builder<'a> {
         FlowDirectionLine { number, wire, changes, held_back }
     }
 
-    /// Returns true if a circuit is shaped below the rate of this port's line.
+    /// Returns true if a circuit's shaper is adaptive, or slower than both the NIC's line and this port's line.
     fn is_shaped(&self, vc: &Vc, port: usize) -> bool {
         let slower = |port: usize| {
             let ((num, den), (slot, per_ps)) = (vc.shaper.pace().ratio(), self.slots[port].ratio());
             u128::from(num) * u128::from(per_ps) > u128::from(slot) * u128::from(den)
         };
-        // A circuit that sends at the rate of the NIC's own line has no shaper, however fast later lines are.
+        // A circuit at the rate of its NIC's line has no shaper, however fast later lines are.
         let shapes = vc.hops.first().is_some_and(|&first| slower(first));
         vc.adapting.is_some() || (shapes && slower(port))
     }

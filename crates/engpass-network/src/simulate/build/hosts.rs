@@ -15,7 +15,7 @@ use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 use crate::simulate::tcp_application::{Delays, NEVER, TcpApplication};
 
 impl Builder<'_> {
-    /// Returns the process that sends the datagrams of a flow; `None` if it sends none.
+    /// Returns the process that sends the datagrams of a flow; `None` if its rate is zero or it sends no datagrams.
     pub(super) fn process(&self, flow: usize, traffic: &Traffic) -> Option<UdpApplication> {
         let (message, rate) = traffic.datagrams()?;
         let (start, stop) = traffic.window();
@@ -51,7 +51,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns one end of a connection: the writing endpoint if `writes` is given, otherwise the receive-only one. `stream` is the number of the connection.
+    /// Returns one end of a connection of a flow: the writing endpoint if `writes` is given, otherwise the receive-only one. `stream` is the number of the
+    /// connection.
     pub(super) fn endpoint(&mut self, flow: usize, stream: u32, writes: Option<&TcpStream>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, stream, writes.is_none());
@@ -102,12 +103,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the index of an endpoint's CPU costs, shared with equal ones.
+    /// Returns the index of an endpoint's CPU costs in `costs`, where equal costs share one entry; [`NOTHING`] if the endpoint costs nothing.
     fn place_of(&mut self, cost: SegmentCost) -> u32 {
         if cost.is_zero_cost() {
             return NOTHING;
         }
-        // As with parameters of TCP.
+        // Similar flows are usually adjacent in a file, so only recent entries are compared.
         let known = self.costs.iter().rev().take(16).position(|known| *known == cost);
         let place = known.map_or(self.costs.len(), |back| self.costs.len() - 1 - back);
         if known.is_none() {
@@ -116,7 +117,7 @@ impl Builder<'_> {
         place as u32
     }
 
-    /// Returns the parameters of a host's TCP for a flow, shared with equal ones.
+    /// Returns the TCP parameters of a flow at a host. Connections with equal parameters share them.
     fn tcp_of(&mut self, host: usize, flow: usize, mtu: u64) -> Shared {
         let tcp = &self.testbed.hosts[host].tcp;
         let own = self.testbed.traffic[flow].tcp().map(|own| own.over(tcp));
@@ -126,7 +127,7 @@ impl Builder<'_> {
             let label = Label::Heartbeat(&self.topology.nodes[host]);
             p.heartbeat_phase = Time(Stream::new(self.seed, label).below(SECOND));
         }
-        // Similar flows are usually adjacent in a file.
+        // As with CPU costs, only recent entries are compared.
         if let Some(shared) = self.tcp.iter().rev().take(16).find(|shared| ***shared == p) {
             return shared.clone();
         }
@@ -135,7 +136,7 @@ impl Builder<'_> {
         shared
     }
 
-    /// Returns the socket of a flow at a receiving host.
+    /// Returns the socket that receives a flow at the host `to`.
     pub(super) fn socket(&self, flow: usize, to: usize) -> Socket {
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
@@ -143,7 +144,7 @@ impl Builder<'_> {
         Socket { host: to, is_free: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
     }
 
-    /// Returns the initial counters of all flows, followed by those of multicast receivers. Appends the sockets of these receivers to `sockets`.
+    /// Returns the initial counters of all flows, and behind them those of multicast receivers. Appends the sockets of these receivers to `sockets`.
     pub(super) fn tallies(&self, sockets: &mut Vec<Option<Box<Socket>>>) -> Vec<FlowCounters> {
         let mut all: Vec<FlowCounters> =
             self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
@@ -159,13 +160,13 @@ impl Builder<'_> {
         all
     }
 
-    /// Returns the initial counters of a flow.
+    /// Returns the initial counters of a flow or of a multicast receiver.
     fn tally(&self, traffic: &Traffic) -> FlowCounters {
         // Multicast, and sources whose datagrams are not evenly spaced, count as varied even with datagrams of one length: the ledger's class `FixedLength` is
         // only for messages of a `udp-stream`.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
         let mut tally = FlowCounters::new(varied);
-        // Events never affect links that carry the cells of generators. Injected packets count from the start of each measurement window.
+        // Events never affect links that carry the cells of generators. With injected packets, each measurement window begins its own count.
         if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));

@@ -1,4 +1,4 @@
-//! Inputs of cell ports: shapers and generators at NICs, lines at switches, and which of them are known in advance.
+//! Inputs of cell ports: shapers and generators at NICs, lines at switches. Finds the ports whose arrivals are known in advance.
 
 use engpass_cells::{Channel, Generator, VcId};
 use engpass_model::host::ps;
@@ -12,7 +12,7 @@ use crate::simulate::pull::find_rings;
 use crate::simulate::shared_state::{MIXED, NextHop};
 
 impl Builder<'_> {
-    /// Returns the flows whose cells use a circuit direction; a TCP flow uses both.
+    /// Returns the flows whose cells use the circuit direction `vc`; a TCP flow uses both directions of its circuit.
     pub(super) fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
         self.testbed
             .traffic
@@ -65,7 +65,7 @@ impl Builder<'_> {
         Some(Source { flow, generator, fills: (0, 0), passed: None, before: 0 })
     }
 
-    /// Adds the inputs of switch ports: the lines before them, in the order of the links.
+    /// Adds the inputs of switch ports: the lines that lead to the switch, in the order of the links.
     pub(super) fn add_switch_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
             if self.flows_on(vc).next().is_none() {
@@ -117,13 +117,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Numbers the paths after a port: cells to one queue share a number. If PDUs of several circuits share the line, all cells have the same number.
+    /// Numbers the paths after a port: cells that go to one queue have one number. If PDUs of several circuits share the line, all cells have the same number
+    /// ([`MIXED`]).
     fn number_ways(&mut self, port: usize) {
         let frames =
             |onward: &&NextHop| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
         // At a NIC that leads directly to a host, cells of a shaper and of generators on one circuit may interleave.
         let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
-        // A generator's cell ends the PDU of a frame when it arrives, and the frame is lost.
+        // A generator's cell that arrives between the cells of a PDU ends this PDU, and the PDU is lost.
         let cut = |onward: &NextHop| {
             frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
         };
@@ -148,9 +149,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Bypasses a line that one generator uses alone, with room between its cells. The line only delays such cells, so the switch may read the generator
-    /// directly. Bursts may meet each other, so their generator yields them as they leave the line, and keeps the line's ledger; therefore bursts need a run
-    /// without warm-up.
+    /// Bypasses a line that one generator uses alone, with more than a slot between its cells: the switch reads the generator directly, because the line only
+    /// delays the cells. Returns the channel; `None` if it is not possible. Cells of bursts may wait for each other, so their generator computes their
+    /// departures and counts the line's use; that count needs a run without warm-up.
     fn try_bypass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line].after(1);
@@ -180,7 +181,7 @@ impl Builder<'_> {
         Some(channel)
     }
 
-    /// Finds the ports whose future arrivals can be computed at any time.
+    /// Finds the ports whose arrivals all come from generators, directly or through such ports: they can be computed for any instant at any time.
     pub(super) fn find_foreseeable_ports(&mut self) {
         let mut changed = true;
         while std::mem::take(&mut changed) {
@@ -214,7 +215,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the channels of a port whose cells are not known in advance.
+    /// Returns the channels of a port whose cells do not all come from generators, and so are not known in advance.
     fn open_channels(&self, port: usize) -> impl Iterator<Item = usize> {
         self.channels[port].iter().enumerate().filter_map(move |(index, channel)| {
             let known = channel.is_generated()
@@ -223,7 +224,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the channel of the generator that alone has priority at a port, if it is so spaced that none of its cells is ever lost.
+    /// Returns the channel of the generator that alone has priority class 0 at a port, if its spacing is so wide that none of its cells is ever lost.
     fn overtaking(&self, port: usize) -> Option<usize> {
         let first_class: Vec<_> = self.onward[port]
             .iter()
@@ -243,7 +244,7 @@ impl Builder<'_> {
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc
         })?;
-        // Cells that are drawn but never queued bypass policies and thresholds, so these must not depend on them.
+        // Cells that are drawn but never queued bypass discard policy and thresholds; therefore neither may have an effect on them, nor they on it.
         let unseen = self.gate(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
         (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }

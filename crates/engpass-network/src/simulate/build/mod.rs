@@ -1,4 +1,4 @@
-//! Builds a network from a testbed: ports and circuits here, the inputs of ports in [`inputs`], hosts in [`hosts`].
+//! Builds a network from a testbed. Ports and circuits are here, the inputs of ports in [`inputs`], hosts in [`hosts`], the ledger in [`books`].
 
 mod books;
 mod hosts;
@@ -50,28 +50,28 @@ struct Builder<'a> {
     topology: &'a Topology,
     seed: u64,
     window: Window,
-    /// With packet injection: flows of datagrams have an injected sender instead of a process.
+    /// True with packet injection: flows of datagrams then have an injected sender instead of a process.
     outside: bool,
     slots: Vec<Pace>,
     ports: Vec<Port>,
     rings: Vec<Ring>,
     vcs: Vec<Vc>,
     channels: Vec<Vec<Channel>>,
-    /// Source of each channel: a port, or `None` for a generator or shaper.
+    /// By port, the source of each channel: the port before it; `None` for a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<NextHop>>,
     may_coalesce: Vec<bool>,
     frames: Frames,
     sources: Vec<Source>,
     adapting: Vec<AdaptiveShaper>,
-    /// Distinct sets of TCP parameters.
+    /// Distinct sets of TCP parameters, which connections share.
     tcp: Vec<Shared>,
-    /// Distinct CPU costs of segments.
+    /// Distinct CPU costs of segments, which endpoints share.
     costs: Vec<SegmentCost>,
 }
 
 impl Network {
-    /// Builds the network of this testbed at time zero, for one seed.
+    /// Builds the network of this testbed at time zero, for one seed. Fails if the testbed needs something that this engine does not support.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         if let Some(why) = crate::unmodelled(testbed)
             .or_else(|| crate::unsupported_group(testbed, topology, crate::Engine::Simulate))
@@ -81,7 +81,7 @@ impl Network {
         Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
     }
 
-    /// Builds the network with one lookahead rule disabled, for a test that the rule is needed.
+    /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
     #[doc(hidden)]
     pub fn with_rule_disabled(
         testbed: &Testbed,
@@ -92,25 +92,25 @@ impl Network {
         Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
     }
 
-    /// Builds the network so that every router decides for each packet of flows with choices, for a test that this changes nothing.
+    /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
     }
 
-    /// Returns the number of ICMP messages so far, for tests.
+    /// Returns the number of ICMP messages made so far, for tests.
     #[doc(hidden)]
     pub fn messages(&self) -> u32 {
         self.frames.icmp.made()
     }
 
-    /// Returns the number of decisions of routers so far, for tests.
+    /// Returns the number of decisions of routers' policies so far, for tests.
     #[doc(hidden)]
     pub fn decisions(&self) -> u64 {
         self.frames.choices.decided
     }
 
-    /// Builds the network at time zero; its datagrams are injected (`outside`) or come from processes.
+    /// Builds the network at time zero. With `outside`, its datagrams are injected; otherwise processes send them.
     pub(super) fn build(
         testbed: &Testbed,
         topology: &Topology,
@@ -148,7 +148,7 @@ impl Network {
     }
 }
 
-/// Returns the order of processes and endpoints by flow: the rank of each.
+/// Returns, for each process and then each endpoint, its rank in the order of flows.
 fn turns(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     let flows = processes.iter().map(|process| process.flow);
     let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
@@ -165,7 +165,7 @@ fn window_of(testbed: &Testbed) -> Window {
     Window { from, end: testbed.run.duration.0 }
 }
 
-/// Returns the cell time of every port's line; unused if the line carries frames.
+/// Returns the transmission time of a cell for every port's line; unused if the line carries frames.
 fn slots(topology: &Topology) -> Vec<Pace> {
     let slot = |line: &Line| match line.framing {
         Framing::Cells { slot } => slot,
@@ -175,7 +175,7 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 }
 
 impl Builder<'_> {
-    /// Returns true if a switch sends by this port.
+    /// Returns true if the port belongs to a switch.
     fn is_switch(&self, port: usize) -> bool {
         matches!(self.topology.kind(self.node_of(port)), NodeKind::Switch(_))
     }
@@ -234,7 +234,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the admission in front of a class queue at a port of this switch.
+    /// Returns the admission in front of the queue of a service class, at a port of this switch.
     fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> CellAdmission {
         let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
         CellAdmission::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
@@ -304,13 +304,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the circuit direction of a flow that goes from host to host on one circuit.
+    /// Returns the circuit direction of a flow's data if one circuit leads from host to host.
     fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
         path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
-    /// Returns the circuit directions that data of a flow may use, and those of acknowledgments (TCP) and ICMP messages.
+    /// Returns all circuit directions that packets of a flow may use: data, and also acknowledgments (TCP) and ICMP messages.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
         let tcp = matches!(self.testbed.traffic[flow].sends(), SourceOutput::Writes(_));
@@ -330,7 +330,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns the NIC and path by which packets of a flow, or of its reverse direction, leave their host.
+    /// Returns the NIC and path by which packets of a connection or flow leave their host; with `back`, packets of the reverse direction.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, EgressPath) {
         let path = &self.topology.flows[flow];
         if let Some(vc) = self.vc_of(flow) {
@@ -341,7 +341,7 @@ impl Builder<'_> {
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
         let route = self.frames.route_of(flow, stream, back);
         if self.frames.begins_with_bond(route) {
-            // Any member will do: the actual one is chosen per packet.
+            // The port of any member will do: the actual member is chosen per packet.
             return (self.topology.port_of(&hop), EgressPath::Bond { route });
         }
         match self.frames.first_circuit_entry(route) {
@@ -353,7 +353,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the headers of packets by sender: processes, endpoints, and routers' messages.
+    /// Returns the headers of packets, as policies see them, in the order of senders: processes, endpoints, routers' messages.
     fn heads(&self, frames: &Frames, processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<Headers> {
         let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
         let mut all: Vec<Headers> = processes.iter().map(|process| own(process.flow, 0)).collect();
@@ -367,7 +367,7 @@ impl Builder<'_> {
         all
     }
 
-    /// Returns the headers of routers' messages.
+    /// Returns the headers of routers' ICMP messages.
     fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Headers> {
         let to = |flow: u32| self.topology.flows[flow as usize].from;
         frames.icmp.ways.iter().map(move |way| icmp_heads(self.topology, way.router, to(way.flow)))
@@ -380,7 +380,7 @@ impl Builder<'_> {
         Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
     }
 
-    /// Enables lookahead to hosts: if all that a host has is one endpoint, or if it only counts datagrams, at no cost.
+    /// Enables lookahead to hosts: to a host that has one endpoint and nothing else, or that only counts datagrams, if this costs no CPU time.
     fn enable_lookahead_to_hosts(
         &self,
         frames: &mut Frames,
@@ -403,20 +403,20 @@ impl Builder<'_> {
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
-            // Packets that an endpoint sends ahead of virtual time must not reach a line, or a bond, that an event may change.
+            // Packets that an endpoint sends ahead of virtual time must not reach a line or a bond that an event may change.
             let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
             });
-            // Messages of routers go to the writing endpoint.
+            // ICMP messages of routers go to the writing endpoint.
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.rule_holds(LookaheadRule::OneConnection, users[host] == 1)
                 && frames.rule_holds(LookaheadRule::NoMessages, silent);
             let is_asked = frames.arp.hosts().any(|asked| asked == host) || frames.igmp.is_sender(host);
             let asked = frames.rule_holds(LookaheadRule::NoRequests, !is_asked);
             if endpoint.at_rest && stays && alone && asked {
-                // Its arrivals are the packets of the other endpoint.
+                // The packets that arrive here are those of the other endpoint.
                 frames.enable_lookahead_to_host(routes[index ^ 1]);
             }
         }
@@ -509,7 +509,7 @@ impl Builder<'_> {
         let mut network = Network {
             now: 0,
             end: self.window.end,
-            // Without cells there is nothing to advance.
+            // Without cells there are no cell ports to advance.
             next_sweep: if self.vcs.is_empty() { u64::MAX } else { SWEEP },
             events,
             nics: (0..self.topology.links.len() * 2).map(nic).collect(),
