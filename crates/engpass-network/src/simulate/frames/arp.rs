@@ -1,8 +1,8 @@
 //! Address resolution (docs/model.md): routers hold packets for a neighbour until they know its hardware address.
 //!
-//! The step table has a mark ([`HOLD`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so the line after it
-//! is treated like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction in the ledger. An ARP packet is a datagram
-//! that ends at the end of its line; switches and stations create new ones.
+//! The step table has a mark ([`HOLD`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so that the step of
+//! the line itself is like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction in the ledger. An ARP packet is a
+//! datagram that ends at the end of its line; switches and stations create new ones.
 
 use std::collections::BTreeMap;
 
@@ -26,22 +26,22 @@ use crate::simulate::tap::Arp as Seen;
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Resolution {
     interfaces: Vec<Interface>,
-    /// Number of hosts, and of hosts and switches: node numbers below them are of that kind.
+    /// Number of hosts, and of hosts and switches: nodes with numbers below these are hosts, or hosts and switches.
     kinds: [usize; 2],
     /// Neighbours, sorted by the port of the interface, then by station.
     neighbours: Vec<(Key, Neighbour<u32>)>,
     /// By transmitter, the step of ARP packets on its line.
     lines: BTreeMap<usize, u32>,
-    /// Content of ARP packets in the network, by datagram. A lost one stays until its datagram number is reused.
+    /// Content of ARP packets in the network, by datagram. That of a lost packet stays until its datagram number is reused.
     packets: BTreeMap<u32, MessageContent>,
-    /// Index of the tally of ARP packets, after those of all flows.
+    /// Index of the counters of ARP packets, which follow those of all flows.
     pub(in crate::simulate) tally: u32,
 }
 
-/// In place of a neighbour's number in an event: all known addresses are forgotten.
+/// In place of a neighbour's number in an event: routers forget all addresses.
 pub(super) const FORGET: u32 = u32::MAX >> 1;
 
-/// A neighbour: the index of the interface, and the station.
+/// Key of a neighbour: the index of the router's interface, and the station behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     interface: usize,
@@ -54,13 +54,13 @@ struct Interface {
     config: Arp,
     router: NodeId,
     link: usize,
-    /// Lines that carry a request, in the order of its spread. The first one is the router's.
+    /// Lines that carry a request, in the order in which it spreads. The first one is the router's.
     tree: Vec<TreeLine>,
-    /// The router has noticed that the link is down.
+    /// True if the router has noticed that the link is down.
     is_down: bool,
 }
 
-/// A line of an interface's tree, or its opposite direction: transmitter, and nodes at the ends.
+/// A line over which ARP packets of an interface go: transmitter, and the nodes at both ends.
 #[derive(Clone, Copy, Debug)]
 struct TreeLine {
     port: usize,
@@ -72,13 +72,13 @@ struct TreeLine {
 #[derive(Clone, Copy, Debug)]
 struct MessageContent {
     operation: Operation,
-    /// The station whose address is requested or given, on this interface.
+    /// The interface, and the station whose address is requested or given.
     about: Key,
     line: TreeLine,
 }
 
 impl TreeLine {
-    /// Returns the opposite direction of the link.
+    /// Returns the line in the opposite direction of the link.
     fn back(self) -> Self {
         Self { port: self.port ^ 1, from: self.to, to: self.from }
     }
@@ -97,7 +97,7 @@ impl Interface {
         }
     }
 
-    /// Returns the number of its transmitter.
+    /// Returns the transmitter of the interface.
     fn port(&self) -> usize {
         self.tree[0].port
     }
@@ -133,12 +133,12 @@ impl Resolution {
         self.lines.keys().copied()
     }
 
-    /// Returns the number of flow directions in the ledger: for each line that may carry ARP packets one that is used, and one that is not.
+    /// Returns the number of flow directions for ARP in the ledger: two for each line that may carry ARP packets, of which the second is unused.
     pub(in crate::simulate) fn lanes(&self) -> usize {
         2 * self.lines.len()
     }
 
-    /// Returns what the ledger must know of these flow directions.
+    /// Returns the flow directions of ARP packets for the ledger.
     pub(in crate::simulate) fn open_lanes<'a>(
         &'a self,
         topology: &'a Topology,
@@ -160,7 +160,7 @@ impl Resolution {
         })
     }
 
-    /// Returns an ARP packet as a capture shows it.
+    /// Returns the content of an ARP packet for a capture.
     fn seen(&self, said: &MessageContent) -> Seen {
         let Key { interface, station } = said.about;
         let interface = &self.interfaces[interface];
@@ -175,7 +175,7 @@ impl Resolution {
         (self.kinds[0]..self.kinds[1]).contains(&node)
     }
 
-    /// Returns the index of a neighbour, if packets are ever sent to it.
+    /// Returns the index of a neighbour, if packets may be sent to it.
     fn place_of(&self, key: Key) -> Option<usize> {
         let order = |key: Key| (self.interfaces[key.interface].port(), key.station);
         self.neighbours.binary_search_by_key(&order(key), |(known, _)| order(*known)).ok()
@@ -183,8 +183,8 @@ impl Resolution {
 }
 
 impl Frames {
-    /// Returns the mark in front of the line of a path segment if its router resolves addresses there. Changes `line`, the step of the segment, to one that
-    /// does no work of a router.
+    /// Returns the mark in front of the line of a path segment, if its router resolves addresses there. Then changes `line`, the step of the segment, so that
+    /// it does no work of a router.
     pub(super) fn hold_before(
         &mut self,
         topology: &Topology,
@@ -198,7 +198,7 @@ impl Frames {
             neighbours.push((key, Neighbour::default()));
             neighbours.len() - 1
         });
-        // Packets never continue ahead of virtual time here.
+        // With a mark, packets never continue ahead of virtual time behind this router.
         self.routers[line.router as usize].asks = true;
         let hold = Step { port: HOLD + place as u32, takes_time: true, ..*line };
         (line.router, line.takes_time) = (END, false);
@@ -218,7 +218,7 @@ impl Frames {
         }
     }
 
-    /// Sorts the neighbours, when all routes are laid out, into the order in which requests are repeated at one instant.
+    /// Sorts the neighbours, after all routes are laid out, into the order in which requests are repeated at one instant.
     pub(super) fn sort_neighbours(&mut self) {
         let Resolution { interfaces, neighbours, .. } = &mut self.arp;
         let before: Vec<Key> = neighbours.iter().map(|(key, _)| *key).collect();
@@ -232,7 +232,7 @@ impl Frames {
 }
 
 impl Network {
-    /// Handles a packet at the mark in front of a line: it continues, or is held until the router knows the neighbour's address.
+    /// Handles a packet at the mark in front of a line: the packet continues, or waits until the router knows the neighbour's address.
     #[cold]
     pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
@@ -247,7 +247,7 @@ impl Network {
         let (config, router) = (&interface.config, interface.router);
         let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
         if interface.is_down && line.is_down() && !neighbour.is_known(self.now) {
-            // The line drops it.
+            // The line is down and drops the packet.
             self.leave_hold(id);
             return;
         }
@@ -264,7 +264,7 @@ impl Network {
         }
     }
 
-    /// Moves a packet on to the line after the mark.
+    /// Moves a packet from the mark on to the line behind it.
     fn leave_hold(&mut self, id: u32) {
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.place += 1;
@@ -283,7 +283,7 @@ impl Network {
         self.begin_arp(said);
     }
 
-    /// Handles the timer of a request: repeats the request, or drops the held packets after the last one.
+    /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
     pub(in crate::simulate) fn arp_overdue(&mut self, number: u32) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         if number == FORGET {
@@ -305,7 +305,7 @@ impl Network {
         }
     }
 
-    /// Makes a router that notices that a link is down forget the neighbours there; the held packets are lost.
+    /// Makes a router that notices that a link is down forget the neighbours behind it; the packets that wait for them are lost.
     pub(super) fn forget_neighbours_behind(&mut self, router: NodeId, link: usize, down: bool) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let own = |interface: &Interface| (interface.router, interface.link) == (router, link);
@@ -321,7 +321,7 @@ impl Network {
         }
     }
 
-    /// Creates an ARP packet at the node where its line begins.
+    /// Creates an ARP packet at the node where its line begins, and sends it.
     fn begin_arp(&mut self, said: MessageContent) {
         let Resolution { lines, tally, kinds, .. } = &self.frames.arp;
         let lane = lines.range(..said.line.port).count();
@@ -332,7 +332,7 @@ impl Network {
         let datagram = Datagram {
             flow: *tally,
             to: Destination::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
-            // All of it counts as control traffic, so the split between header and payload does not matter.
+            // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (BYTES - IP_HEADER_BYTES) as u32,
             fragments: 1,
             holds: 1,
@@ -360,7 +360,7 @@ impl Network {
             place,
             since: 0,
             offset: 0,
-            // The router decrements it.
+            // The router decrements the TTL.
             ttl: 2,
             priority: 0,
             ecn: Ecn::NotCapable,
@@ -397,7 +397,8 @@ impl Network {
         }
     }
 
-    /// Makes a node learn the address of a station at the far end of a line. If it is a router that resolves addresses, the packets that it held continue.
+    /// Makes a node learn the address of a station behind a line. If the node is a router that resolves addresses, the packets that wait for this address
+    /// continue.
     fn learn_sender(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
         let arp = &mut self.frames.arp;
         let Some(interface) = arp.interfaces.iter().position(|own| own.tree[0].port == line.port ^ 1) else {

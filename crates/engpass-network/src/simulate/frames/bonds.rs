@@ -17,12 +17,12 @@ use crate::simulate::ready_packet::{EgressPath, ReadyPacket};
 pub(in crate::simulate) struct Bonded {
     node: NodeId,
     links: Vec<usize>,
-    /// By member, the transmitter at the other end of its link, if the node receives on the active member only.
+    /// By member, the transmitter at the other end of its link; empty unless the node receives on the active member only.
     heard: Vec<u32>,
     carriers: Vec<bool>,
     config: Monitoring,
     monitor: Monitor,
-    /// A `Look` event is pending.
+    /// True while a `Look` event is pending.
     looks: bool,
 }
 
@@ -30,9 +30,9 @@ pub(in crate::simulate) struct Bonded {
 #[derive(Default)]
 pub(in crate::simulate) struct Bonds {
     all: Vec<Bonded>,
-    /// By process or endpoint, the route of the member chosen for the packet that it has ready.
+    /// By process or endpoint, the route of the bond member that was chosen for the packet that waits for a NIC.
     chosen: BTreeMap<usize, u32>,
-    /// Instant at which the time of the file's events starts.
+    /// Instant that counts as time 0 of the file's events.
     pub(super) from: u64,
 }
 
@@ -56,7 +56,7 @@ impl Bonds {
         Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
     }
 
-    /// Returns true if the host that this transmitter leads to drops what arrives there, because another member of its bond is the active one.
+    /// Returns true if the host at the other end of this transmitter drops what arrives there, because another member of its bond is active.
     pub(super) fn drops_on_inactive_member(&self, transmitter: u32) -> bool {
         self.all.iter().any(|bond| {
             let member = bond.heard.iter().position(|heard| *heard == transmitter);
@@ -64,8 +64,8 @@ impl Bonds {
         })
     }
 
-    /// Records that a node sees the carrier of a link come or go. Returns the bond with this link there, and the instant at which its monitor looks next
-    /// if no look was pending.
+    /// Records that a node sees the carrier of a link come or go. Returns the bond of the node to which the link belongs, and the instant of the bond monitor's
+    /// next look if none was pending.
     pub(super) fn see(
         &mut self,
         node: NodeId,
@@ -105,7 +105,7 @@ impl Frames {
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
-    /// Appends the routes of the bond's members directly after the route that chooses among them.
+    /// Appends the routes of a bond's members directly after the route that chooses among them.
     pub(super) fn add_member_routes(&mut self, route: u32) {
         if !self.begins_with_bond(route) {
             return;
@@ -119,7 +119,7 @@ impl Frames {
 }
 
 impl Choices {
-    /// Passes the state of a bond's members to all policies that choose for it.
+    /// Passes the state of a bond's members to all policies that choose among them.
     pub(super) fn update_bond_policies(&mut self, bond: usize, bonds: &Bonds) {
         let Bonded { carriers, monitor, .. } = &bonds.all[bond];
         for group in self.groups.iter_mut().filter(|group| group.bond == Some(bond)) {
@@ -144,7 +144,7 @@ impl Network {
         choices.update_bond_policies(bond as usize, bonds);
     }
 
-    /// Returns what a process or endpoint has ready, with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
+    /// Returns a ready packet with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
     #[inline(never)]
     pub(in crate::simulate) fn choose_bond_member(
         &mut self,
@@ -169,7 +169,7 @@ impl Network {
         }
     }
 
-    /// Drops the choice of a member: the packet of the sender has entered its NIC.
+    /// Forgets the chosen bond member, because the sender's packet has entered its NIC.
     #[inline(always)]
     pub(in crate::simulate) fn clear_bond_member(&mut self, sender: usize) {
         if !self.frames.bonds.all.is_empty() {

@@ -8,7 +8,7 @@ use super::{Frames, Packet, Route, Step};
 use crate::simulate::Network;
 
 impl Frames {
-    /// Adds the routes of the branches of all trees, tree by tree.
+    /// Adds the routes of the branches of all multicast trees to the step table, tree by tree.
     pub(super) fn add_branches(&mut self, topology: &Topology) {
         for (flow, path) in topology.flows.iter().enumerate() {
             let whole = self.routes[2 * flow];
@@ -30,13 +30,13 @@ impl Frames {
     }
 }
 
-/// Returns a step for a router that copies packets; no line belongs to it.
+/// Returns a step that stands for a router which copies packets; it has no line.
 fn behind(router: usize) -> Step {
     Step { router: router as u32, ..Step::MARK }
 }
 
 impl Network {
-    /// Handles a packet at the node where its branch ends: the copies are made at once, or after the router's processing time.
+    /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
     #[cold]
     pub(super) fn on_branch_point(&mut self, packet: u32) {
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
@@ -67,7 +67,7 @@ impl Network {
             self.drop_or_fragment(id, behind(router), self.now);
             return;
         }
-        // Of a packet that has left a tunnel here, nothing was known before.
+        // For a packet that has left a tunnel here, the copies were not decided before.
         self.fabric.decide_copies(whole.datagram, self.now);
         let stamp = self.fabric.ledger.snapshot_of(id);
         let mut copies = Vec::new();

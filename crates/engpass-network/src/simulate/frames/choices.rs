@@ -1,8 +1,8 @@
-//! Decision steps: routers that choose among equal-cost paths, and bonds.
+//! Decision steps: nodes that choose among equal-cost paths, and bonds.
 //!
-//! If a choice is the same for all packets of a flow direction, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the
-//! run ends with a decision step ([`DECIDE`]), evaluated when the router's engine has finished the packet. Each possible result is a separate run after a mark
-//! ([`BRANCH`]) that names the decision step.
+//! If all packets of a flow direction take the same choice, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the run
+//! ends with a decision step ([`DECIDE`]); it is evaluated when the router's forwarding engine has finished the packet. Each possible result is a separate run
+//! behind a mark ([`BRANCH`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Headers, Member, PacketView, Transport};
 use engpass_testbed::topology::{NodeId, PathSegment};
@@ -10,9 +10,9 @@ use engpass_testbed::topology::{NodeId, PathSegment};
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 
-/// The port of a decision step: its `mtu` is the index in [`Choices::asks`].
+/// Port value of a decision step; its `mtu` is the index in [`Choices::asks`].
 pub(super) const DECIDE: u32 = u32::MAX - 1;
-/// The port of the mark in front of a result's run: its `mtu` is the index of the decision step.
+/// Port value of the mark in front of a result's run; its `mtu` is the index of the decision step.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
 
 /// All decision steps, with the path segments and policies of each.
@@ -22,8 +22,8 @@ pub(in crate::simulate) struct Choices {
     pub(super) asks: Vec<DecisionStep>,
     /// For each decision step, the first step of every possible result, one for each member of its group.
     pub(super) answers: Vec<u32>,
-    /// Headers by sender: processes, then endpoints, then messages of routers. With packet injection by path: the fields that injected packets do not bring
-    /// along.
+    /// Headers of packets by sender: processes, then endpoints, then messages of routers. With packet injection by path: header fields that injected packets do
+    /// not bring along.
     pub(in crate::simulate) heads: Vec<Headers>,
     /// Number of decisions so far, for tests.
     pub(in crate::simulate) decided: u64,
@@ -35,7 +35,7 @@ pub(super) struct Group {
     pub(super) legs: Vec<PathSegment>,
     pub(super) members: Vec<Member>,
     pub(super) policy: Box<dyn Forward>,
-    /// The bond, if these are its members.
+    /// Index of the bond, if the group consists of its members.
     pub(super) bond: Option<usize>,
 }
 
@@ -43,21 +43,21 @@ pub(super) struct Group {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecisionStep {
     pub(super) group: u32,
-    /// Index of its first result in [`Choices::answers`].
+    /// Index of the step's first result in [`Choices::answers`].
     pub(super) first: u32,
-    /// The tunnel direction whose outer packets it decides about, if any.
+    /// The tunnel direction whose outer packets the step decides about, if any.
     pub(super) tunnel: Option<u32>,
-    /// Last bytes of the MAC addresses of frames there.
+    /// Last bytes of the source and destination MAC addresses of frames at the step.
     pub(super) macs: [u8; 2],
 }
 
 impl Choices {
-    /// Returns true if there are decision steps.
+    /// Returns true if the network has decision steps.
     pub(in crate::simulate) fn has_decisions(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// Returns the member that a packet takes at a decision step.
+    /// Returns the index of the group member that a packet takes at a decision step.
     pub(super) fn member(&mut self, ask: u32, view: &PacketView<'_>) -> usize {
         let Group { members, policy, .. } = &mut self.groups[self.asks[ask as usize].group as usize];
         self.decided += 1;
@@ -87,7 +87,7 @@ impl Choices {
         self.asks[ask as usize].macs
     }
 
-    /// Returns true if a bond makes the decision: then all results lead to the same node.
+    /// Returns true if a bond makes the decision, so that all results lead to the same node.
     fn is_of_bond(&self, ask: u32) -> bool {
         self.groups[self.asks[ask as usize].group as usize].bond.is_some()
     }
@@ -110,7 +110,8 @@ impl Frames {
         self.is_branched(self.routes[route as usize].first)
     }
 
-    /// Iterates over the steps of a route's first path, up to its end or its first circuit. The first result of a decision step follows it directly.
+    /// Iterates over the steps of a route's first path, up to its end or its first circuit. The first path takes the first result of each decision step, which
+    /// directly follows it.
     fn first_places(&self, route: u32) -> impl Iterator<Item = u32> {
         let step = |place: &u32| self.steps[*place as usize];
         let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
@@ -124,7 +125,7 @@ impl Frames {
         carries.map(|step| (step.port, step.is_line())).collect()
     }
 
-    /// Returns the step on the first path of a route after its first `lines` lines (at least one), and after the ends of tunnels that follow them.
+    /// Returns the step on a route's first path that follows its first `lines` lines (at least one) and the ends of tunnels behind them.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
         let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
         let line = crossed.nth(usize::from(lines) - 1).expect("a route has at least its shared lines");
@@ -134,13 +135,13 @@ impl Frames {
 }
 
 impl Network {
-    /// Returns the headers of a packet that policies see.
+    /// Returns the headers of a packet, as policies see them.
     fn heads_of(&self, packet: &Packet) -> Headers {
         let heads = &self.frames.choices.heads;
         let Some(fates) = &self.fabric.fates else { return heads[packet.sender as usize] };
         let this = &self.fabric.datagrams[packet.datagram];
         match this.to.get() {
-            // Messages of routers are at the end.
+            // Headers of routers' messages are at the end of the list.
             Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
             None => {
                 let transport = fates.head(packet.datagram).transport;
@@ -149,8 +150,8 @@ impl Network {
         }
     }
 
-    /// Decides at a decision step where a packet continues; a router's engine has finished it, or it has arrived at a switch. A packet whose TTL expires here
-    /// does not reach the policy.
+    /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
+    /// expires here does not reach the policy.
     #[inline(never)]
     pub(super) fn ask_way(&mut self, id: u32, step: Step) {
         let packet = self.fabric.datagrams.packet_mut(id);

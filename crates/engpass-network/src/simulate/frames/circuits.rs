@@ -1,8 +1,8 @@
 //! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again where the
 //! circuit ends.
 //!
-//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The discipline is asked for the next packet when the
-//! line begins the last cell of the one before. So circuits share a line, and packets that the line cannot take wait in their queues.
+//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. When the line begins the last cell of a packet, the
+//! discipline is asked for the next packet. Therefore circuits share a line, and packets that the line cannot take wait in the queues.
 
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
@@ -21,11 +21,11 @@ use crate::simulate::ready_packet::ReadyPacket;
 use crate::simulate::shared_state::{Aal5Pdu, NicDeparture};
 use crate::simulate::tap::Carrier;
 
-/// Entry of a circuit direction.
+/// Entry of a circuit direction: where packets become cells.
 pub(in crate::simulate) struct Entry {
     pub(super) vc: u32,
     pub(in crate::simulate) encapsulation: Encapsulation,
-    /// The transmitters of the circuit. Packets wait at the first one if that is a router's.
+    /// Transmitters that the circuit crosses. Packets wait at the first one if it belongs to a router.
     pub(super) ports: Vec<usize>,
     queue: Option<Queue>,
 }
@@ -37,14 +37,14 @@ struct Queue {
     scheduler: Box<dyn Scheduler>,
     /// Instant of the pending `Feed` event; `u64::MAX` if there is none.
     asked: u64,
-    /// Until when a packet is being sent, and its bytes; `u64::MAX` while it is unknown when the line begins its last cell.
+    /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
     sends: (u64, u32),
     frame: Option<u32>,
     longest: LongestQueue,
 }
 
 impl Entry {
-    /// Creates the entry of a circuit direction over these transmitters. If it begins at a router, `queued` is the link there and the end of that link.
+    /// Creates the entry of a circuit direction over these transmitters. If it begins at a router, `queued` is the first link and the router's end of it.
     pub(super) fn new(
         circuit: &CircuitPath,
         vc: u32,
@@ -62,7 +62,7 @@ impl Entry {
         Self { vc, encapsulation: circuit.encapsulation, ports, queue }
     }
 
-    /// Returns the longest queue in the measurement window, if the circuit begins at a router.
+    /// Returns the longest queue in the measurement window; `None` if the circuit does not begin at a router.
     pub(super) fn longest_queue(&self) -> Option<Backlog> {
         self.queue.as_ref().map(|queue| queue.longest.lengths())
     }
@@ -73,8 +73,8 @@ impl Entry {
 }
 
 impl Queue {
-    /// Admits or drops a packet that arrives. Returns when to ask for the next packet if that is earlier than known, and whether the packet has got a
-    /// congestion mark.
+    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `Feed` event, if an earlier one is not pending, and whether the packet got
+    /// a congestion mark.
     fn join(
         &mut self,
         now: u64,
@@ -97,7 +97,7 @@ impl Queue {
             }
         }
         if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
-            // A scheduler expects a `dequeue` whenever the line has sent everything. It was skipped then, and is made up for here.
+            // A scheduler expects a `dequeue` whenever the line has sent everything. With an empty queue that call was skipped; this call makes up for it.
             self.scheduler.dequeue(Time(now), lost);
         }
         self.scheduler.enqueue(Time(now), packet, lost);
@@ -110,14 +110,14 @@ impl Queue {
         (sooner.then_some(due), marks)
     }
 
-    /// Returns the queue at `now`, as its limit counts it: with the packet being sent if the discipline decides on arrival.
+    /// Returns the queue at `now`, as the discipline's limit counts it: the packet being sent is included if the discipline decides on arrival.
     fn backlog(&self, now: u64) -> Backlog {
         let (until, bytes) = self.sends;
         let waits = self.scheduler.backlog();
         if self.admission.is_some() && until > now { waits.with(bytes) } else { waits }
     }
 
-    /// Returns the packet to send next if none is being sent, or when there may be one.
+    /// Returns the packet to send next; otherwise the instant at which there may be one, if known.
     fn next(
         &mut self,
         now: u64,
@@ -137,12 +137,12 @@ impl Queue {
 }
 
 impl Frames {
-    /// Returns the circuit entry of a step, if it is one.
+    /// Returns the circuit entry of a step; `None` for other steps.
     pub(in crate::simulate) fn entry(&self, step: Step) -> Option<&Entry> {
         (step.port & ENTRY > 0).then(|| self.entries.get((step.port ^ ENTRY) as usize)).flatten()
     }
 
-    /// Returns the entry with which a route begins, if the host sends on a circuit.
+    /// Returns the circuit entry with which a route begins, if its host sends on a circuit.
     pub(in crate::simulate) fn first_circuit_entry(&self, route: u32) -> Option<&Entry> {
         self.entry(self.steps[self.routes[route as usize].first as usize])
     }
@@ -180,7 +180,7 @@ impl Network {
         self.drop_discarded_at_circuit(position);
     }
 
-    /// Sends the next packet on a circuit that begins at a router, if the line is ready for it.
+    /// Handles a `Feed` event: sends the next packet on a circuit that begins at a router, if the line is ready for it.
     pub(in crate::simulate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
@@ -218,14 +218,14 @@ impl Network {
         self.drop_discarded_at_circuit(position);
     }
 
-    /// Begins the measurement of queues in front of circuits at `from`, when everything at this instant has happened.
+    /// Begins the measurement window of the queues in front of circuits. Everything at `from` must have happened.
     pub(in crate::simulate) fn begin_window_on_circuits(&mut self, from: u64) {
         for number in 0..self.frames.entries.len() {
             let entry = &mut self.frames.entries[number];
             let position = entry.ports[0];
             let Some(queue) = &mut entry.queue else { continue };
             if queue.frame.is_some() {
-                // The line may have begun the last cell of the packet.
+                // The line may have begun the last cell of the packet by now.
                 self.advance(position, from);
                 self.collect_nic_departures();
             }
@@ -235,21 +235,22 @@ impl Network {
         }
     }
 
-    /// Advances the port to find out when cells leave that arrived before now.
+    /// Advances a cell port to the instant before now, so that departures of the cells that arrived before are known.
     fn catch_up_departures(&mut self, position: usize) {
-        // Only up to the instant before: a cell that arrives now may still meet others that arrive now and are not known yet. Cells that have left by now
-        // arrived before.
+        // Only to the instant before: a cell that arrives now may still meet others that arrive now and are not known yet. Cells that have left by now arrived
+        // before.
         self.advance(position, self.now - 1);
         self.collect_nic_departures();
     }
 
-    /// Returns true if the line has not taken the whole packet that is being sent. Schedules the next request for when it has, or when that may be known.
+    /// Returns true if the line has not begun the last cell of the packet being sent. Then schedules a `Feed` event for the instant at which it has, or at
+    /// which that may be known.
     fn is_line_busy(&mut self, number: u32) -> bool {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         let queue = entry.queue();
         let at = match queue.frame {
-            // Its emission time is known; the last cell leaves later.
+            // The emission time of the last cell is known; the cell leaves the line later.
             Some(frame) => self.fabric.frames[frame].eta.max(self.now) + 1,
             None => queue.sends.0,
         };
@@ -264,8 +265,8 @@ impl Network {
         true
     }
 
-    /// Notes when the last cell of a PDU leaves the line on which its circuit begins at a router. The next packet is chosen when the line begins that cell, so
-    /// that a shaper keeps its pace, but at least a picosecond after the cell's emission, when this can be known.
+    /// Records when the last cell of a PDU leaves the router on which its circuit begins. The next packet is chosen when the line begins that cell, so that a
+    /// shaper keeps its pace, but no earlier than a picosecond after the cell's emission, because this is not known before.
     pub(in crate::simulate) fn on_last_cell_left_router(&mut self, left: NicDeparture) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
@@ -279,7 +280,7 @@ impl Network {
         }
     }
 
-    /// Drops the packets that the discipline in front of a circuit has dropped in this call.
+    /// Drops the packets that the discipline in front of a circuit has dropped in the current call.
     fn drop_discarded_at_circuit(&mut self, port: usize) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             if let Some(later) = &mut self.fabric.ledger.later {
@@ -292,11 +293,11 @@ impl Network {
         }
     }
 
-    /// Converts a packet into a PDU. The packet continues at the step after the circuit when its cells have arrived.
+    /// Converts a packet into a PDU on a circuit. When all cells have arrived, the packet continues at the step after the circuit.
     fn frame_of(&mut self, id: u32, number: u32) -> u32 {
         let place = self.fabric.datagrams.packet(id).place;
         let datagram = self.fabric.datagrams.packet(id).datagram;
-        // The frame lines so far are recorded now; the lines of the circuit record their cells.
+        // The frame lines crossed so far are recorded now; on the lines of the circuit, the cells are.
         self.fabric.track_per_hop(datagram);
         self.record_hops_carried(id);
         let step = self.frames.steps[place as usize];
@@ -326,7 +327,7 @@ impl Network {
         frame
     }
 
-    /// Creates the PDU of a host's packet that enters a circuit at the start of a longer route.
+    /// Creates the PDU of a host's packet whose route begins with a circuit and goes on behind it.
     pub(in crate::simulate) fn create_first_pdu(
         &mut self,
         sender: usize,
@@ -349,7 +350,7 @@ impl Network {
         self.receive_or_forward(packet);
     }
 
-    /// Forwards a packet that a router's engine has finished, or that needs none, to a step without lookahead.
+    /// Forwards a packet that a router's forwarding engine has finished, or that needs no engine, to a step without lookahead.
     #[inline(never)]
     pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];

@@ -27,11 +27,12 @@ impl Network {
         self.drop_packet(id, DropLocation::Queue(number, cause), at);
     }
 
-    /// With packet injection, no loss is reported before its time: schedules a loss that lies ahead of virtual time. Returns true if it did.
+    /// Schedules a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns true if it was scheduled.
     #[inline]
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
-        // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
+        // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when earlier packets were
+        // examined.
         let order = fates.defer_loss(packet, place);
         self.events.push(at, order, Event::Lose(packet));
         true
@@ -59,7 +60,7 @@ impl Network {
         }
     }
 
-    /// Slow path of a loss: the packet is one of several of its datagram, or the datagram is tracked.
+    /// Slow path of a loss: the packet is one of several of its datagram, or the datagram has a per-hop record.
     #[inline(never)]
     pub(super) fn drop_packet_slow_path(&mut self, packet: u32, place: DropLocation, at: u64) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
@@ -77,7 +78,7 @@ impl Network {
         self.fabric.release_datagram(datagram);
     }
 
-    /// Drops the packets that the discipline of a port has dropped in this call.
+    /// Drops the packets that the discipline of a port has dropped in the current call.
     pub(super) fn drop_discarded(&mut self, port: u32) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             self.drop_at_port(port, packet.id, cause, self.now);

@@ -1,5 +1,5 @@
-//! Fast path of sending: an unfragmented datagram enters the NIC at once, if sending costs the host nothing, the run has neither timeline nor capture, and
-//! nothing waits for the NIC.
+//! Fast path of sending: an unfragmented datagram enters the NIC at once. Sending must cost the host no CPU time, the run must have no timeline and no capture,
+//! and no sender may wait for the NIC.
 
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
@@ -18,11 +18,11 @@ use crate::simulate::shared_state::SharedState;
 pub(super) struct Egress<'a> {
     nic: &'a Nic,
     pub(super) route: Route,
-    /// The port of the first line, and its index in `Frames::ports`.
+    /// The port of the first line; `port` is its index in `Frames::ports`.
     line: &'a mut FramePort,
     port: u32,
     slot: u16,
-    /// A packet that arrives at the next port up to this instant is handed to it ahead of time; 0 if none may be.
+    /// Bound of lookahead: a packet that arrives at the next port at or before this instant is handed to it ahead of time; 0 if the line tells no port.
     pub(super) last: u64,
     pub(super) now: u64,
 }
@@ -32,15 +32,15 @@ pub(super) struct Egress<'a> {
 pub(super) struct UnfragmentedDatagram {
     pub(super) flow: u32,
     pub(super) index: u64,
-    /// The receiving endpoint, if it carries a segment.
+    /// The receiving endpoint of a TCP segment; otherwise the socket.
     pub(super) to: Destination,
     pub(super) sender: u32,
-    /// Bytes of the transport header, and of the payload.
+    /// Length of the transport header, and of the payload, in bytes.
     pub(super) header: u32,
     pub(super) bytes: u32,
-    /// It carries data of the sender, so it counts in the results of its flow.
+    /// True if the datagram carries data of the sender, so that it counts in the results of its flow.
     pub(super) counted: bool,
-    /// A segment whose data was sent before.
+    /// True for a segment whose data was sent before.
     pub(super) resent: bool,
     pub(super) ecn: Ecn,
 }
@@ -48,7 +48,7 @@ pub(super) struct UnfragmentedDatagram {
 /// The sender of a datagram.
 #[derive(Clone, Copy)]
 pub(super) enum SenderRef {
-    /// An endpoint, with the index of its sender states in the ledger, if they are kept.
+    /// An endpoint; the index of its sender states in the ledger, if the ledger keeps any.
     Endpoint(Option<usize>),
     Process(usize),
 }
@@ -94,7 +94,7 @@ impl<'a> Egress<'a> {
         Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
     }
 
-    /// Sends the datagram that takes the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
+    /// Sends a datagram, which gets the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -151,8 +151,8 @@ impl<'a> Egress<'a> {
 }
 
 impl Network {
-    /// Sends the message that a process has ready as one packet, and schedules the next one. The message must cost its host nothing.
-    /// Returns false, without effect, if the slow path must take it.
+    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
+    /// effect, if the slow path must take it.
     #[inline(always)]
     pub(in crate::simulate) fn try_send_message(&mut self, process: usize) -> bool {
         if !self.fast_path_allowed() || self.fabric.fates.is_some() {

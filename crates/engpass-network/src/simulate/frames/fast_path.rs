@@ -1,4 +1,4 @@
-//! Fast path of reception: unfragmented datagrams that cost the host nothing, which are nearly all.
+//! Fast path of reception: unfragmented datagrams that cost the host no CPU time, as nearly all are.
 
 use engpass_ledger::{Carried, DeliveryStatus, Load};
 use engpass_model::queue::Ecn;
@@ -8,14 +8,14 @@ use crate::simulate::queueing::PathId;
 use crate::simulate::tcp::Endpoint;
 
 impl Network {
-    /// Returns true if there is neither a trace nor deferred posting.
+    /// Returns true if nothing records the run and postings are not deferred.
     #[inline(always)]
     pub(in crate::simulate) fn fast_path_allowed(&self) -> bool {
         self.fabric.fast_path_allowed()
     }
 
-    /// Receives a packet on the fast path: it is an unfragmented datagram that nothing else refers to, and costs the host nothing.
-    /// Returns false, without effect, if the slow path must take it.
+    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns false,
+    /// without effect, for all other packets.
     #[inline(always)]
     pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         if self.fabric.ledger.later.is_some() {
@@ -27,7 +27,7 @@ impl Network {
         }
     }
 
-    /// [`Self::receive_fast_path`] for a packet to endpoint `to`, without deferred posting.
+    /// Like [`Self::receive_fast_path`], for a packet to endpoint `to`; postings must not be deferred.
     #[inline(always)]
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers above those of endpoints are ICMP and ARP packets.
@@ -39,7 +39,7 @@ impl Network {
         plain
     }
 
-    /// Posts and releases a datagram that arrived in one packet. `load` is its load for the ledger, or `None` if the receiver refused data of it.
+    /// Posts and releases a datagram that arrived in one packet. `load` is its load for the ledger; `None` if the receiver refused data of it.
     #[inline(always)]
     pub(in crate::simulate) fn finish_datagram_fast_path(
         &mut self,
@@ -47,7 +47,7 @@ impl Network {
         lane: (u32, Option<u32>),
         load: Option<Load>,
     ) {
-        // Nearly all are identical to the one before.
+        // Nearly all datagrams are identical to the one before.
         if let Some(load) = load
             && self.fabric.ledger.try_extend_run(lane, load)
         {
@@ -57,7 +57,7 @@ impl Network {
         self.finish_datagram_slow_path(datagram);
     }
 
-    /// [`Self::finish_datagram_fast_path`] for a datagram that differs from the one before, or part of which was refused.
+    /// Like [`Self::finish_datagram_fast_path`], for a datagram that differs from the one before, or part of which the receiver refused.
     #[inline(never)]
     fn finish_datagram_slow_path(&mut self, datagram: u32) {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
@@ -73,7 +73,7 @@ impl Network {
         self.fabric.datagrams.release(datagram);
     }
 
-    /// [`Self::receive_fast_path`] for an unfragmented datagram to a socket.
+    /// Like [`Self::receive_fast_path`], for an unfragmented datagram to a socket.
     #[inline(never)]
     fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
@@ -89,7 +89,7 @@ impl Network {
         true
     }
 
-    /// Returns true if a packet is an unfragmented datagram, stored at the same index, that nothing else refers to, and if it carries no congestion mark.
+    /// Returns true if a packet is an unfragmented datagram, stored at the same index, without other references and without a congestion mark.
     #[inline(always)]
     fn is_whole(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         packet == datagram && self.fabric.datagrams[datagram].is_whole(ecn)

@@ -1,4 +1,5 @@
-//! Routers: packets that are too large are fragmented (RFC 791 section 3.2) or dropped, and packets whose TTL expires are dropped.
+//! Packets that routers cannot forward as they are: those that are too large are fragmented (RFC 791 section 3.2) or dropped, those whose TTL expires are
+//! dropped.
 
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -31,14 +32,14 @@ impl Network {
         } else if !in_tunnel && self.has_df_bit(datagram) || self.frames.refuses(step) {
             self.drop_at_router(id, step, DropLocation::TooBig(node), at);
         } else if in_tunnel {
-            // The headers of a tunnel let routers fragment them.
+            // Outer headers carry no DF bit; therefore routers may fragment outer packets.
             self.fragment_outer(id, step, at);
         } else {
             self.fragment(id, step, at);
         }
     }
 
-    /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
+    /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if that is due.
     pub(super) fn drop_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
         if self.try_defer_drop(id, place, at) {
             return;
@@ -50,13 +51,13 @@ impl Network {
         }
     }
 
-    /// Fragments a packet for the MTU of the next hop, and forwards the fragments.
+    /// Fragments a packet for the MTU of `step`, and forwards the fragments.
     pub(super) fn fragment(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
-        // The first fragment may reuse its index.
+        // The first fragment may reuse the packet's index.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        // The first fragment may arrive, and its sender snapshot be used, before the second one is created.
+        // The first fragment may arrive, and use up the sender snapshot, before the second one is created.
         let stamp = self.fabric.ledger.snapshot_of(id);
         self.fabric.track_per_hop(whole.datagram);
         self.record_hops_carried(id);

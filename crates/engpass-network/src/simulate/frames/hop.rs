@@ -15,7 +15,8 @@ use crate::simulate::shared_state::SharedState;
 use crate::simulate::tap::Carrier;
 
 impl Network {
-    /// Moves a packet that is at step `place` at instant `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is true.
+    /// Moves a packet that is at step `place` at the instant `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is
+    /// true.
     #[inline(never)]
     pub(super) fn forward(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
         let step = self.frames.steps[place as usize];
@@ -30,7 +31,7 @@ impl Network {
         }
     }
 
-    /// [`Self::forward`] for a step that is a line.
+    /// Like [`Self::forward`], for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         let plain = self.fast_path_allowed();
@@ -45,7 +46,7 @@ impl Network {
                 let last = match step.tells {
                     Lookahead::None => 0,
                     Lookahead::NextPort => self.end,
-                    // Until then only this line can cause anything at the host.
+                    // Until the instant computed here, only this line can cause anything at the host.
                     Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
                             Some(to) => {
@@ -125,7 +126,8 @@ impl Network {
         }
     }
 
-    /// Slow path of one hop. Returns when the packet reaches the next step if it was handed ahead, which is possible up to `last`.
+    /// Slow path of one hop. Returns the instant at which the packet reaches the next step if it was handed ahead, which is possible up to `last`; otherwise
+    /// `None`.
     #[inline(never)]
     fn cross(&mut self, id: u32, place: u32, at: u64, last: u64) -> Option<u64> {
         let step = self.frames.steps[place as usize];
@@ -153,8 +155,8 @@ impl Network {
         }
     }
 
-    /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it
-    /// is handed ahead, which is possible up to `last`.
+    /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` bytes of the queue until then. Returns the instant at which it
+    /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
@@ -183,7 +185,7 @@ impl Network {
             fabric.track_fragments_per_hop(whole);
         }
         let at = sent.left + line.delay;
-        // Arrivals after the end of the run do not happen.
+        // Packets that arrive after the end of the run are never handed over.
         let told = at <= last;
         if told {
             line.push_delivered_ahead(sent.left, bytes);
@@ -196,13 +198,13 @@ impl Network {
         told.then_some(at)
     }
 
-    /// Returns until when the line of step `place` hands arrivals to the next port ahead of time; 0 if it does not.
+    /// Returns the instant up to which the line of step `place` may hand arrivals to the next port ahead of time; 0 if it may not.
     #[inline(always)]
     fn delivers_ahead_until(&self, place: u32) -> u64 {
         if self.frames.steps[place as usize].delivers_ahead() { self.end } else { 0 }
     }
 
-    /// Sends a packet of a host into its NIC.
+    /// Sends a packet of a host into its NIC, which must have room.
     #[inline(always)]
     pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &ReadyPacket, route: u32) {
         let id = self.packet_of(sender, sending, route);
@@ -216,7 +218,7 @@ impl Network {
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.fast_path_allowed() {
-            // The fast path, as for segments of an endpoint.
+            // Fast path, as for the segments of an endpoint.
             let last = if step.delivers_ahead() { self.end } else { 0 };
             if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window)
             {
@@ -242,7 +244,8 @@ impl Network {
         self.send_from_nic(id, Some((sender, elastic)));
     }
 
-    /// Slow path: sends a packet from its host's NIC. `sender` is the sender and whether the packet carries its data; ARP packets have no sender.
+    /// Slow path: sends a packet from the NIC of its host. `sender` is the sender, and true if the packet carries its data; ARP and IGMP packets have no
+    /// sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
         let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
@@ -259,7 +262,7 @@ impl Network {
         }
     }
 
-    /// Handles a packet that arrived at a port and does not leave it now.
+    /// Handles a packet that arrived at a port whose departure is not known: it waits, or is dropped.
     #[inline(never)]
     fn on_not_sent(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
         match admitted {
@@ -280,7 +283,7 @@ impl Network {
         }
     }
 
-    /// Lets the discipline of a port choose what is sent next.
+    /// Handles a `Serve` event of a port: its discipline chooses the packet that is sent next.
     pub(in crate::simulate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
         let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);

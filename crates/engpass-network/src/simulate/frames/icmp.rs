@@ -1,8 +1,8 @@
 //! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With packet injection also "time
 //! exceeded".
 //!
-//! A message starts at the engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
-//! direction after those of all endpoints; the destination of its datagram is the number of that flow direction.
+//! A message enters the forwarding engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
+//! direction, behind those of all endpoints; the destination of its datagram is the number of that flow direction.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ use crate::simulate::tap::{Head, Quoted};
 /// ICMP messages of routers, and the routes that they take.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Icmp {
-    /// By flow: its sender sets the DF bit, so routers must not fragment its data.
+    /// By flow: true if its sender sets the DF bit, so that routers must not fragment its data.
     pub(super) keeps_whole: Vec<bool>,
     /// Routes of messages, sorted by flow, then by router.
     pub(in crate::simulate) ways: Vec<IcmpRoute>,
-    /// Messages to endpoints that have not arrived, by datagram. A lost one stays until its datagram number is reused.
+    /// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
     messages: BTreeMap<u32, Message>,
     /// Packets of messages that have not left their router, by message number.
     begun: BTreeMap<u32, u32>,
@@ -43,7 +43,7 @@ pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) route: u32,
 }
 
-/// Content of a message: the segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
+/// Content of a message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     endpoint: u32,
@@ -51,10 +51,10 @@ struct Message {
     mtu: u32,
 }
 
-/// The packet that a message is about.
+/// Content of a message, for its receiver.
 enum About {
     Segment(Message),
-    /// An injected packet: its path and token, and the content of the message.
+    /// An injected packet: its path and token, and the content of the message about it.
     Outside((u32, u64), MessageContent),
 }
 
@@ -62,47 +62,47 @@ enum About {
 pub(super) struct Draft {
     about: About,
     flow: u32,
-    /// Index of the message route from this router for the flow, and the route itself.
+    /// Index of the route of this router's messages about the flow; `route` is the route itself.
     number: usize,
     route: u32,
     segment: Segment,
-    /// Length of the message's IP packet.
+    /// Length of the message's IP packet, in bytes.
     bytes: u64,
-    /// The transmitter that carried the packet to the router.
+    /// The transmitter that brought the packet to the router; it breaks ties.
     line: usize,
-    /// For captures: the router, and the header of the packet on its arrival there.
+    /// For captures: the router, and the header of the dropped packet when it arrived there.
     router: usize,
     head: Option<Head>,
 }
 
 impl Icmp {
-    /// Returns the route of a router's messages about a flow, and its index.
+    /// Returns the route of a router's messages about a flow, and the index of that route.
     fn way(&self, flow: u32, router: NodeId) -> Option<(usize, &IcmpRoute)> {
         let place = self.ways.binary_search_by_key(&(flow, router), |way| (way.flow, way.router)).ok()?;
         Some((place, &self.ways[place]))
     }
 
-    /// Returns the number of messages made so far.
+    /// Returns the number of messages that routers have made so far.
     pub(in crate::simulate) fn made(&self) -> u32 {
         self.made
     }
 }
 
 impl Frames {
-    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets, then IGMP messages. They follow those of
+    /// Returns the number of flow directions for packets that nodes make: ICMP messages of routers, then ARP packets, then IGMP messages. They follow those of
     /// endpoints.
     pub(in crate::simulate) fn control_lanes(&self) -> usize {
         2 * self.icmp.ways.len() + self.arp.lanes() + self.igmp.lanes()
     }
 
-    /// Returns the first destination number of IGMP messages, with this number of endpoints.
+    /// Returns the number of the first flow direction of IGMP messages in a network with `endpoints` endpoints.
     pub(in crate::simulate) fn first_igmp_lane(&self, endpoints: usize) -> usize {
         endpoints + 2 * self.icmp.ways.len() + self.arp.lanes()
     }
 }
 
 impl Network {
-    /// Returns true if the packets of a datagram carry the DF bit, so routers must not fragment them.
+    /// Returns true if the packets of a datagram carry the DF bit, so that routers must not fragment them.
     pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
         if let Some(fates) = &self.fabric.fates {
@@ -113,7 +113,7 @@ impl Network {
         is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
     }
 
-    /// Returns the message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
+    /// Returns the ICMP message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
     #[cold]
     pub(super) fn message_about(&mut self, id: u32, step: Step, place: DropLocation) -> Option<Draft> {
         let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
@@ -158,7 +158,7 @@ impl Network {
         Some(Draft { about, flow, number, route, segment, bytes, line, router, head })
     }
 
-    /// Creates the message of a router; it enters the router's engine at `at`.
+    /// Creates the ICMP message of a router, which enters the router's forwarding engine at `at`.
     pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
@@ -201,7 +201,7 @@ impl Network {
             place: self.frames.routes[route as usize].first,
             since: 0,
             offset: 0,
-            // The router decrements it, although it does not forward the message.
+            // The router decrements the TTL, although it does not forward the message.
             ttl: icmp::TTL + 1,
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
@@ -213,7 +213,7 @@ impl Network {
         self.events.push(at, line, Event::Icmp(made));
     }
 
-    /// Puts the packet of a message into the engine of the router that made it.
+    /// Passes an ICMP message into the forwarding engine of the router that made it.
     pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
         let packet =
             self.frames.icmp.begun.remove(&number).expect("the ICMP message has not left its router");
@@ -232,7 +232,7 @@ impl Network {
         }
     }
 
-    /// Delivers a message to the sender of the packet that it is about.
+    /// Delivers an ICMP message to the sender of the packet that it is about.
     fn deliver_icmp_message(&mut self, datagram: u32) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.on_message_delivered(datagram, self.now);

@@ -1,4 +1,4 @@
-//! The time of lone packets on a route, step by step.
+//! Lone packets on a route: the time that packets take in an otherwise empty network, step by step.
 
 use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::Encapsulation;
@@ -16,7 +16,7 @@ pub(in crate::simulate) struct Crossing<'a> {
 }
 
 impl Frames {
-    /// Returns the step at the end of a route without decision steps.
+    /// Returns the index of the step at the end of a route without decision steps.
     pub(in crate::simulate) fn end_of(&self, route: u32) -> u32 {
         let Route { first, hops, .. } = self.routes[route as usize];
         if hops > 0 {
@@ -26,7 +26,7 @@ impl Frames {
         steps.into_iter().find(|(_, step)| step.port == END).expect("a route has an end").0
     }
 
-    /// Takes lone packets over these routes without decision steps, one after the other.
+    /// Takes lone packets over routes without decision steps, one route after the other.
     pub(in crate::simulate) fn cross_alone(
         &self,
         routes: &[u32],
@@ -42,7 +42,7 @@ impl Frames {
         }
     }
 
-    /// Takes lone packets over the route that ends at this step.
+    /// Takes lone packets over the route that ends at the step `end`.
     pub(in crate::simulate) fn cross_alone_to(
         &self,
         end: u32,
@@ -87,7 +87,7 @@ impl Frames {
         }
         let entry = self.entry(step);
         let carries = step.is_line() || entry.is_some();
-        // Where a router resolves addresses, it cuts packets before it holds them.
+        // Where a router resolves addresses, it fragments packets before it holds them.
         if (carries || step.is_hold()) && step.is_routed() {
             idle::cut(packets, mtu);
         }

@@ -21,13 +21,13 @@ use crate::simulate::tap::Igmp as Seen;
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Igmp {
     members: Vec<Reporter>,
-    /// Messages in the network, by datagram. A lost one stays until its datagram number is reused.
+    /// Messages in the network, by datagram: member and message. A lost message stays until its datagram number is reused.
     messages: BTreeMap<u32, (u32, Message)>,
-    /// Index of the tally of IGMP packets, after those of all flows.
+    /// Index of the counters of IGMP packets, which follow those of all flows.
     pub(in crate::simulate) tally: u32,
 }
 
-/// The host of a receiver.
+/// A receiver that joins or leaves, as its host reports it.
 #[derive(Debug)]
 struct Reporter {
     /// Index of the traffic.
@@ -36,15 +36,16 @@ struct Reporter {
     /// The transmitter of the host.
     port: usize,
     links: Vec<Hop>,
-    /// First step of the route of its messages.
+    /// First step of the route of the host's messages.
     first: u32,
-    /// Messages still to be sent, with their times.
+    /// Messages still to be sent, with the instants at which they are due.
     due: VecDeque<(u64, Message)>,
 }
 
-/// Timer numbers: `2 * member` sends the next message of its host, `2 * member + PRUNE` may prune its branches. At one instant the message comes first.
+/// Timers are numbered: `2 * member` sends the next message of the member's host, `2 * member + PRUNE` may prune its branches. At one instant the message comes
+/// first.
 const PRUNE: u32 = 1;
-/// Tie position of the first member. Timers of ARP come first: their positions are ports, which are below it.
+/// Position of the first member for ties. It is above all port numbers, which are the positions of ARP timers; therefore these come first.
 const POSITION: usize = 1 << 27;
 
 impl Igmp {
@@ -53,17 +54,17 @@ impl Igmp {
         self.members.is_empty()
     }
 
-    /// Returns true if a host sends messages.
+    /// Returns true if this host sends IGMP messages.
     pub(in crate::simulate) fn is_sender(&self, host: NodeId) -> bool {
         self.members.iter().any(|member| member.host == host)
     }
 
-    /// Returns the number of flow directions in the ledger: for each receiver one that is used, and one that is not.
+    /// Returns the number of flow directions for IGMP in the ledger: two for each receiver, of which the second is unused.
     pub(in crate::simulate) fn lanes(&self) -> usize {
         2 * self.members.len()
     }
 
-    /// Returns what the ledger must know of these flow directions.
+    /// Returns the flow directions of IGMP messages for the ledger.
     pub(in crate::simulate) fn open_lanes<'a>(
         &'a self,
         topology: &'a Topology,
@@ -89,7 +90,7 @@ impl Igmp {
 }
 
 impl Frames {
-    /// Adds the routes of the messages of all receivers that join or leave.
+    /// Adds the routes of the IGMP messages of all receivers that join or leave.
     pub(super) fn add_igmp_ways(&mut self, topology: &Topology) {
         let flows = topology.flows.iter().enumerate();
         for (flow, member) in
@@ -111,7 +112,7 @@ impl Frames {
 }
 
 impl Network {
-    /// Schedules the messages of all receivers that join or leave.
+    /// Schedules the IGMP messages of all receivers that join or leave.
     pub(in crate::simulate) fn begin_memberships(&mut self) {
         let Some(trees) = &self.fabric.trees else { return };
         let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.end)).collect();
@@ -133,7 +134,7 @@ impl Network {
         }
     }
 
-    /// Handles a timer: a host sends its next message, or a router stops forwarding.
+    /// Handles an IGMP timer: a host sends its next message, or routers may stop forwarding to branches.
     pub(in crate::simulate) fn on_igmp_timer(&mut self, timer: u32) {
         let (member, now) = (timer / 2, self.now);
         if timer % 2 == PRUNE {
@@ -152,14 +153,14 @@ impl Network {
         self.send_igmp(member, message);
     }
 
-    /// Sends a message from the NIC of its host.
+    /// Sends an IGMP message from the NIC of its host.
     fn send_igmp(&mut self, member: u32, message: Message) {
         let lane = self.frames.first_igmp_lane(self.endpoints.len()) + 2 * member as usize;
         let place = self.frames.igmp.members[member as usize].first;
         let datagram = Datagram {
             flow: self.frames.igmp.tally,
             to: Destination::endpoint(lane + 1),
-            // All of it counts as control traffic.
+            // All bytes of the message count as control traffic.
             header: MESSAGE_BYTES as u32,
             fragments: 1,
             holds: 1,
@@ -175,7 +176,7 @@ impl Network {
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram,
             ip: PACKET_BYTES as u32,
-            // Behind all senders, the messages of routers, and ARP.
+            // The number follows those of all senders, of routers' messages, and of ARP.
             sender: (self.processes.len() + self.endpoints.len() + self.frames.icmp.ways.len() + 1) as u32,
             place,
             since: 0,
@@ -187,7 +188,7 @@ impl Network {
         self.send_from_nic(packet, None);
     }
 
-    /// Handles a message that has reached its router: branches begin to forward, or the last-member queries begin.
+    /// Handles an IGMP message that has reached its router: branches begin to forward, or the last-member queries begin.
     pub(super) fn take_igmp(&mut self, datagram: u32) {
         let message = self.frames.igmp.messages.remove(&datagram);
         let (member, message) = message.expect("an arriving IGMP message is registered");

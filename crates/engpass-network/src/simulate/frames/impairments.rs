@@ -13,28 +13,28 @@ use super::outage::Outages;
 pub(super) struct InFlightFrame {
     pub(super) at: u64,
     pub(super) packet: u32,
-    /// It arrives corrupted, so the receiver drops it.
+    /// True if the frame arrives corrupted, so that the receiver drops it.
     pub(super) damaged: bool,
-    /// When its transmission began, and when its last bit has left.
+    /// Instants at which the transmission began and at which the last bit left.
     pub(super) sent: (u64, u64),
 }
 
 /// Impairments and outages of a line, with the frames on it.
 pub(super) struct LinkImpairments {
-    /// Present if events may take the line down.
+    /// Outages of the line; `None` if no event may take it down.
     outages: Option<Outages>,
     random: Stream,
     loss: Share,
     jitter: u64,
     reorder: Option<(Share, u64)>,
-    /// Latest arrival of a packet that is not reordered.
+    /// Latest arrival so far of a packet that is not reordered: no such packet may arrive earlier.
     last: u64,
     /// Frames on the line, in the order of arrival.
     flight: VecDeque<InFlightFrame>,
 }
 
 impl LinkImpairments {
-    /// Returns the impairments of a link's line, or `None` if it has none and does not `changes`.
+    /// Returns the impairments of a link's line; `None` if it has none and no event `changes` it.
     pub(super) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         (chance || changes).then(|| Self {
@@ -48,7 +48,7 @@ impl LinkImpairments {
         })
     }
 
-    /// Applies loss, jitter and reordering to a frame that would arrive at `flying.at`. Returns when it arrives.
+    /// Draws loss, jitter and reordering for a frame that would arrive at `flying.at`. Returns the instant at which it arrives.
     pub(super) fn draw(&mut self, mut flying: InFlightFrame) -> u64 {
         flying.damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
         if self.jitter > 0 {
@@ -66,7 +66,7 @@ impl LinkImpairments {
         flying.at
     }
 
-    /// Takes the line down or brings it up.
+    /// Records that an event takes the line down or brings it up.
     pub(super) fn change(&mut self, now: u64, down: bool) {
         let earliest = self.flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
         if let Some(outages) = &mut self.outages {
@@ -88,7 +88,7 @@ impl LinkImpairments {
         self.outages.as_ref().is_some_and(|outages| outages.cuts(flying.sent))
     }
 
-    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none).
+    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none).
     pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         let landed = self.flight.pop_front().filter(|flying| flying.at == now);
         (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))

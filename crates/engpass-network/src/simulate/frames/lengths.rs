@@ -2,24 +2,24 @@
 
 use engpass_model::wire::layers::Change;
 
-/// Changes of packet lengths from the sender to a point of the route.
+/// Changes of packet lengths from the sender to a point of a route.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// Fragmentations and headers so far.
+    /// Fragmentations and added headers up to this point.
     pub(super) changes: Vec<Change>,
     /// Upper bound of the packet length, in bytes.
     pub(super) least: u64,
-    /// For each tunnel that packets are in: number of changes, and `least`, before they entered.
+    /// For each tunnel that packets are in: the number of changes, and `least`, before they entered it.
     before: Vec<(usize, u64)>,
 }
 
 impl Lengths {
-    /// Starts with packets that their sender fragments for `mtu`.
+    /// Creates the state at the sender, which fragments packets for `mtu`.
     pub(super) fn new(mtu: u64) -> Self {
         Self { changes: Vec::new(), least: mtu, before: Vec::new() }
     }
 
-    /// Records that a router sends packets on over this MTU.
+    /// Records that a router forwards packets over a line with this MTU.
     pub(super) fn fragment(&mut self, mtu: u64) {
         // An MTU that is no smaller than those before it fragments nothing.
         if mtu < self.least {

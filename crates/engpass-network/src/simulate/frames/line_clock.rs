@@ -1,16 +1,16 @@
-//! Exact end times of transmissions on a line.
+//! The clock of a line: exact end times of its transmissions.
 
 use engpass_model::time::{FOREVER, Pace};
 
-/// Computes when transmissions end, without accumulating rounding errors. It divides only for a length that differs from the last one.
+/// Computes when transmissions end, without accumulating rounding errors. A division is needed only if a length differs from the last one.
 ///
-/// A time here is whole picoseconds, rounded up, and the amount of that rounding in parts. `parts` of them make a picosecond.
+/// A time is a pair: picoseconds, rounded up, and the amount of that rounding in parts. `parts` of them make a picosecond.
 #[repr(C)]
 pub(super) struct LineClock {
     /// End of the last transmission, its gap included.
     pub(super) end: u64,
     rounding: u64,
-    /// Transmission time of `length` bytes.
+    /// Transmission time of `length` bytes, rounded up, and its rounding in parts.
     takes: (u64, u64),
     length: u32,
     /// Bytes around a frame that occupy the line but count in no queue: preamble and gap.
@@ -29,19 +29,19 @@ impl LineClock {
         clock
     }
 
-    /// Returns the time of `bytes` of `per_byte` parts each: whole picoseconds, rounded down, and the remaining parts.
+    /// Returns the time of `bytes` bytes, each of `per_byte` parts: whole picoseconds, rounded down, and the remaining parts.
     fn time_of(&self, bytes: u64, per_byte: u64) -> (u64, u64) {
         // Far below 2^64: a packet has 64 KiB, its line adds no more, and a byte takes 8 s at most.
         let parts = bytes * per_byte;
         (parts / self.parts, parts % self.parts)
     }
 
-    /// Returns how many parts make a picosecond.
+    /// Returns the number of parts that make a picosecond.
     pub(super) fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// Returns by how many parts the end of the last transmission is rounded up.
+    /// Returns the parts by which the end of the last transmission is rounded up.
     #[inline(always)]
     pub(super) fn rounding(&self) -> u64 {
         self.rounding
@@ -65,26 +65,26 @@ impl LineClock {
         bytes == self.length
     }
 
-    /// Appends a transmission of `bytes` of `per_byte` parts each. Returns when its last bit leaves, the gap after it excluded.
+    /// Appends a transmission of `bytes` bytes, each of `per_byte` parts. Returns the instant at which its last bit leaves; the gap follows.
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if !self.is_cached_length(bytes) {
             self.cache_length(bytes, per_byte);
         }
         let (end, rounding) = self.behind((self.end, self.rounding));
-        // A queue may hold more than a slow line sends in centuries. The end is capped, so that delays can be added to it.
+        // A queue may hold more than a slow line sends in centuries. The end is capped so that delays can be added without overflow.
         (self.end, self.rounding) = (end.min(FOREVER), rounding);
         self.left()
     }
 
-    /// Returns the end of a transmission of the known length that begins at this time.
+    /// Returns the end of a transmission of the cached length that begins at this time.
     #[inline(always)]
     fn behind(&self, (whole, rounding): (u64, u64)) -> (u64, u64) {
         let (whole, rounding) = (whole + self.takes.0, rounding + self.takes.1);
         if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) }
     }
 
-    /// Returns when a transmission of the known length would end if it arrived at `now`. The end may lie beyond all runs.
+    /// Returns the end of a transmission of the cached length if the packet arrived at `now`. The end may lie beyond all runs.
     #[inline(always)]
     pub(super) fn end_if_sent_at(&self, now: u64) -> (u64, u64) {
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
@@ -97,25 +97,25 @@ impl LineClock {
         self.length = bytes;
     }
 
-    /// [`Self::end_if_sent_at`] if the line is free at `now`, otherwise `None`.
+    /// Returns the end of a transmission of the cached length that begins at `now`; `None` if the line is busy then.
     #[inline(always)]
     pub(super) fn end_if_idle_at(&self, now: u64) -> Option<(u64, u64)> {
         (now > self.end).then_some((now + self.takes.0, self.takes.1))
     }
 
-    /// Returns when the last bit leaves of a transmission that ends there with its gap.
+    /// Returns the instant at which the last bit of a transmission leaves, given the end of the gap after it.
     #[inline(always)]
     pub(super) fn last_bit_at(&self, (end, rounding): (u64, u64)) -> u64 {
         end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
     }
 
-    /// Returns when the last bit of the last transmission leaves, the gap excluded.
+    /// Returns the instant at which the last bit of the last transmission leaves, before the gap.
     #[inline(always)]
     pub(super) fn left(&self) -> u64 {
         self.last_bit_at((self.end, self.rounding))
     }
 
-    /// Sets the end of the last transmission.
+    /// Sets the end of the last transmission, its gap included.
     #[inline(always)]
     pub(super) fn set_end(&mut self, end: (u64, u64)) {
         (self.end, self.rounding) = end;

@@ -1,4 +1,4 @@
-//! Port values of steps that are no lines.
+//! Port values of the steps that are no lines.
 
 /// A step that is a circuit has this port value plus the index of its entry.
 pub(super) const ENTRY: u32 = 1 << 30;

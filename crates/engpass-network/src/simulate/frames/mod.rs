@@ -1,8 +1,8 @@
 //! Ethernet and point-to-point links: their ports, switches and routers.
 //!
 //! A FIFO port knows when a packet leaves as soon as the packet arrives. Therefore a packet needs an event only at its host and at ports that several lines
-//! feed. A line that is the only feeder of a port hands each packet on as soon as it knows the departure, together with the instant of arrival (lookahead). A
-//! line has at most one pending event, however many packets are on it.
+//! feed. A line that is the only feeder of a port hands it each packet ahead of time, together with the instant of arrival, as soon as it knows the departure
+//! (lookahead). A line has at most one pending event, however many packets are on it.
 
 mod arp;
 mod arrival;
@@ -75,7 +75,7 @@ pub(super) struct Frames {
     pub(super) ports: Vec<FramePort>,
     /// By transmitter, its index in `ports`; [`END`] if its link carries cells.
     places: Vec<u32>,
-    /// Routes of every flow: data at `2 * flow`, the reverse direction at `2 * flow + 1`; further routes follow.
+    /// Routes of every flow: that of the data at `2 * flow`, that of the reverse direction at `2 * flow + 1`. Further routes follow.
     pub(super) routes: Vec<Route>,
     /// The step table: the steps of all routes in one array. A mark ends each route.
     steps: Vec<Step>,
@@ -86,29 +86,29 @@ pub(super) struct Frames {
     /// Nodes at the ends of every link; empty if the testbed has no events.
     ends: Vec<[NodeId; 2]>,
     seed: u64,
-    /// Entries of virtual circuits.
+    /// Entries of circuit directions.
     entries: Vec<Entry>,
     /// Decision steps with their policies.
     pub(super) choices: Choices,
     /// From this step index on, steps belong to routes with decision steps.
     branched: u32,
-    /// Trail of each of these steps: indices of the lines before it.
+    /// By step from `branched` on, its trail: the indices of the lines before it.
     pub(super) trails: Vec<Box<[u16]>>,
-    /// Lines of each route with decision steps, by line index. The key is the index of the route's first step.
+    /// Lines of each route with decision steps, by line index. The key is the index of the route's first step in `steps`.
     trees: BTreeMap<u32, Vec<RouteLine>>,
-    /// Routes of senders whose route differs from that of their flow: by flow, connection and direction.
+    /// Routes of senders whose route differs from that of their flow, by flow, connection and direction (0 for data).
     own: BTreeMap<(usize, u32, usize), u32>,
-    /// By transmitter: data of some flow could use this line if a policy chose it.
+    /// By transmitter: true if data of some flow could use its line, if policies chose that.
     pub(super) spared: Vec<bool>,
-    /// Which nodes decide for every packet.
+    /// The nodes whose policies decide for every packet.
     asking: DecisionMode,
     /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.
     pub(super) disabled_rule: Option<LookaheadRule>,
     /// Scratch buffer: packets that the queue discipline dropped in the current call.
     lost: Vec<(queue::Packet, Cause)>,
-    /// Test switch: disables lookahead, so every hop schedules an event.
+    /// Test switch: disables lookahead, so that every hop schedules an event.
     silent: bool,
-    /// Packets that queue disciplines have marked.
+    /// Number of packets that queue disciplines have marked.
     pub(super) marks: CongestionMarks,
     /// ICMP messages of routers.
     pub(super) icmp: Icmp,
@@ -117,7 +117,7 @@ pub(super) struct Frames {
     pub(super) igmp: Igmp,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
-    /// Routes of all branches of multicast trees, tree by tree.
+    /// Routes of the branches of all multicast trees, tree by tree.
     pub(super) branches: Vec<u32>,
 }
 
@@ -131,26 +131,26 @@ pub(super) struct Route {
     priority: u8,
 }
 
-/// One entry of the step table: a line, a circuit, a tunnel end, a decision step or the end of a route.
+/// One entry of the step table: a line, a circuit, a tunnel end, a decision step, a mark, or the end of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Index of the port in [`Frames::ports`]. Values from [`ENTRY`] on are marks; [`END`] is the end of a route.
+    /// Index of the port in [`Frames::ports`]. Values from [`ENTRY`] on say that the step is no line; [`END`] is the end of a route.
     pub(super) port: u32,
     /// Index of the router that sends by this port; [`END`] if a host or switch does.
     router: u32,
     pub(super) mtu: u32,
     /// Line index: position of this line among the lines of the route. At the end of a route, the number of its lines.
     pub(super) slot: u16,
-    /// Who receives packets ahead of time (lookahead).
+    /// The receiver of packets ahead of time (lookahead).
     tells: Lookahead,
-    /// The packet does not continue at once when it arrives: a router's engine, a circuit, a tunnel, a policy or address resolution comes first.
+    /// True if an arriving packet does not continue at once: a router's forwarding engine, a circuit, a tunnel, a policy or address resolution comes first.
     takes_time: bool,
 }
 
-/// Which nodes decide for every packet, on routes with choices.
+/// The nodes whose policies decide for every packet, on routes with choices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum DecisionMode {
-    /// Nodes whose choice is unknown when the network is built.
+    /// Only nodes whose choice is not known when the network is built.
     #[default]
     Unknown,
     /// All nodes with a choice, because the headers of injected packets are unknown before they arrive.
@@ -159,17 +159,17 @@ pub(super) enum DecisionMode {
     Routers,
 }
 
-/// Who receives packets ahead of time (lookahead).
+/// The receiver to which a line hands packets ahead of time (lookahead).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lookahead {
     None,
     /// The next port.
     NextPort,
-    /// The host after the last hop, if nothing else happens there.
+    /// The host after the last hop, if only this line brings it work.
     Host,
 }
 
-/// No port: the end of a route, where the packet is at its host.
+/// In place of an index, "none". As a port value: the end of a route, where the packet is at its host.
 const END: u32 = u32::MAX;
 
 impl Step {
@@ -183,28 +183,28 @@ impl Step {
         self.port < ENTRY
     }
 
-    /// Whether packets enter a tunnel here.
+    /// Whether the step is the entry of a tunnel.
     fn is_wrap(&self) -> bool {
         (WRAP..UNWRAP).contains(&self.port)
     }
 
-    /// Whether packets leave a tunnel here.
+    /// Whether the step is the end of a tunnel.
     fn is_unwrap(&self) -> bool {
         (UNWRAP..HOLD).contains(&self.port)
     }
 
-    /// Whether a router may hold packets here.
+    /// Whether the step is a mark at which a router may hold packets until it knows a hardware address.
     fn is_hold(&self) -> bool {
         (HOLD..BRANCH).contains(&self.port)
     }
 
-    /// Whether a router sends by this port.
+    /// Whether a router sends by this step's port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
         self.router != END
     }
 
-    /// Whether its line hands packets to the next port ahead of time.
+    /// Whether the step's line hands packets to the next port ahead of time.
     #[inline(always)]
     fn delivers_ahead(&self) -> bool {
         self.tells == Lookahead::NextPort
@@ -212,14 +212,14 @@ impl Step {
 }
 
 impl Frames {
-    /// Makes the lines that the ledger watches report every transmission to it.
+    /// Makes every line whose transmissions the ledger needs report each of them.
     pub(super) fn watch(&mut self, ledger: &Ledger) {
         self.ports
             .iter_mut()
             .for_each(|line| line.watched = ledger.needs_every_transmission(line.port as usize));
     }
 
-    /// The transmitter with this number, if it sends frames.
+    /// Returns the frame port of this transmitter; `None` if it sends cells.
     #[inline]
     pub(super) fn port(&self, port: usize) -> Option<&FramePort> {
         // Links of cells have the index `END`, for which `get` finds nothing.
@@ -231,7 +231,8 @@ impl Frames {
         self.ports.get_mut(self.places[port] as usize)
     }
 
-    /// Returns the longest queue in front of a transmitter of a switch or router: of its own, or of the circuits that begin there. `None` if there is none.
+    /// Returns the longest queue in front of a transmitter of a switch or router: its own, or those of circuits that begin there. `None` if there is no such
+    /// queue.
     pub(super) fn longest_queue(&self, port: usize) -> Option<Backlog> {
         match self.port(port) {
             Some(line) => line.longest_queue(),
@@ -245,13 +246,13 @@ impl Frames {
         }
     }
 
-    /// Returns true if the rule's condition holds, or if a test disables this rule.
+    /// Returns true if the condition `holds`, or if a test disables this rule.
     #[inline]
     pub(super) fn rule_holds(&self, rule: LookaheadRule, holds: bool) -> bool {
         holds || self.disabled_rule == Some(rule)
     }
 
-    /// Returns the trail of a packet at step `place`.
+    /// Returns the trail of a packet that is at step `place`.
     #[inline(always)]
     pub(super) fn trail(&self, place: u32) -> Trail {
         match place.checked_sub(self.branched) {
@@ -260,13 +261,13 @@ impl Frames {
         }
     }
 
-    /// Returns the step at the end of a trail of a route with decision steps; `None` for other trails.
+    /// Returns the step at which a trail of a route with decision steps ends; `None` for trails of other routes.
     #[inline]
     pub(super) fn end_of_trail(&self, trail: Trail) -> Option<u32> {
         trail.index().map(|index| self.branched + index)
     }
 
-    /// Returns the number of lines before step `place`.
+    /// Returns the number of lines that a packet has crossed before step `place`.
     fn lines_before(&self, place: u32) -> u16 {
         match place.checked_sub(self.branched) {
             None => self.steps[place as usize].slot,
@@ -274,7 +275,7 @@ impl Frames {
         }
     }
 
-    /// Returns the number of the transmitter that carried a packet to step `place`.
+    /// Returns the transmitter of the line over which a packet came to step `place`.
     fn last_line(&self, place: u32) -> usize {
         let mut steps = self.carried(place, 0).map(|there| self.steps[there as usize]);
         let carries = |step: &Step| step.is_line() || self.entry(*step).is_some();
@@ -311,7 +312,8 @@ impl ForwardingEngine {
 }
 
 impl SharedState {
-    /// Call before anything arrives at a line at `at`: starts the line's measurement if it is due, and takes the samples of a watched run.
+    /// Brings the records of a line up to date before anything arrives there at `at`: starts the line's measurement if it is due, and takes the samples of a
+    /// timeline.
     #[inline(always)]
     fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
         if line.is_to_open(at)
@@ -325,23 +327,23 @@ impl SharedState {
     }
 }
 
-/// The forwarding engine of a router: one packet at a time.
+/// The forwarding engine of a router: processes one packet at a time.
 #[derive(Debug, Default)]
 pub(super) struct ForwardingEngine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
     /// Time for each copy of a multicast packet beyond the first, in picoseconds.
     pub(super) per_copy: u64,
-    /// Bound of the input queue, if there is one.
+    /// Bound of the input queue; `None` if there is no bound.
     room: Option<QueueLimit>,
-    /// Bytes of the packets in the engine.
+    /// Bytes of the packets that wait for the engine or are in it.
     bytes: u64,
     pub(super) busy: BusyTime,
     /// Of a route processor: some engine of the router takes time.
     takes_time: bool,
     /// It never works ahead of virtual time: its input queue is bounded, its work depends on the packet, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
     asks: bool,
-    /// Packets in the forwarding engine, in order: when each is finished, and its packet number.
+    /// Packets that wait for the engine or are in it, in order: the instant at which each is finished, and its packet number.
     packets: std::collections::VecDeque<(u64, u32)>,
 }
 
@@ -360,7 +362,7 @@ impl ForwardingEngine {
 }
 
 impl Network {
-    /// Test switch: disables lookahead, so every packet has an event at every hop. The outcome must not change.
+    /// Test switch: disables lookahead, so that every packet has an event at every hop. The outcome must not change.
     #[doc(hidden)]
     pub fn disable_lookahead(&mut self) {
         self.frames.silent = true;
@@ -398,12 +400,12 @@ impl Network {
         self.fabric.datagrams.insert_packet(packet)
     }
 
-    /// Tells the ledger that the window clips a transmission on the line of step `place`: the packet does not count as carried there.
+    /// Tells the ledger that an edge of the window cuts a transmission on the line of step `place`: the packet does not count as carried there.
     #[cold]
     #[inline(never)]
     fn clip_to_window(&mut self, place: u32, id: u32, sent: &Transmission) {
         if self.fabric.ledger.later.is_some() {
-            // Deferred posting: the transmission is posted when it has ended.
+            // With deferred postings, the transmission is posted when it has ended.
             return;
         }
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(id);
@@ -414,7 +416,7 @@ impl Network {
         self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
     }
 
-    /// Notes which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
+    /// Records which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
     #[inline(always)]
     fn record_hops_carried(&mut self, id: u32) {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
@@ -425,7 +427,7 @@ impl Network {
         }
     }
 
-    /// Records in the ledger, line by line, what a packet occupied on the lines that carried it.
+    /// Records in the ledger, line by line, the bytes of a packet on the lines that carried it.
     #[inline(never)]
     fn record_bytes_per_hop(&mut self, id: u32) {
         let packet = *self.fabric.datagrams.packet(id);
@@ -446,11 +448,11 @@ impl Network {
         }
     }
 
-    /// Notes at the end of the run which lines have carried the packets in flight.
+    /// Records, at the end of the run, which lines have carried the packets in flight.
     pub(super) fn record_packets_in_flight(&mut self) {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();
-        // Before any packet is noted.
+        // The per-hop records must exist before the first packet is recorded.
         for id in 0..datagrams.len() {
             let this = &self.fabric.datagrams[id];
             if this.holds > 0 && this.arrived < this.fragments {

@@ -1,7 +1,7 @@
 //! Outages: lines that go down and come up.
 //!
-//! A line that events may take down takes no part in lookahead, and its port is *served*: packets wait until the line is free, so that an outage still finds
-//! them in the queue.
+//! A line that events may take down takes no part in lookahead, and its port is *served*: packets wait in its queue until the line is free, so that an outage
+//! still finds them there.
 
 use std::collections::VecDeque;
 
@@ -21,12 +21,12 @@ use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 
-/// Outages of a line, as far as frames on it still need them.
+/// Outages of a line, as far as frames that are on the line may have met them.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// Start of the current outage.
+    /// Start of the current outage; `None` while the line is up.
     since: Option<u64>,
-    /// Start and end of past outages.
+    /// Start and end of past outages that may concern frames on the line.
     past: Vec<(u64, u64)>,
 }
 
@@ -49,55 +49,55 @@ impl Outages {
         self.since.is_some()
     }
 
-    /// Returns true if an outage hit the transmission of a frame, from `begin` until its last bit `left`.
+    /// Returns true if an outage hit the transmission of a frame, which began at `begin` and whose last bit left at `left`.
     pub(super) fn cuts(&self, (begin, left): (u64, u64)) -> bool {
         self.since.is_some_and(|since| left > since)
             || self.past.iter().any(|(since, until)| left > *since && begin < *until)
     }
 }
 
-/// The changes that an event of the testbed file makes, one after the other.
+/// The changes that one event of the testbed file makes, one after the other.
 #[derive(Debug)]
 pub(in crate::simulate) struct NextChange {
     next: Option<Change>,
     rest: EventChanges,
-    /// Instant at which the time of the file's events starts.
+    /// Instant that counts as time 0 of the file's events.
     from: u64,
 }
 
 impl NextChange {
-    /// Returns the event before it has been started.
+    /// Returns the changes of an event that has not been started.
     pub(in crate::simulate) fn new(rest: EventChanges) -> Self {
         Self { next: None, rest, from: 0 }
     }
 }
 
-/// A port whose packets wait until the line is free, so that an outage can drop them.
+/// State of a served port: packets wait until the line is free, so that an outage can drop them.
 pub(super) struct Served {
     /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn Admission>>,
-    /// When an outage last emptied the queue.
+    /// Instant at which an outage last emptied the queue.
     emptied: u64,
     is_down: bool,
-    /// Outages so far.
+    /// Number of outages so far.
     count: u32,
-    /// Creates the discipline anew after this many outages.
+    /// Creates the discipline anew; the argument is the number of outages so far.
     anew: Box<dyn Fn(u32) -> Discipline + Send>,
 }
 
 impl Served {
-    /// Creates the state of a new port, and its scheduler.
+    /// Creates the state of a new served port, and its scheduler.
     pub(super) fn new(anew: Box<dyn Fn(u32) -> Discipline + Send>) -> (Self, Box<dyn Scheduler>) {
         let (admission, scheduler) = apart(anew(0));
         (Self { admission, emptied: 0, is_down: false, count: 0, anew }, scheduler)
     }
 
-    /// Returns true if the discipline decides on arrival.
+    /// Returns true if the discipline decides on arrival whether a packet is dropped.
     pub(super) fn decides_on_arrival(&self) -> bool {
         self.admission.is_some()
     }
 
-    /// Decides whether a packet may join those that wait and the one being sent, and sets its congestion mark.
+    /// Decides whether a packet may join the queue, given the packets that wait (`waits`) and those being sent, and sets its congestion mark.
     pub(super) fn admits(
         &mut self,
         now: u64,
@@ -123,7 +123,7 @@ impl Served {
         }
     }
 
-    /// Records that the line goes down or comes up. Returns true if the waiting packets are lost.
+    /// Records that the line goes down or comes up. Returns true if the waiting packets are lost: the line has just gone down.
     pub(super) fn change(&mut self, down: bool) -> bool {
         !std::mem::replace(&mut self.is_down, down) && down
     }
@@ -137,7 +137,7 @@ impl Served {
     }
 }
 
-/// Splits a discipline into the policy that decides on arrival, if any, and the scheduler that holds packets.
+/// Splits a discipline into the policy that decides on arrival, if it has one, and the scheduler that holds packets.
 pub(super) fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<dyn Scheduler>) {
     match discipline {
         Discipline::Arrival(admission) => (Some(admission), Box::new(InOrder::default())),
@@ -157,7 +157,7 @@ pub(super) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Pac
 }
 
 impl Choices {
-    /// Updates the state of the interface on this link in all policies of the node that belong to no bond.
+    /// Records in all policies of a node that the interface on this link is up or down; policies of bonds are updated elsewhere.
     fn see(&mut self, router: NodeId, link: usize, up: bool) {
         for group in self.groups.iter_mut().filter(|group| group.node == router && group.bond.is_none()) {
             for (leg, member) in group.legs.iter().zip(&mut group.members) {
@@ -170,7 +170,7 @@ impl Choices {
 }
 
 impl Network {
-    /// Starts the events of the file at `from`. With packet injection, routers then also forget the addresses that they know.
+    /// Starts the events of the testbed file, with time 0 at `from`. With packet injection, routers also forget the hardware addresses that they know.
     pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
         self.frames.bonds.from = from;
         for event in 0..self.changes.len() {
@@ -182,7 +182,7 @@ impl Network {
         }
     }
 
-    /// Schedules the next change that an event makes.
+    /// Schedules the next change that an event of the file makes.
     fn await_change(&mut self, event: usize) {
         let NextChange { next, rest, from } = &mut self.changes[event];
         *next = rest.next();
@@ -192,7 +192,7 @@ impl Network {
         }
     }
 
-    /// Applies a change of an event: both directions of a link go down or come up, and the nodes that notice it choose differently.
+    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths.
     pub(in crate::simulate) fn change_line(&mut self, event: u32) {
         let change = self.changes[event as usize].next;
         let Change { link, seen_by, down, .. } = change.expect("a due event has a change");
@@ -205,7 +205,7 @@ impl Network {
             let line = &mut self.frames.ports[port as usize];
             self.fabric.catch_up_before(line, self.now);
             if self.fabric.ledger.later.is_some() {
-                // Transmissions before the change are posted first.
+                // Transmissions before the change are posted before it.
                 self.fabric.write_frames(2 * link + end, self.now);
             }
             let line = &mut self.frames.ports[port as usize];
@@ -228,7 +228,7 @@ impl Network {
         }
     }
 
-    /// Drops a packet because of an outage, in front of the line or on it.
+    /// Drops a packet because of an outage, at the port of the line or on the line.
     #[inline(never)]
     pub(super) fn drop_by_outage(&mut self, port: u32, packet: u32, at: u64) {
         let line = &mut self.frames.ports[port as usize];
@@ -246,7 +246,7 @@ impl Network {
     }
 }
 
-/// First in, first out.
+/// A FIFO scheduler, for disciplines that decide on arrival.
 #[derive(Debug, Default)]
 struct InOrder {
     held: VecDeque<Packet>,

@@ -8,15 +8,15 @@ use super::END;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) struct Packet {
     pub(in crate::simulate) datagram: u32,
-    /// Bytes, IP header included.
+    /// Length in bytes, IP header included.
     pub(super) ip: u32,
-    /// The process or endpoint that sent it. Queue disciplines use it as the flow.
+    /// Index of the sender. Queue disciplines use it as the flow.
     pub(super) sender: u32,
-    /// Index of its next step in the step table; the steps before it on its route are done.
+    /// Index of the packet's next step in the step table; the steps before it on its route are done.
     pub(in crate::simulate) place: u32,
     /// Number of lines that carried the original before this fragment or copy was created; zero for an original.
     pub(super) since: u16,
-    /// Offset of its payload in the datagram, in units of 8 bytes (RFC 791 section 3.1).
+    /// Offset of the payload in the datagram, in units of 8 bytes (RFC 791 section 3.1).
     pub(super) offset: u16,
     pub(super) ttl: u8,
     pub(super) priority: u8,
@@ -24,7 +24,7 @@ pub(in crate::simulate) struct Packet {
 }
 
 impl Packet {
-    /// No packet.
+    /// Stands for "no packet".
     pub(in crate::simulate) const NONE: Self = Self {
         datagram: END,
         ip: 0,

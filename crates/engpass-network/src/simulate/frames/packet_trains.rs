@@ -1,8 +1,8 @@
-//! Packet trains: identical packets that are injected at one instant.
+//! Packet trains: identical packets that are injected for one instant and handled as one record.
 //!
-//! The NIC of a host takes packets one after the other. If every line on their path uses lookahead, nothing else shares these lines, there are no impairments
-//! and all queues have room, then only departures and arrivals remain to be computed. The packets of a train therefore share a datagram, a packet and, on their
-//! first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
+//! The NIC of a host takes packets one after the other. If every line on their path hands packets ahead, nothing else shares these lines, there are no
+//! impairments and all queues have room, then only departures and arrivals remain to be computed. Therefore the packets of a train share a datagram, a packet
+//! and, on their first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
 
 use engpass_model::queue;
 
@@ -11,12 +11,12 @@ use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 
-/// Maximum length of a train: the ledger counts in 32 bits what a train has sent.
+/// Largest number of packets in a train: the ledger counts the bytes of a train in 32 bits.
 const LONGEST: u32 = 1 << 12;
 
 impl Network {
-    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as fit into the NIC buffer, for which nothing else
-    /// waits, and surely into all queues. Returns 0 if each packet must be sent by itself.
+    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as surely fit into the NIC buffer and all queues.
+    /// Returns 0 if each packet must be sent by itself.
     pub(in crate::simulate) fn max_train_len(
         &mut self,
         route: u32,
@@ -27,7 +27,7 @@ impl Network {
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        // A capture needs every packet. A route with decision steps or circuits has `hops` 0.
+        // A capture needs every packet. A route with decision steps, circuits, tunnels or holds has `hops` 0.
         if hops == 0
             || self.fabric.trace.is_some()
             || step.is_routed()
@@ -58,7 +58,7 @@ impl Network {
         most.min(count.into()) as u32
     }
 
-    /// Sends a train: the packets of this datagram, each of `ip` bytes.
+    /// Sends a packet train: all packets of this datagram, each of `ip` bytes.
     pub(in crate::simulate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let Self { frames, fabric, events, .. } = self;
@@ -118,7 +118,7 @@ impl Network {
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
 
-    /// Handles a packet of a train that is not the last one; the index and token of the datagram advance to the next packet.
+    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
     #[inline]
     pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
         self.delivered(datagram);

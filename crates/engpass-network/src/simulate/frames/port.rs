@@ -21,26 +21,26 @@ use super::told::{ClippedFrames, LongestQueue};
 use super::transmit_ring::{TOLD, TransmitRing};
 use service::ScheduledQueue;
 
-/// An output port with its queue, its transmitter and the packets on its line.
+/// An output port of a frame link: its queue, its transmitter, and the packets on its line.
 ///
 /// In a large network the port is rarely in a CPU cache when a packet arrives. Therefore the fields that every packet needs are at the beginning.
 #[repr(C, align(64))]
 pub(in crate::simulate) struct FramePort {
     clock: LineClock,
-    /// Running totals for the ledger.
+    /// Running totals of the line for the ledger.
     pub(in crate::simulate) told: LineTotals,
-    /// Largest frame that surely finds room if the line is free, and that alone is no new longest queue, in bytes of [`Self::queue_bytes`]. 0 disables this
-    /// shortcut.
+    /// Size in bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room if the line is free and is then no new longest queue. 0 disables
+    /// this shortcut.
     largest: u32,
-    /// Bytes on the line for an IP packet: the larger of its length and `least`, plus `around`.
+    /// A frame takes `max(ip, least) + around` bytes on the line for an IP packet of `ip` bytes.
     around: u32,
-    /// Bytes of the last packet if it found the line free and was handed ahead; such a packet has no entry in `sent`. Otherwise 0.
+    /// Bytes of the last packet, if it found the line free and was handed to the next port ahead of time: such a packet has no entry in `sent`. Otherwise 0.
     alone: u32,
     least: u16,
     plainly: FastPath,
-    /// The ledger learns of every single transmission.
+    /// True if the ledger needs every transmission of the line.
     pub(in crate::simulate) watched: bool,
-    /// From the departure of a frame's last bit to its arrival at the next queue, in ps.
+    /// Time from the departure of a frame's last bit to its arrival at the next queue, in picoseconds.
     pub(super) delay: u64,
     /// Instant of the pending arrival event; `u64::MAX` if there is none.
     wake: u64,
@@ -50,13 +50,13 @@ pub(in crate::simulate) struct FramePort {
     longest: LongestQueue,
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) port: u32,
-    /// Measurement of this line starts when the first packet arrives later than this; `u64::MAX` once it has started.
+    /// Instant of the window's begin until the line's measurement has started: it starts before the first packet that arrives later. Then `u64::MAX`.
     opens: u64,
     waiting: PortQueue,
     lottery: Option<Box<LinkImpairments>>,
-    /// Transmission time of a byte, in the parts of a picosecond that `clock` counts in.
+    /// Transmission time of a byte, in the parts of a picosecond in which `clock` counts.
     per_byte: u64,
-    /// Frames that are not in `told`.
+    /// Frames cut by a window edge, which are not in `told`.
     clipped: ClippedFrames,
     /// Frames lost in the measurement window.
     lost: u64,
@@ -68,7 +68,7 @@ const _: () = {
     assert!(std::mem::offset_of!(FramePort, sent) == 128);
 };
 
-/// Random streams of a port: one for the line, and one for the queue after each number of outages.
+/// Random streams of a port: one for the line, and one for the queue, which depends on the number of outages so far.
 pub(super) struct Draws {
     pub(super) line: Stream,
     pub(super) queue: Box<dyn Fn(u32) -> Stream + Send>,
@@ -77,17 +77,17 @@ pub(super) struct Draws {
 /// Which packets may take the fast path of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FastPath {
-    /// None: measurement has not started, the discipline checks more than room, or the line has impairments.
+    /// None: the measurement has not started, the discipline checks more than room, or the line has impairments.
     Unavailable,
-    /// Packets that find room in the queue; the decision is made on arrival.
+    /// Packets that find room in a queue with tail drop.
     TailDrop,
-    /// All packets: the port of a host.
+    /// All packets: the port of a host has no queue limit.
     Unlimited,
 }
 
 /// How packets wait for the line.
 enum PortQueue {
-    /// FIFO without a bound: at hosts, where the NIC buffer holds the sender back instead.
+    /// FIFO without a bound, at hosts: senders wait for room in the NIC buffer instead.
     Unlimited,
     /// FIFO with tail drop: drops and departures are known on arrival.
     TailDrop(QueueLimit),
@@ -97,17 +97,17 @@ enum PortQueue {
     Scheduler(Box<ScheduledQueue>),
 }
 
-/// A transmission that has been scheduled on a line.
+/// A transmission whose departure is known.
 pub(super) struct Departure {
-    /// Departure of its last bit, in ps.
+    /// Instant at which the last bit leaves, in picoseconds.
     pub(super) left: u64,
-    /// It lies in the measurement window, compared in whole picoseconds.
+    /// True if the transmission lies in the measurement window, compared in whole picoseconds.
     pub(super) whole: bool,
     pub(super) transmission: Transmission,
 }
 
 impl Departure {
-    /// Returns when its transmission began, rounded up to a picosecond.
+    /// Returns the instant at which the transmission began, in picoseconds, rounded up.
     fn begun(&self) -> u64 {
         let (whole, ticks) = self.transmission.begin;
         whole + u64::from(ticks > 0)
@@ -116,7 +116,7 @@ impl Departure {
 
 /// Result of [`FramePort::offer`].
 pub(super) enum FastPathResult {
-    /// The packet is sent or queued, and reaches the next step at this instant.
+    /// The packet is sent or queued; it reaches the next step at this instant.
     ArrivesAt(u64),
     /// The queue is full.
     Dropped,
@@ -126,19 +126,19 @@ pub(super) enum FastPathResult {
 
 /// Result of [`FramePort::admit`].
 pub(super) enum AdmitResult {
-    /// The packet's departure is known; `true` if it gets a congestion mark.
+    /// The departure of the packet is known; `true` if the packet gets a congestion mark.
     Departs(Departure, bool),
-    /// The packet waits. If an instant is given, an event must ask the discipline then. `true` if the packet has got a congestion mark.
+    /// The packet waits. If an instant is given, a `Serve` event is needed then. `true` if the discipline has marked the packet.
     Queued(Option<u64>, bool),
     /// The packet is dropped.
     Dropped(Cause),
-    /// The line is down.
+    /// The line is down, so the packet is dropped.
     LineDown,
 }
 
 impl FramePort {
-    /// Creates the port with this number at end `end` of a link, its queue included. `latency` is that of the node at the other end, in ps.
-    /// `changes`: events may take the line down, or the receiving host may ignore it.
+    /// Creates the port with number `port` at end `end` of a link. `latency` is the processing time of the node at the other end, in picoseconds. `changes` is
+    /// true if events may take the line down, or if the receiving host may ignore it.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
@@ -194,26 +194,26 @@ impl FramePort {
         port
     }
 
-    /// Returns the line as a lone packet sees it.
+    /// Returns the properties of the line that lone packets need (idle delays).
     pub(in crate::simulate) fn lone_line(&self) -> LoneLine {
         let byte = Pace::new(self.per_byte.into(), self.clock.parts().into());
-        // Only Ethernet has bytes around a frame that count in no queue.
+        // Only on Ethernet do preamble and gap take time on the line without counting in a queue.
         let gap = if self.clock.physical > 0 { ethernet::GAP_BYTES } else { 0 };
         LoneLine { byte, gap, delay: self.delay }
     }
 
-    /// Returns the bytes on the line of a packet of `ip` bytes, preamble and gap included.
+    /// Returns the bytes that a packet of `ip` bytes takes on the line, preamble and gap included.
     pub(in crate::simulate) fn line_bytes(&self, ip: u64) -> u64 {
         u64::from(self.queue_bytes(ip as u32) + self.clock.physical)
     }
 
-    /// Measurement of this line is to start before anything arrives later than `at`.
+    /// Sets that the line's measurement starts before anything arrives later than `at`. Until then the fast path is disabled.
     pub(super) fn opens_at(&mut self, at: u64) {
         self.opens = at;
         (self.plainly, self.largest) = (FastPath::Unavailable, 0);
     }
 
-    /// Starts measurement, and enables the fast path if the queue allows it. Returns the instant after which it was due, if it had not started.
+    /// Starts the line's measurement, and enables the fast path if the queue allows it. Returns the begin of the window if the measurement had not started.
     pub(in crate::simulate) fn open(&mut self) -> Option<u64> {
         let from = std::mem::replace(&mut self.opens, u64::MAX);
         (self.plainly, self.largest) = match self.waiting {
@@ -230,34 +230,34 @@ impl FramePort {
         due.then_some(from)
     }
 
-    /// Returns true if measurement must start before a packet that arrives at `at`.
+    /// Returns true if the measurement must start before a packet that arrives at `at`.
     #[inline(always)]
     pub(super) fn is_to_open(&self, at: u64) -> bool {
         at > self.opens
     }
 
-    /// Returns true if packets arrive in the order in which they leave: the line has no impairments and no outages.
+    /// Returns true if packets arrive in the order in which they leave: the line has neither impairments nor outages.
     pub(super) fn is_in_order(&self) -> bool {
         self.lottery.is_none()
     }
 
-    /// Whether an event may take it down.
+    /// Returns whether an event may take the line down.
     pub(in crate::simulate) fn may_change(&self) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.may_change())
     }
 
-    /// Whether an event has taken it down.
+    /// Returns whether the line is down.
     pub(in crate::simulate) fn is_down(&self) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.is_down())
     }
 
-    /// Returns true if it accepts every packet and delivers all of them in order.
+    /// Returns true if the port accepts every packet and delivers all of them in order.
     pub(super) fn is_unlimited_in_order(&self) -> bool {
         matches!(self.waiting, PortQueue::Unlimited) && self.is_in_order()
     }
 
-    /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives. Returns 0 if the discipline checks more than room,
-    /// or if the line has impairments.
+    /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more than room or the line has
+    /// impairments.
     pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
         let PortQueue::TailDrop(limit) = self.waiting else { return 0 };
         if !self.is_in_order() {
@@ -269,7 +269,7 @@ impl FramePort {
         bytes.min(limit.packets.saturating_sub(queue.packets))
     }
 
-    /// Returns true if its discipline marks packets on arrival.
+    /// Returns true if the discipline marks packets on arrival, not when they are sent.
     pub(super) fn marks_on_arrival(&self) -> bool {
         match &self.waiting {
             PortQueue::Scheduler(service) => service.decides_on_arrival(),
@@ -277,25 +277,25 @@ impl FramePort {
         }
     }
 
-    /// Returns true if drops and departures are known on arrival.
+    /// Returns true if drops and departures are known when a packet arrives.
     pub(super) fn decides_on_arrival(&self) -> bool {
         !matches!(self.waiting, PortQueue::Scheduler(_))
     }
 
-    /// Returns the bytes that the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
+    /// Returns the bytes with which the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
     #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
         ip.max(self.least.into()) + self.around - self.clock.physical
     }
 
-    /// Returns the bytes of packets in the buffer of a host's NIC, and when the first of them leaves.
+    /// Returns the bytes that the buffer of a host's NIC holds at `now`, and the instant at which the first packet leaves.
     #[inline(always)]
     pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
         self.release(now);
         (self.sent.queue().bytes, self.sent.first_leaves())
     }
 
-    /// Returns true if the buffer of a host's NIC, of `capacity` bytes, has room for a packet. An empty buffer takes a packet of any length.
+    /// Returns true if the NIC buffer of a host, of `capacity` bytes, has room for a packet of `ip` bytes. An empty buffer takes a packet of any length.
     #[inline(always)]
     pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
         let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
@@ -310,14 +310,14 @@ impl FramePort {
         fits(self.sent.queue().bytes)
     }
 
-    /// Removes packets from the queue that have left by `now`.
+    /// Removes the packets that have left by `now` from the queue.
     #[inline(never)]
     fn release(&mut self, now: u64) {
         self.push_lone_packet();
         self.sent.release(now);
     }
 
-    /// Gives the packet in `alone`, if there is one, an entry in `sent`.
+    /// Moves the packet in `alone`, if there is one, into `sent`.
     #[inline(always)]
     fn push_lone_packet(&mut self) {
         if self.alone > 0 {
@@ -357,9 +357,9 @@ impl FramePort {
         AdmitResult::Departs(self.send(now, packet.bytes, window), mark)
     }
 
-    /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead
-    /// to the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the caller
-    /// has checked that the NIC buffer has room.
+    /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. If the packet reaches the
+    /// next step by `last`, the caller hands it over ahead of time; otherwise the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the
+    /// caller has checked that the NIC buffer has room.
     #[inline(always)]
     pub(super) fn offer<const NIC: bool>(
         &mut self,
@@ -374,7 +374,7 @@ impl FramePort {
         if !self.clock.is_cached_length(taken) {
             self.cache_length(taken);
         }
-        // A packet that finds the line free does not wait.
+        // A packet that finds the line free leaves at once.
         if last > 0
             && let Some(end) = self.clock.end_if_idle_at(now)
             && bytes <= self.largest
@@ -405,7 +405,7 @@ impl FramePort {
         }
     }
 
-    /// Computes the transmission time of a length that the clock does not have.
+    /// Computes and caches the transmission time of a new length.
     #[cold]
     #[inline(never)]
     fn cache_length(&mut self, taken: u32) {
@@ -413,7 +413,7 @@ impl FramePort {
         self.sent.make_first_places();
     }
 
-    /// Returns true if a transmission from `begin` to `end` lies in the measurement window, once measurement has started on this line.
+    /// Returns true if a transmission from `begin` to `end` lies in the measurement window. The line's measurement must have started.
     #[inline(always)]
     fn is_within_window(&self, begin: u64, end: u64, window: &Window) -> bool {
         // After measurement has started, every arrival is later than the start of the window.
@@ -422,7 +422,8 @@ impl FramePort {
         inside
     }
 
-    /// [`Self::offer`] for a packet that may wait: it takes `bytes` on the line without physical framing, and `held` bytes of the queue or NIC buffer.
+    /// Like [`Self::offer`], for a packet that may wait. It takes `bytes` bytes on the line without physical framing, and `held` bytes of the queue or NIC
+    /// buffer.
     #[inline(always)]
     fn enqueue_fast_path<const NIC: bool>(
         &mut self,
@@ -445,7 +446,7 @@ impl FramePort {
             self.push_lone_packet();
         }
         if !NIC {
-            // A queue that was as long before is within its limit.
+            // A queue no longer than the longest so far is within its limit.
             let longest = self.longest;
             if !self.sent.has_room(now, |queue| longest.covers(queue.with(bytes))) && !self.join(bytes) {
                 return FastPathResult::Dropped;
@@ -460,13 +461,13 @@ impl FramePort {
         let left = self.clock.last_bit_at(end);
         self.clock.set_end(end);
         let at = left + self.delay;
-        // Arrivals after the end of the run do not happen.
+        // Packets that arrive after the end of the run are never handed over.
         self.sent.push(left, held, if at <= last { TOLD } else { packet });
         FastPathResult::ArrivesAt(at)
     }
 
-    /// Returns true if a packet of `bytes` bytes finds room in a queue with tail drop, from which all packets that have left are removed. Notes how long the
-    /// queue becomes.
+    /// Adds a packet of `bytes` bytes to the count of the longest queue, if it finds room in the queue with tail drop. Returns whether it does. Packets that
+    /// have left must have been removed.
     #[inline(never)]
     fn join(&mut self, bytes: u32) -> bool {
         let queue = self.sent.queue();
@@ -477,7 +478,7 @@ impl FramePort {
         joins
     }
 
-    /// Notes the length of the queue after a packet has joined it.
+    /// Updates the longest queue, after a packet has joined the queue.
     #[inline(always)]
     fn note_queue(&mut self, queue: Backlog) {
         self.longest.note(queue);
@@ -486,7 +487,7 @@ impl FramePort {
         }
     }
 
-    /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
+    /// Records that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
     #[inline(always)]
     pub(super) fn expect_arrival_at(&mut self, at: u64) -> bool {
         let first = at < self.wake;
@@ -496,13 +497,13 @@ impl FramePort {
         first
     }
 
-    /// Returns when the line is free, as far as known.
+    /// Returns the instant from which on the line is free, as far as known.
     #[inline(always)]
     pub(super) fn free_at(&self) -> u64 {
         self.clock.end
     }
 
-    /// Appends a frame of `bytes`, without physical framing, to what the line sends.
+    /// Appends a frame of `bytes` bytes, without physical framing, to the transmissions of the line.
     #[inline(always)]
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> Departure {
         let taken = bytes + self.clock.physical;
@@ -540,10 +541,10 @@ impl FramePort {
         }
     }
 
-    /// Returns the queue at `at`. Everything before `at` must have been handled.
+    /// Returns the queue at the instant `at`. Everything before `at` must have been handled.
     pub(in crate::simulate) fn backlog(&self, at: u64) -> Backlog {
         match &self.waiting {
-            // Disciplines that decide on arrival count the packet being sent.
+            // Disciplines that decide on arrival also count the packet being sent.
             PortQueue::Scheduler(service) if service.decides_on_arrival() => {
                 service.scheduler.backlog().and(self.sent.backlog(at))
             }
@@ -554,18 +555,18 @@ impl FramePort {
         }
     }
 
-    /// Returns true if an outage destroyed a packet that arrives.
+    /// Returns true if an outage destroyed the transmission of an arriving packet.
     pub(super) fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
     }
 
-    /// Returns true if every packet on the line has been handed ahead.
+    /// Returns true if no packet on the line is still to arrive: all were handed ahead.
     #[inline(always)]
     pub(super) fn has_no_pending_arrival(&self) -> bool {
         self.wake == u64::MAX
     }
 
-    /// Notes a packet that leaves at `left` and was handed ahead. It takes `bytes` of the queue until then.
+    /// Records a packet that leaves at `left` and was handed ahead. It takes `bytes` bytes of the queue until then.
     #[inline(always)]
     pub(super) fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
         self.sent.push(left, bytes, TOLD);
@@ -576,8 +577,8 @@ impl FramePort {
         }
     }
 
-    /// Notes a packet that leaves and then travels over the line. It takes `bytes` of the queue until it has left. Returns the instant for a new arrival event,
-    /// if none is pending for an earlier one.
+    /// Records a packet that leaves and then travels over the line. It takes `bytes` bytes of the queue until it has left. Returns the instant for which the
+    /// caller must schedule an arrival event, if an earlier one is not pending.
     #[inline(always)]
     pub(super) fn push_in_flight(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
@@ -593,7 +594,8 @@ impl FramePort {
         self.expect_arrival_at(at).then_some(at)
     }
 
-    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none). Returns nothing if the event is outdated.
+    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none). Returns nothing if the event is
+    /// outdated.
     #[inline(always)]
     pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         if self.wake != now {
@@ -622,7 +624,7 @@ impl FramePort {
         match &mut self.lottery {
             None => {
                 if let PortQueue::Scheduler(_) = self.waiting {
-                    // The other queues release when something arrives.
+                    // The other queues remove packets that have left whenever something arrives.
                     self.sent.release(now);
                 }
                 self.pop_arrival_in_order(now)

@@ -1,4 +1,4 @@
-//! Lays out routes as steps: a run where the choice is known in advance, a decision step where it is not.
+//! Lays out routes as steps: a run of steps where the choice is known in advance, a decision step where it is not.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::marks::{WRAP, tunnel_of};
 use super::{DecisionMode, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
-/// Maximum number of steps between two hosts: above it, paths part and meet too often to lay out each of them.
+/// Largest number of steps for the paths between two hosts. Above it, paths part and meet too often to lay out each one.
 const MOST_STEPS: usize = 1 << 16;
 
 /// A line on the routes of a flow direction.
@@ -26,15 +26,15 @@ const MOST_STEPS: usize = 1 << 16;
 pub(in crate::simulate) struct RouteLine {
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) number: usize,
-    /// The circuit direction whose cells it carries, if it carries cells.
+    /// The circuit direction whose cells the line carries; `None` for frames.
     pub(in crate::simulate) vc: Option<u32>,
-    /// Changes of packet lengths on the way to it.
+    /// Changes of packet lengths on the way to the line.
     pub(in crate::simulate) changes: Vec<Change>,
-    /// Some routes of the flow direction do not use this line.
+    /// True if some routes of the flow direction do not use this line.
     pub(in crate::simulate) avoidable: bool,
 }
 
-/// What is known about the packet lengths of a flow direction when the network is built.
+/// Knowledge about the packet lengths of a flow direction when the network is built.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     /// Every datagram is an IP packet of this many bytes before fragmentation.
@@ -44,10 +44,10 @@ enum Length {
     Varied,
 }
 
-/// First steps of routes that several senders share, by the hosts at the ends and the path segments of a run (empty for routes with decision steps).
+/// First steps of routes that several senders share; the key is the hosts at both ends and the path segments of a run (empty for a route with decision steps).
 type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
-/// A flow direction of one sender, or of a router's messages, for which a route is built.
+/// A flow direction of one sender, or of a router's ICMP messages, for which a route is built.
 struct FlowDirection<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -62,24 +62,24 @@ struct FlowDirection<'a> {
 #[derive(Clone)]
 struct LayoutState {
     node: NodeId,
-    /// The transmitter by which a host or router last sent the frame.
+    /// The transmitter at which the present frame began: that of the last host or router.
     framed_at: usize,
-    /// Packets are fragments here.
+    /// True if packets are fragments at this point.
     fragment: bool,
     lengths: Lengths,
     /// Line indices of the lines passed so far.
     trail: Vec<u16>,
-    /// Directions of the tunnels that packets are in, with the value of `fragment` before they entered each.
+    /// Directions of the tunnels that packets are in, each with the value of `fragment` before they entered.
     inside: Vec<(u32, bool)>,
 }
 
 /// A route with decision steps during its layout.
 #[derive(Default)]
 struct Tree {
-    /// Index of its first step.
+    /// Index of the route's first step.
     first: usize,
     lines: Vec<RouteLine>,
-    /// By line, the number of path ends that have it on their path.
+    /// By line, the number of paths through the route that cross it.
     met: Vec<u32>,
     ends: u32,
 }
@@ -98,14 +98,14 @@ impl FlowDirection<'_> {
         }
     }
 
-    /// Returns the path segments of the packets, or of the outer packets if they are in a tunnel.
+    /// Returns the possible path segments: those of the packets, or of the outer packets while packets are in a tunnel.
     fn fan_at(&self, front: &LayoutState) -> &Fan {
         let Some((direction, _)) = front.inside.last() else { return self.fan };
         let (tunnel, forward) = tunnel_of(*direction);
         &self.topology.tunnels[tunnel].way(forward).fan
     }
 
-    /// Returns the path segments that packets may take from here.
+    /// Returns the path segments that packets may take from this point.
     fn legs_at(&self, front: &LayoutState) -> &[PathSegment] {
         self.fan_at(front).legs_at(front.node)
     }
@@ -115,7 +115,7 @@ impl FlowDirection<'_> {
         front.inside.is_empty() && front.node == self.ends.1
     }
 
-    /// Returns true if packets leave the tunnel that they are in here.
+    /// Returns true if the tunnel that packets entered last ends at this point.
     fn leaves_tunnel(&self, front: &LayoutState) -> bool {
         front.inside.last().is_some_and(|(direction, _)| {
             let (tunnel, forward) = tunnel_of(*direction);
@@ -123,14 +123,14 @@ impl FlowDirection<'_> {
         })
     }
 
-    /// Returns the path segment that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
+    /// Returns the path segment that all packets of the flow direction take from this point; `None` if that depends on the packet or on an event.
     fn fixed_choice(&self, frames: &mut Frames, front: &LayoutState) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         if legs.len() <= 1 && !(routed && frames.asking == DecisionMode::Routers) {
             return legs.first().copied();
         }
-        // Outer packets of a tunnel show the same headers, fragments or not.
+        // Outer packets of a tunnel show the same headers, whether they are fragments or not.
         let shows_length = front.inside.is_empty() && matches!(self.length, Length::Varied);
         if frames.asking != DecisionMode::Unknown && front.inside.is_empty()
             || frames.asking == DecisionMode::Routers
@@ -152,13 +152,13 @@ impl FlowDirection<'_> {
         Some(legs[policy.decide(&view, members).member])
     }
 
-    /// Returns the last bytes of the MAC addresses of frames that leave a node with a choice.
+    /// Returns the last bytes of the MAC addresses of frames at a node that chooses.
     fn macs(&self, front: &LayoutState) -> [u8; 2] {
         let leg = self.legs_at(front)[0];
         macs(self.topology, self.fan_at(front), self.framed_at(front, leg), leg)
     }
 
-    /// Returns the transmitter by which a host or router sends the frame that takes a path segment.
+    /// Returns the transmitter at which the frame begins that takes a path segment: of this node, or at a switch that of the last host or router.
     fn framed_at(&self, front: &LayoutState, leg: PathSegment) -> usize {
         match self.topology.kind(front.node) {
             NodeKind::Switch(_) => front.framed_at,
@@ -166,15 +166,15 @@ impl FlowDirection<'_> {
         }
     }
 
-    /// Returns true if some choice is fixed for this flow direction but may differ for others, so the route cannot be shared.
+    /// Returns true if some choice is fixed for this flow direction but may differ for others, so that the route cannot be shared.
     fn is_own(&self, frames: &mut Frames) -> bool {
-        // Choices inside tunnels are the same for all.
+        // Choices inside tunnels are the same for all flow directions.
         let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
         let fronts: Vec<_> = choices.map(|(node, _)| LayoutState { node: *node, ..self.start() }).collect();
         fronts.iter().any(|front| self.fixed_choice(frames, front).is_some())
     }
 
-    /// Advances to the end of a path segment, or into a tunnel.
+    /// Advances the layout to the end of a path segment, or into a tunnel.
     fn advance_to_end_of(&self, front: &mut LayoutState, leg: PathSegment) {
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         // A tunnel that refuses long packets fragments none.
@@ -205,7 +205,7 @@ impl FlowDirection<'_> {
         node
     }
 
-    /// Leaves the tunnel that packets are in.
+    /// Advances the layout out of the tunnel that packets entered last.
     fn leave_tunnel(&self, front: &mut LayoutState) {
         let (_, fragment) = front.inside.pop().expect("the packet is in a tunnel");
         front.fragment = fragment;
@@ -214,7 +214,7 @@ impl FlowDirection<'_> {
 }
 
 impl Frames {
-    /// Adds the routes of all senders of flows with choices: first those without decision steps, then those with them.
+    /// Adds the routes of all senders of flows with choices to the step table: first those without decision steps, then those with them.
     pub(super) fn add_ways(&mut self, testbed: &Testbed, topology: &Topology) -> Result<(), SimError> {
         let mut known = Known::new();
         for branched in [false, true] {
@@ -257,7 +257,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Adds the routes of routers' ICMP messages: those with decision steps, or those without.
+    /// Adds the routes of routers' ICMP messages: those with decision steps if `branched` is true, otherwise those without.
     fn add_icmp_ways(
         &mut self,
         testbed: &Testbed,
@@ -289,7 +289,8 @@ impl Frames {
         Ok(())
     }
 
-    /// Adds the route of one sender if `branched` says correctly whether it has decision steps. Returns its index, otherwise `None`.
+    /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise returns `None` without
+    /// effect.
     fn add_way(
         &mut self,
         lane: &FlowDirection<'_>,
@@ -297,7 +298,7 @@ impl Frames {
         branched: bool,
         known: &mut Known,
     ) -> Result<Option<u32>, SimError> {
-        // Follow the route as far as the choices are known.
+        // Follows the route as far as the choices are known.
         let (mut legs, mut front) = (Vec::new(), lane.start());
         let mut within = Vec::new();
         while !lane.is_at_end(&front) {
@@ -344,7 +345,7 @@ impl Frames {
         Ok(Some(place))
     }
 
-    /// Lays out all routes from here on.
+    /// Lays out the steps of all paths from this point to the end.
     fn lay_routes(
         &mut self,
         lane: &FlowDirection<'_>,
@@ -361,7 +362,7 @@ impl Frames {
             if lane.is_at_end(&front) {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
-                // Line indices of the same line, with different fragmentation before it, count once.
+                // Usage of one line by differently fragmented packets has several line indices, which count once.
                 let number = |slot: &u16| tree.lines[usize::from(*slot)].number;
                 let mut numbers: Vec<usize> = front.trail.iter().map(number).collect();
                 numbers.sort_unstable();
@@ -406,7 +407,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Lays out one path segment.
+    /// Lays out the steps of one path segment.
     fn lay_segment(
         &mut self,
         lane: &FlowDirection<'_>,
@@ -445,7 +446,7 @@ impl Frames {
         }
     }
 
-    /// Adds a step of a route with decision steps, and its trail.
+    /// Adds a step of a route with decision steps, and the trail of packets there.
     fn put(&mut self, step: Step, front: &LayoutState) {
         self.steps.push(step);
         self.trails.push(front.trail.clone().into());
@@ -454,7 +455,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// Returns the group of these path segments at a node, and creates it if necessary.
+    /// Returns the index of the group of these path segments at a node; creates the group if it is new.
     fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[PathSegment]) -> u32 {
         let groups = &mut self.choices.groups;
         if let Some(known) = groups.iter().position(|group| group.node == node && group.legs == legs) {
@@ -465,22 +466,22 @@ impl Frames {
         groups.len() as u32 - 1
     }
 
-    /// Returns the maximum number of lines of a flow direction.
+    /// Returns the largest number of lines that a flow direction has.
     pub(in crate::simulate) fn most_lines(&self) -> usize {
         let trees = self.trees.values().map(Vec::len);
-        // The end of a run holds the number of its lines.
+        // The step at the end of a run holds the number of its lines.
         let runs = self.steps[..self.branched as usize].iter().filter(|step| step.port == END);
         runs.map(|end| end.slot.into()).chain(trees).max().unwrap_or(0)
     }
 
-    /// Returns the route of the packets of one sender of a flow, or of the packets that come back to it.
+    /// Returns the route of one sender of a flow; with `back`, that of the packets that come back to it.
     pub(in crate::simulate) fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
         let own = self.own.get(&(flow, stream, usize::from(back)));
         own.copied().unwrap_or((2 * flow + usize::from(back)) as u32)
     }
 
-    /// Returns the lines of a route by line index, for packets that their sender has fragmented for `mtu`.
-    /// For multicast copies, `before` holds the routes of the branches that the packets took before.
+    /// Returns the lines of a route by line index, for packets that their sender has fragmented for `mtu`. For multicast copies, `before` holds the routes of
+    /// the branches that the packets took before.
     pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<RouteLine> {
         let first = self.routes[route as usize].first;
         if let Some(lines) = self.trees.get(&first) {
@@ -493,7 +494,7 @@ impl Frames {
         lines
     }
 
-    /// Collects the lines of a route without decision steps, and the changes of packet lengths on it.
+    /// Collects the lines of a route without decision steps in `lines`, with the changes of packet lengths up to each.
     fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<RouteLine>) {
         let first = self.routes[route as usize].first;
         for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
@@ -521,7 +522,7 @@ impl Frames {
         }
     }
 
-    /// Returns the transmitters of a step: that of its line, or those of its circuit with the circuit direction.
+    /// Returns the transmitters of a step, each with the circuit direction if it carries cells: one for a line, several for a circuit.
     pub(super) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
         match self.entry(step) {
             Some(entry) => entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect(),
@@ -530,7 +531,7 @@ impl Frames {
     }
 }
 
-/// Returns true if the choice of a node for all packets of a sender of this traffic is known when the network is built.
+/// Returns true if the choice of a node is the same for all packets of a sender of this traffic, and is known when the network is built.
 pub(crate) fn choices_are_known(
     testbed: &Testbed,
     topology: &Topology,
@@ -544,9 +545,9 @@ pub(crate) fn choices_are_known(
     !per_packet && !varies && !legs.iter().any(|leg| topology.sees_events(node, *leg))
 }
 
-/// Returns what is known about the packet lengths of a traffic in one of its directions.
+/// Returns the knowledge about the packet lengths of a traffic in one of its directions.
 fn length_of(traffic: &Traffic, topology: &Topology, fan: &Fan) -> Length {
-    /// Upper bound of the IP packet of a segment without data.
+    /// Upper bound of the IP packet of a TCP segment without data, in bytes.
     const LONGEST_ACK: u64 = 120;
     let datagram = |message: u64| Length::Constant(IP_HEADER_BYTES + UDP_HEADER_BYTES + message);
     match traffic {

@@ -6,20 +6,20 @@ use engpass_testbed::topology::{NodeId, NodeKind, PathSegment};
 use super::marks::{UNWRAP, WRAP, tunnel_of};
 use super::{Frames, Step};
 
-/// A route without decision steps during its layout.
+/// State of the layout of a route without decision steps.
 struct Run<'a> {
     topology: &'a Topology,
-    /// Legs inside tunnels that are still to come.
+    /// Path segments inside tunnels that are still to be laid out.
     within: &'a [PathSegment],
-    /// Lines so far.
+    /// Number of lines so far.
     slot: u16,
     /// Directions of the tunnels that packets are in.
     inside: Vec<u32>,
-    /// Routers resolve addresses for packets outside tunnels, too.
+    /// True if routers resolve addresses for packets outside tunnels, too.
     asks: bool,
 }
 
-/// Returns the first node that is no switch, after a path segment and those that follow it.
+/// Returns the first node that is no switch, at the end of `leg` or of the path segments behind it.
 fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) -> NodeId {
     let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
     let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
@@ -27,8 +27,8 @@ fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) 
 }
 
 impl Frames {
-    /// Adds a route without decision steps. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve addresses if
-    /// `asks` is true, and always within tunnels.
+    /// Adds a route without decision steps to the step table. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve
+    /// addresses if `asks` is true, and always within tunnels.
     pub(super) fn add_run(
         &mut self,
         topology: &Topology,
@@ -44,7 +44,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
-    /// Adds a path segment of a route without decision steps; `behind` are the following ones.
+    /// Adds a path segment of a route without decision steps; `behind` holds the path segments that follow it.
     fn add_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
         let mut step = self.step(run.topology, &leg);
         if run.asks || !run.inside.is_empty() {
@@ -78,7 +78,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// Returns the step at which packets leave a tunnel.
+    /// Returns the step at which packets leave a tunnel direction.
     pub(super) fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];

@@ -1,4 +1,4 @@
-//! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, at no cost for its host and without captures.
+//! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, without CPU cost and captures.
 
 use engpass_ledger::SenderState;
 use engpass_model::queue::Ecn;
@@ -14,12 +14,12 @@ use crate::simulate::packet_store::Destination;
 use crate::simulate::shared_state::SharedState;
 use crate::simulate::tcp::Endpoint;
 
-/// State of an act: what an endpoint with an application does at one instant.
+/// State of an act: an endpoint with an application sends and writes at one instant.
 struct SendLoop {
     this: SendContext,
-    /// Why it sends no more.
+    /// Reason why the endpoint sends no more segments; `None` while it may.
     limited: Option<LimitedBy>,
-    /// The application's next write has begun; the part of it that fits is still to be copied.
+    /// True if the application's next write has begun and its first part is still to be copied.
     asked: bool,
 }
 
@@ -31,18 +31,18 @@ impl SendLoop {
     }
 }
 
-/// The endpoint that acts.
+/// The endpoint that acts, with what it looks up once.
 #[derive(Clone, Copy)]
 struct SendContext {
     endpoint: usize,
     sender: usize,
-    /// Index of its sender states in the ledger, if they are kept.
+    /// Index of the endpoint's sender states in the ledger; `None` if the ledger keeps none.
     states: Option<usize>,
     route: u32,
 }
 
 impl SendContext {
-    /// Returns the datagram of a segment, without its index.
+    /// Returns the datagram of a segment, with `index` still to be set.
     #[inline(always)]
     fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> UnfragmentedDatagram {
         let ecn = match (segment.ect, segment.ce) {
@@ -64,13 +64,13 @@ impl SendContext {
     }
 }
 
-/// Why the inner loop of an act pauses.
+/// Cause for which the inner loop of an act stops.
 enum LoopBreak {
-    /// A packet was handed ahead: its number, the step that it reaches, and when.
+    /// A packet was handed to the next step ahead of time (lookahead): packet number, step, and instant of arrival.
     Told(u32, u32, u64),
     /// The formed segment must take the slow path into the NIC, or wait for it.
     Formed,
-    /// A segment outside a burst is formed, and may be sent; true if its data was sent before.
+    /// A segment outside a segment burst is formed and may be sent; true if its data was sent before.
     Other(bool),
     /// The application's next write begins.
     Write,
@@ -79,7 +79,8 @@ enum LoopBreak {
 }
 
 impl Egress<'_> {
-    /// Sends the datagram with the next free index `id`, whose segment is formed there. If it needs the slow path, the endpoint keeps it as `formed`.
+    /// Sends the datagram with the next free index `id`, whose segment is already formed there. If it needs the slow path, `formed` gets its index. Returns the
+    /// cause for which the loop must stop, if any.
     #[inline(always)]
     fn try_send_segment(
         &mut self,
@@ -105,7 +106,7 @@ impl Egress<'_> {
 }
 
 impl Network {
-    /// Sends and writes until neither is possible any more.
+    /// Sends and writes until neither is possible any more, and records the sender state.
     #[inline(never)]
     pub(in crate::simulate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
@@ -144,7 +145,7 @@ impl Network {
         }
     }
 
-    /// Sends what a receive-only endpoint has to send: acknowledgments.
+    /// Sends the acknowledgments and other segments of a receive-only endpoint.
     #[inline(never)]
     pub(in crate::simulate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
@@ -174,7 +175,7 @@ impl Network {
         }
     }
 
-    /// Sends the segment that an endpoint has formed at the next free datagram index.
+    /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the cause for which the loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
@@ -187,8 +188,8 @@ impl Network {
         exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
-    /// Continues after a pause: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
-    /// Returns false if the segment has to wait.
+    /// Continues after the loop has stopped: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path. Returns false
+    /// if the segment has to wait.
     #[inline(always)]
     fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
         if let LoopBreak::Told(id, place, at) = pause {
@@ -211,7 +212,7 @@ impl Network {
         enters
     }
 
-    /// Sends and writes until something outside these structures is needed.
+    /// Sends and writes until something outside the endpoint, its NIC and its first line is needed.
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.now, self.end);

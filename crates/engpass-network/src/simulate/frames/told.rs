@@ -1,4 +1,4 @@
-//! Frame counts of ports, for the outcome.
+//! Counts of frame ports for the outcome: frames, CE marks, longest queues.
 
 use engpass_model::queue::Backlog;
 
@@ -13,19 +13,19 @@ pub(in crate::simulate) struct PortTally {
     pub(in crate::simulate) lost: u64,
 }
 
-/// Frames that an edge of the measurement window clips, but whose last bit leaves in it: at most one at each edge.
+/// Frames that an edge of the measurement window cuts and whose last bit leaves in the window: at most one at each edge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClippedFrames {
     pub(super) frames: u32,
     pub(super) bytes: u32,
 }
 
-/// Packets that queue disciplines marked CE in the measurement window, by transmitter.
+/// Number of packets that queue disciplines marked CE in the measurement window, by transmitter.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct CongestionMarks(Vec<u64>);
 
 impl CongestionMarks {
-    /// Counts a packet that the discipline in front of this transmitter has marked. `counts`: in the measurement window.
+    /// Counts a packet that the discipline in front of a transmitter has marked, if `counts` is true: in the measurement window.
     #[cold]
     pub(super) fn add(&mut self, port: usize, counts: bool) {
         if port >= self.0.len() {
@@ -40,7 +40,8 @@ impl CongestionMarks {
     }
 }
 
-/// The longest queue of a port so far, in bytes and in packets, each by itself. It is packed to fit into a cache line with other fields.
+/// The longest queue of a port so far: the most bytes and the most packets, which need not be of one instant. Packed, so that it fits into a cache line with
+/// other fields.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 pub(super) struct LongestQueue {
@@ -55,7 +56,7 @@ impl LongestQueue {
         queue.bytes <= self.bytes && queue.packets <= self.packets.into()
     }
 
-    /// Notes the length of the queue after a packet has joined it.
+    /// Updates the longest queue with `queue`, the queue after a packet has joined.
     #[inline(always)]
     pub(super) fn note(&mut self, queue: Backlog) {
         if !self.covers(queue) {
@@ -65,7 +66,7 @@ impl LongestQueue {
         }
     }
 
-    /// Returns the lengths.
+    /// Returns the longest queue in bytes and in packets.
     pub(super) fn lengths(self) -> Backlog {
         Backlog { bytes: self.bytes, packets: self.packets.into() }
     }

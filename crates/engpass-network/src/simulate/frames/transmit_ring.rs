@@ -1,34 +1,35 @@
-//! Packets that a port has scheduled: they count in its queue until they have left, and are on the line until they arrive.
+//! The packets that a port has scheduled: each counts in the queue until it has left, and is on the line until it arrives.
 
 use engpass_model::queue::Backlog;
 
-/// In place of a packet number: the packet was handed ahead, so no arrival follows.
+/// Packet number of an entry whose packet was handed ahead (lookahead), so that no arrival follows.
 pub(super) const TOLD: u32 = u32::MAX;
 
 /// A scheduled packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct TransmitEntry {
-    /// Departure of its last bit, in ps.
+    /// Instant at which the last bit leaves, in picoseconds.
     left: u64,
-    /// Bytes that it takes in the queue.
+    /// Bytes that the packet takes in the queue.
     bytes: u32,
     /// Packet number, or [`TOLD`].
     packet: u32,
 }
 
-/// Scheduled packets in the order of departure: a ring with two heads, one for the queue and one for arrivals.
+/// Scheduled packets in the order of departure: a ring buffer with two heads, one for the queue and one for arrivals.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct TransmitRing {
-    /// Departure of the last packet.
+    /// Instant at which the last packet leaves.
     last: u64,
-    /// Bytes in the queue.
+    /// Bytes in the queue, as of the last release.
     bytes: u64,
-    /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next one to be added, and of the first that is to arrive.
+    /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next packet to be added, and of the first packet that is still to
+    /// arrive.
     queued: u32,
     next: u32,
     flying: u32,
-    /// First sequence number for which there may be no free entry.
+    /// First sequence number for which the ring may have no free entry.
     full: u32,
     /// The ring; its length is a power of two.
     places: Box<[TransmitEntry]>,
@@ -45,7 +46,7 @@ impl TransmitRing {
         self.places[self.place(number)]
     }
 
-    /// Appends a packet.
+    /// Appends a packet that leaves at `left`.
     #[inline(always)]
     pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
         if self.next == self.full {
@@ -61,7 +62,7 @@ impl TransmitRing {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Recomputes the free entries, and enlarges the ring if there are none.
+    /// Recomputes how many entries are free, and enlarges the ring if none is.
     #[inline(never)]
     fn make_room(&mut self) {
         self.find_room();
@@ -71,7 +72,7 @@ impl TransmitRing {
         }
     }
 
-    /// Recomputes the free entries.
+    /// Recomputes how many entries are free.
     #[inline(always)]
     fn find_room(&mut self) {
         let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
@@ -98,7 +99,7 @@ impl TransmitRing {
         }
     }
 
-    /// Returns true if there surely is a free entry.
+    /// Returns true if the ring surely has a free entry.
     #[inline(always)]
     pub(super) fn has_place(&self) -> bool {
         self.next != self.full
@@ -118,7 +119,7 @@ impl TransmitRing {
         true
     }
 
-    /// Removes the first packet from the queue if it has left by `now`. Returns true if so.
+    /// Removes the first packet from the queue if it has left by `now`. Returns true if it was removed.
     #[inline(always)]
     fn release_first(&mut self, now: u64) -> bool {
         if self.queued == self.next {
@@ -133,13 +134,13 @@ impl TransmitRing {
         gone
     }
 
-    /// Removes all packets from the queue: they have left.
+    /// Removes all packets from the queue, because all have left.
     #[inline(always)]
     pub(super) fn release_all(&mut self) {
         (self.queued, self.bytes) = (self.next, 0);
     }
 
-    /// Removes packets from the queue that have left by `now`.
+    /// Removes the packets that have left by `now` from the queue.
     #[inline(never)]
     pub(super) fn release(&mut self, now: u64) {
         if now >= self.last {
@@ -156,12 +157,12 @@ impl TransmitRing {
         Backlog { bytes: self.bytes, packets: self.next.wrapping_sub(self.queued).into() }
     }
 
-    /// Returns when the last packet left if the queue is empty, as of the last release.
+    /// Returns the instant since which the queue is empty; `None` if it is not, as of the last release.
     pub(super) fn idle_since(&self) -> Option<u64> {
         (self.queued == self.next).then_some(self.last)
     }
 
-    /// Returns the packets that have not left at `at`.
+    /// Returns the queue at the instant `at`: the packets that have not left by then.
     pub(super) fn backlog(&self, at: u64) -> Backlog {
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
@@ -169,12 +170,12 @@ impl TransmitRing {
         queued.fold(Backlog::default(), |queue, sent| queue.with(sent.bytes))
     }
 
-    /// Returns when the first packet of the queue leaves.
+    /// Returns the instant at which the first packet of the queue leaves; `None` if the queue is empty.
     pub(super) fn first_leaves(&self) -> Option<u64> {
         (self.queued != self.next).then(|| self.get(self.queued).left)
     }
 
-    /// Removes the packet that arrives next. Returns its number, and when the next one to arrive has left.
+    /// Removes the packet that arrives next. Returns its number, and the departure of the packet that arrives after it, if there is one.
     #[inline(always)]
     pub(super) fn pop_arrival(&mut self) -> (u32, Option<u64>) {
         let landed = self.get(self.flying).packet;

@@ -20,7 +20,7 @@ use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 
-/// Maximum number of tunnels that a packet is in at a time.
+/// Largest number of tunnels that a packet is in at a time.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
 
 /// The tunnels of a network and the state of packets in them.
@@ -28,17 +28,17 @@ const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
 pub(in crate::simulate) struct Tunnels {
     /// Both directions of every tunnel: from its first end to its second, and back.
     pub(super) directions: Vec<Direction>,
-    /// Stacks of tunnels that packets are in, the innermost outer header first. Stack 0 is empty.
+    /// Distinct stacks of tunnels that packets are in, each in the order of entry. Stack 0 is empty.
     stacks: Vec<Vec<u32>>,
-    /// By step, the number of the stack there; empty if no route has a tunnel.
+    /// By step, the number of its stack; empty if no route has a tunnel.
     stack_of: Vec<u16>,
-    /// By packet number, the state that outer headers hide.
+    /// By packet number, the values that outer headers hide.
     hidden: Vec<Hidden>,
-    /// Fragmented outer packets, by their number.
+    /// Fragmented outer packets, by the number that each got when it was fragmented.
     cut: BTreeMap<u32, FragmentedOuter>,
     /// Number of outer packets fragmented so far.
     cuts: u32,
-    /// Number of fragmented outer packets from which lost ones are forgotten.
+    /// Number of fragmented outer packets above which those that are lost are removed from the list.
     room: usize,
 }
 
@@ -46,29 +46,30 @@ pub(in crate::simulate) struct Tunnels {
 pub(super) struct Direction {
     pub(super) added: u32,
     ttl: u8,
-    /// Drops packets that are too long, instead of fragmenting outer packets.
+    /// True if the tunnel drops packets that are too long instead of fragmenting outer packets.
     pub(super) refuses: bool,
     pub(super) heads: Headers,
     /// The router at which packets leave the tunnel.
     end: NodeId,
     timeout: u64,
     memory: u64,
-    /// Bytes of fragments that wait for reassembly.
+    /// Bytes of fragments that wait for reassembly at the end.
     bytes: u64,
-    /// Numbers of outer packets in reassembly, by timeout and the order in which their first fragments arrived.
+    /// Numbers of outer packets in reassembly, by the instant of the timeout and the order in which their first fragments arrived.
     waiting: BTreeMap<(u64, u32), u32>,
     /// Number of reassemblies begun so far.
     waited: u32,
-    /// A timeout event is pending.
+    /// True while a timeout event is pending.
     is_awaited: bool,
 }
 
-/// The state of a packet that its outer headers hide.
+/// The values of a packet that its outer headers hide.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hidden {
     /// TTL of the inner packet, by tunnel depth.
     ttl: [u8; MOST],
-    /// Number of the outer packet of which this is a fragment, from 1; 0 if it is none. `depth` is the number of outer headers of that packet.
+    /// Number of the outer packet of which this packet is a fragment, from 1; 0 if it is no fragment. `depth` is the number of outer headers of that outer
+    /// packet.
     cut: u32,
     depth: u8,
 }
@@ -78,16 +79,16 @@ struct FragmentedOuter {
     whole: Packet,
     hidden: Hidden,
     stamp: Option<StateTimes>,
-    /// Number of its outer headers.
+    /// Number of outer headers of the packet.
     depth: usize,
-    /// Packet numbers of the fragments of this outer packet. A fragment that is fragmented again is replaced by its own fragments.
+    /// Packet numbers of the fragments. A fragment that is fragmented again is replaced by its own fragments.
     packets: Vec<u32>,
-    /// Bytes of its IP payload at the end of the tunnel so far, and the number of fragments that brought them.
+    /// Bytes of the IP payload that have come to the end of the tunnel, and the number of fragments that brought them.
     come: (u32, u32),
-    /// The step at which the last of them left the tunnel.
+    /// The step at which the last of these fragments left the tunnel.
     place: u32,
     ecn: Ecn,
-    /// Instant of its reassembly timeout, and its order among those that wait.
+    /// Instant of the reassembly timeout, and the order among packets that wait.
     until: (u64, u32),
 }
 
@@ -119,7 +120,7 @@ impl Tunnels {
         Self { directions: directions.collect(), stacks: vec![Vec::new()], room: 64, ..Self::default() }
     }
 
-    /// Returns the number of a stack of tunnels, and adds it if necessary.
+    /// Returns the number of this stack of tunnels; adds the stack if it is new.
     pub(super) fn stack(&mut self, tunnels: &[u32]) -> u16 {
         let known = self.stacks.iter().position(|known| known == tunnels).unwrap_or_else(|| {
             self.stacks.push(tunnels.to_vec());
@@ -128,14 +129,14 @@ impl Tunnels {
         u16::try_from(known).expect("there are fewer than 65 536 tunnel stacks")
     }
 
-    /// Assigns this stack to the steps before `steps` that have none yet.
+    /// Assigns the stack with number `stack` to the steps before `steps` that have none yet.
     pub(super) fn in_stack(&mut self, steps: usize, stack: u16) {
         if !self.directions.is_empty() {
             self.stack_of.resize(steps, stack);
         }
     }
 
-    /// Removes the steps from there on.
+    /// Removes the stacks of the steps from number `steps` on.
     pub(super) fn forget_steps(&mut self, steps: usize) {
         self.stack_of.truncate(steps);
     }
@@ -146,7 +147,7 @@ impl Tunnels {
         self.stack_of.get(place as usize).map_or(&[], |stack| &self.stacks[usize::from(*stack)])
     }
 
-    /// Returns the bytes of outer headers at a step.
+    /// Returns the sum of the outer headers of packets at a step, in bytes.
     fn headers(&self, place: u32) -> u32 {
         self.at(place).iter().map(|tunnel| self.directions[*tunnel as usize].added).sum()
     }
@@ -159,7 +160,7 @@ impl Tunnels {
         &mut self.hidden[place]
     }
 
-    /// Returns the fragmented outer packet of `depth` headers that this packet is a fragment of, if it is one.
+    /// Returns the fragmented outer packet with `depth` outer headers of which this packet is a fragment, if it is one and that is still known.
     fn cut_of(&self, packet: u32, depth: usize) -> Option<&FragmentedOuter> {
         let cut = self.hidden[packet as usize].cut;
         self.cut.get(&cut).filter(|cut| cut.depth == depth)
@@ -176,13 +177,13 @@ impl Frames {
         ip + self.tunnels.headers(there) - self.tunnels.headers(here)
     }
 
-    /// Returns the part of its datagram that a packet carries on the line of step `there`, over which it came unchanged, or will.
+    /// Returns the part of its datagram that a packet carries on the line of step `there`. The packet must cross that line as it is now.
     pub(super) fn piece(&self, packet: u32, this: &Packet, there: u32) -> Piece {
         let ip = self.length_at(this.ip, this.place, there);
         self.tunnels.piece_on(packet, &Packet { ip, ..*this }, there)
     }
 
-    /// Returns true if a step is the entry of a tunnel that drops packets which are too long, even without the DF bit.
+    /// Returns true if a step is the entry of a tunnel that drops packets which are too long, whatever their DF bit.
     pub(super) fn refuses(&self, step: Step) -> bool {
         step.is_wrap() && self.tunnels.directions[(step.port - WRAP) as usize].refuses
     }
@@ -194,7 +195,7 @@ impl Tunnels {
         self.piece(packet, this.offset, this.ip - IP_HEADER_BYTES as u32, self.at(place))
     }
 
-    /// Returns the part of its datagram in a packet with these outer headers and `bytes` after the first IP header.
+    /// Returns the part of its datagram in a packet with these outer headers and `bytes` bytes behind the first IP header.
     fn piece(&self, packet: u32, mut offset: u16, mut bytes: u32, stack: &[u32]) -> Piece {
         let mut cut = self.hidden.get(packet as usize).map_or(0, |hidden| hidden.cut);
         // Start of the part within the packet at the current depth.
@@ -214,7 +215,7 @@ impl Tunnels {
 }
 
 impl Network {
-    /// Encapsulates a packet at the entry of a tunnel.
+    /// Encapsulates a packet at the entry of a tunnel, and forwards it.
     pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         self.fabric.datagrams.packet_mut(id).place = place;
@@ -235,13 +236,13 @@ impl Network {
             let direction = step.port - WRAP;
             trace.enters(id, direction, step.router as usize, (packet.ip, ttl), (packet.ttl, packet.ecn));
         }
-        // The next step decrements it, although the router does not forward the outer packet.
+        // The next step decrements the TTL, although the router does not forward the outer packet.
         packet.ttl = ttl + 1;
         packet.place = place + 1;
         self.leave_engine(id, place + 1);
     }
 
-    /// Decapsulates a packet at the end of a tunnel; a fragment is reassembled first.
+    /// Decapsulates a packet at the end of a tunnel, and forwards it. A fragment of an outer packet is reassembled first.
     pub(super) fn leave_tunnel(&mut self, id: u32, place: u32) {
         let depth = self.frames.tunnels.at(place).len();
         let whole = match self.frames.tunnels.cut_of(id, depth) {
@@ -275,7 +276,7 @@ impl Network {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         let stamp = self.fabric.ledger.snapshot_of(id);
-        // The first fragment may reuse its index.
+        // The first fragment may reuse the packet's index.
         let head =
             self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
         self.fabric.track_per_hop(whole.datagram);
@@ -284,13 +285,13 @@ impl Network {
         self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
         let hidden = self.frames.tunnels.hidden[id as usize];
-        // It may be a fragment of a packet whose reassembly has timed out.
+        // The packet may be a fragment of an outer packet whose reassembly has timed out.
         let number = if self.frames.tunnels.is_fragment(id, depth) {
             hidden.cut
         } else {
             self.frames.tunnels.begin_cut(whole, hidden, stamp, depth)
         };
-        // If it is no fragment, its `offset` is that of the inner packet.
+        // The `offset` of a packet that is no fragment is that of the inner packet.
         let begin = if number == hidden.cut { whole.offset } else { 0 };
         let since = self.frames.lines_before(whole.place);
         let mut fragments = Vec::new();
@@ -318,14 +319,14 @@ impl Network {
         }
     }
 
-    /// Forgets fragmented outer packets whose fragments are all lost, once there are `room` of them.
+    /// Removes fragmented outer packets whose fragments are all lost from the list, if this has at least `room` entries.
     fn forget_lost_cuts(&mut self) {
         let Tunnels { cut, hidden, room, .. } = &mut self.frames.tunnels;
         if cut.len() < *room {
             return;
         }
         let datagrams = &self.fabric.datagrams;
-        // Newest first: a packet inside another was fragmented before that.
+        // Newest first: a fragmented packet inside another one was fragmented before that.
         let numbers: Vec<u32> = cut.keys().rev().copied().collect();
         let mut needed = BTreeSet::new();
         for number in numbers {
@@ -341,7 +342,7 @@ impl Network {
         *room = 64.max(2 * cut.len());
     }
 
-    /// Takes a fragment at the end of a tunnel into reassembly. Returns the outer packet when it is complete.
+    /// Takes a fragment at the end of a tunnel into reassembly. Returns the outer packet if it is now complete.
     fn gather(&mut self, id: u32, place: u32) -> Option<u32> {
         let Packet { datagram, ip, ecn, .. } = *self.fabric.datagrams.packet(id);
         let tunnels = &mut self.frames.tunnels;
@@ -393,7 +394,7 @@ impl Network {
         Some(whole)
     }
 
-    /// Schedules the event of the earliest reassembly timeout, if none is pending.
+    /// Schedules an event for the earliest reassembly timeout at the end of a tunnel, if none is pending.
     fn await_timeout(&mut self, tunnel: u32) {
         let direction = &mut self.frames.tunnels.directions[tunnel as usize];
         if let Some(((until, _), _)) = direction.waiting.first_key_value()
@@ -403,7 +404,7 @@ impl Network {
         }
     }
 
-    /// Drops the packets whose reassembly has timed out.
+    /// Drops the outer packets of a tunnel whose reassembly has timed out.
     pub(in crate::simulate) fn give_up(&mut self, tunnel: u32) {
         let direction = &mut self.frames.tunnels.directions[tunnel as usize];
         direction.is_awaited = false;
@@ -429,7 +430,7 @@ impl Network {
 }
 
 impl Tunnels {
-    /// Returns true if a packet is a fragment of an outer packet of `depth` headers, even if that has been given up.
+    /// Returns true if a packet is a fragment of an outer packet with `depth` outer headers, even if that is no longer known.
     fn is_fragment(&self, packet: u32, depth: usize) -> bool {
         let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
         cut > 0 && usize::from(of) == depth
@@ -441,7 +442,7 @@ impl Tunnels {
         self.directions[stack[stack.len() - 1] as usize].end
     }
 
-    /// Registers an outer packet that is fragmented. Returns its number.
+    /// Adds an outer packet that is fragmented to the list. Returns its number.
     fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<StateTimes>, depth: usize) -> u32 {
         self.cuts += 1;
         let cut = FragmentedOuter {

@@ -1,4 +1,4 @@
-//! What a port measures: frames, bytes and losses, and its longest queue.
+//! Measurement of a port: frames, bytes and losses, and its longest queue.
 
 use engpass_model::queue::Backlog;
 
@@ -16,12 +16,12 @@ impl FramePort {
         }
     }
 
-    /// Resets the counters.
+    /// Resets the counters of lost and cut frames.
     pub(in crate::simulate) fn reset_counters(&mut self) {
         (self.clipped, self.lost) = (ClippedFrames::default(), 0);
     }
 
-    /// Sets the frames and bytes sent in a measurement window that began at any instant.
+    /// Sets the frames and bytes sent in the measurement window. With packet injection, a window may begin at any instant, so the ledger counts them.
     pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
         (self.told.frames, self.told.bytes) = (frames, bytes);
         self.clipped = ClippedFrames::default();

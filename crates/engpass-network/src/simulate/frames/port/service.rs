@@ -12,9 +12,9 @@ pub(super) struct ScheduledQueue {
     pub(super) scheduler: Box<dyn Scheduler>,
     /// Instant of the pending `Serve` event; `u64::MAX` if there is none.
     pub(super) asked: u64,
-    /// Since when it has held packets back although the line is free, in ps.
+    /// Instant since which the discipline has held packets back although the line is free, in picoseconds; `None` if it does not.
     pub(super) held_since: Option<u64>,
-    /// Present if events may take the line down.
+    /// State of a served port; present if events may take the line down.
     pub(super) served: Option<Served>,
 }
 
@@ -23,14 +23,15 @@ impl ScheduledQueue {
         Box::new(Self { scheduler, asked: u64::MAX, held_since: None, served })
     }
 
-    /// Returns true if it admits or drops packets on arrival; each of them then counts in the queue until it has left.
+    /// Returns true if the discipline admits or drops packets on arrival; each packet then counts in the queue until it has left.
     pub(super) fn decides_on_arrival(&self) -> bool {
         self.served.as_ref().is_some_and(Served::decides_on_arrival)
     }
 }
 
 impl FramePort {
-    /// Lets the discipline decide about a packet that arrives. Returns `Ok` with the congestion mark if the packet leaves the queue in order, otherwise `Err`.
+    /// Lets the discipline decide about a packet that arrives. Returns `Ok` with the congestion mark if the packet leaves in the order of arrival; otherwise
+    /// `Err` with the result.
     #[inline(never)]
     pub(super) fn ask(
         &mut self,
@@ -44,7 +45,7 @@ impl FramePort {
                 unreachable!("these queues have no discipline to ask")
             }
             PortQueue::Admission(admission) => {
-                // `alone` is empty if the discipline checks more than room.
+                // For disciplines that check more than room, `alone` is always 0.
                 self.sent.release(now);
                 let view =
                     PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
@@ -62,7 +63,7 @@ impl FramePort {
                 let marks = packet.ecn == Ecn::Marked && !came_marked;
                 let ScheduledQueue { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
-                    // A scheduler expects a `dequeue` whenever the line becomes free. With an empty queue that call was skipped; this one makes up for it.
+                    // A scheduler expects a `dequeue` whenever the line becomes free. With an empty queue that call was skipped; this call makes up for it.
                     scheduler.dequeue(Time(now), lost);
                 }
                 scheduler.enqueue(Time(now), packet, lost);
@@ -81,7 +82,7 @@ impl FramePort {
         }
     }
 
-    /// The line may be free: returns the packet that is sent now, and when to ask again.
+    /// Handles a `Serve` event: the line may be free. Returns the packet that is sent now, if any, and the instant of the next `Serve` event, if any.
     pub(in crate::simulate::frames) fn serve(
         &mut self,
         now: u64,
@@ -114,7 +115,7 @@ impl FramePort {
         (Some((packet, sent)), again)
     }
 
-    /// Takes the line down or brings it up. Returns the packets that an outage drops from the queue.
+    /// Records that an event takes the line down or brings it up. Returns the packets that the outage drops from the queue.
     pub(in crate::simulate::frames) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
         let Some(lottery) = &mut self.lottery else {
             unreachable!("a line that changes has link impairments")
