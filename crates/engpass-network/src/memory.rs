@@ -20,27 +20,27 @@ use engpass_testbed::{Testbed, Topology};
 use crate::unsupported::Engine;
 use spread::{Choosers, Part, Ways};
 
-/// The memory of one run, in bytes.
+/// Estimated memory of one run, by use, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// The point of the testbed, as parsed for this run.
     pub point: u64,
-    /// Peak of the network and its outcome.
+    /// Peak of the network and its outcome together.
     pub run: u64,
-    /// The outcome as text.
+    /// The outcome as JSON text.
     pub outcome: u64,
     /// Payload of the packets in flight; only needed for real packets.
     pub payload: u64,
-    /// Agents on this machine, which make the traffic of real hosts.
+    /// Agents on this machine, which make the traffic of real hosts (engine `measure`).
     pub agents: u64,
-    /// Capture of one link, in addition.
+    /// Capture of one link, in addition to all others.
     pub capture: u64,
     /// Timeline of a thousand samples, as Python objects.
     pub timeline: u64,
 }
 
 impl Memory {
-    /// Returns the maximum of each field.
+    /// Returns the larger value of each field.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -57,32 +57,32 @@ impl Memory {
 
 /// Bytes of the parts of an idle network: events, ports, accounts.
 mod network {
-    /// With the idle delays of datagrams that differ in length or path.
+    /// Includes the cache of idle delays, for datagrams that differ in length or path.
     pub(super) const BASE: u64 = 30_000 + 100_000;
     pub(super) const HOST: u64 = 450;
     pub(super) const NODE: u64 = 1_000;
     pub(super) const LINK: u64 = 1_200;
     pub(super) const CIRCUIT: u64 = 2_000;
-    /// Both ends of a connection, and the sender's ledger records.
+    /// Both ends of a connection, and the ledger records of the sender.
     pub(super) const CONNECTION: u64 = 1_400 + 1_800;
-    /// Records of a line for the first packets of connections, both directions.
+    /// Records of a line for the first packets of connections, for both directions.
     pub(super) const CONNECTED: f64 = 1_400.0;
     pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
-    /// A step of a route with decision steps, with its trail and the first ledger record of its line.
+    /// A step of a route with decision steps, with its trail and the first ledger record of the step's line.
     pub(super) const STEP: f64 = 130.0;
-    /// A separate route of a connection in one direction, and a further ledger record.
+    /// A route of its own for a connection in one direction, and a further ledger record.
     pub(super) const OWN: f64 = 200.0;
     pub(super) const BOOK: f64 = 200.0;
     /// A generator of cell bursts, for each port that it fills: trains of some milliseconds.
     pub(super) const BURSTS: u64 = 60_000;
 }
 
-/// Bytes of a packet in flight: its record, its entries in the rings of ports, and for TCP the sender's and receiver's records and acknowledgments. Rings and
-/// pools double when they grow.
+/// Bytes of a packet in flight: its record, its entries in the rings of ports, and for TCP the records of sender and receiver and the acknowledgments. Rings
+/// and pools double when they grow.
 mod packet {
     pub(super) const DATAGRAM: f64 = 230.0;
     pub(super) const SEGMENT: f64 = 450.0;
-    /// Additional bytes of a packet on paths that part: it has an event after each branching, and keeps its record until it arrives.
+    /// Additional bytes of a packet on paths that part: it has an event after each decision, and keeps its record until it arrives.
     pub(super) const PARTED: f64 = 430.0;
     /// A PDU, and a cell in a full queue where trains meet.
     pub(super) const PDU: f64 = 600.0;
@@ -92,7 +92,7 @@ mod packet {
     pub(super) const RATED: f64 = 100.0;
 }
 
-/// Bytes of the parts of a testbed's point.
+/// Bytes of the parts of a parsed point.
 mod point {
     pub(super) const BASE: u64 = 7_000;
     pub(super) const HOST: u64 = 1_000;
@@ -100,7 +100,7 @@ mod point {
     pub(super) const FLOW: u64 = 1_400;
 }
 
-/// Bytes of the parts of an outcome: as the engine returns it, as it is stored, and as text.
+/// Bytes of the parts of an outcome, in three forms: as the engine returns it, as it is stored, and as text.
 mod outcome {
     pub(super) const FLOW: [u64; 3] = [400, 1_000, 320];
     pub(super) const LINK: [u64; 3] = [2_200, 1_600, 550];
@@ -108,7 +108,7 @@ mod outcome {
     pub(super) const STEP: [u64; 3] = [105, 130, 70];
 }
 
-/// Bytes of the series of a timeline: as numbers, as text, and as Python lists.
+/// Bytes of the series of a timeline, in three forms: as numbers, as text, and as Python lists.
 mod timeline {
     pub(super) const CONNECTIONS: u64 = 210_000;
     pub(super) const DATAGRAMS: u64 = 90_000;
@@ -122,7 +122,7 @@ mod agent {
     pub(super) const UDP_RECEIVER: u64 = 1 << 20;
 }
 
-/// Estimates the memory of one run of an engine that supports this testbed: within a factor of two above some megabytes.
+/// Estimates the memory of one run of `engine`, which must support this testbed. Above some megabytes the estimate is within a factor of two.
 pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory {
     let (flows, links) = (topology.flows.len() as u64, topology.links.len() as u64);
     let hosts = topology.hosts as u64;
@@ -198,7 +198,7 @@ fn agents(testbed: &Testbed) -> u64 {
     here.count() as u64 * agent::PROGRAM + buffers.sum::<u64>()
 }
 
-/// Returns the buffers that agents on this machine allocate for a traffic.
+/// Returns the bytes of the buffers that agents on this machine allocate for a traffic.
 fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
     let (from, to) = traffic.ends();
     let here = |host: &str| match testbed.hosts[host].reach {
@@ -223,36 +223,37 @@ fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
     u64::from(traffic.streams()) * (here(from) * sends + here(to) * receives)
 }
 
-/// Peak of the packets in flight, in bytes.
+/// Peak memory of the packets in flight, in bytes.
 #[derive(Default)]
 struct UnderWay {
     /// Records of the packets.
     records: u64,
-    /// The packets themselves.
+    /// Payload of the packets.
     bytes: u64,
-    /// Records of a captured link.
+    /// Records of a captured link's packets.
     capture: u64,
 }
 
-/// The load of a transmitter.
+/// The expected load of a transmitter.
 #[derive(Clone, Copy, Default)]
 struct Load {
-    /// Datagrams, in bit/s.
+    /// Rate of datagrams and segments, in bit/s.
     datagrams: f64,
-    /// Cells of generators, in bit/s.
+    /// Rate of generators' cells, in bit/s.
     cells: f64,
     connections: f64,
     flows: f64,
     /// Length of the longest packets, in bits; of a cell if there are no packets.
     bits: f64,
-    /// Packets in TCP windows beyond those on the lines.
+    /// Number of packets in TCP windows beyond those on the lines.
     surplus: f64,
-    /// Part of `datagrams` (bit/s) and of `surplus` (packets) that belongs to flows whose paths part.
+    /// Part of `datagrams` (bit/s) and of `surplus` (packets) that belongs to flows with several paths.
     parted: f64,
     parted_surplus: f64,
 }
 
-/// A transmitter that a flow's data may use: `share` and `most` are its average and maximum share of the data, `depth` the number of path segments before.
+/// A transmitter that a flow's data may use. `share` and `most` are the average and the largest share of the data there, `depth` is the number of path segments
+/// before it.
 struct Passed {
     port: usize,
     share: f64,
@@ -261,22 +262,22 @@ struct Passed {
 }
 
 impl Load {
-    /// Returns datagrams and cells, in bit/s.
+    /// Returns the rate of datagrams and cells together, in bit/s.
     fn all(self) -> f64 {
         self.datagrams + self.cells
     }
 }
 
-/// Packets in flight.
+/// Number of packets in flight, by kind.
 #[derive(Clone, Copy, Default)]
 struct Packets {
     datagrams: f64,
     segments: f64,
     pdus: f64,
     cells: f64,
-    /// Unacknowledged segments of BBR.
+    /// Number of unacknowledged segments of BBR.
     rated: f64,
-    /// Datagrams and segments of flows whose paths part.
+    /// Number of datagrams and segments of flows with several paths.
     parted: f64,
 }
 
@@ -305,7 +306,7 @@ impl UnderWay {
         let captured = |port: usize| 0.01 * estimate.rate(port) / estimate.loads[port].bits;
         let loaded = (0..estimate.loads.len()).filter(|port| estimate.loads[*port].bits > 0.0);
         let capture = loaded.map(captured).fold(0.0, f64::max) * packet::CAPTURED;
-        // `as` saturates.
+        // A float that is too large becomes the largest integer.
         Self { records: records as u64, bytes: bytes as u64, capture: capture as u64 }
     }
 }
@@ -313,10 +314,10 @@ impl UnderWay {
 struct Estimate<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
-    /// By link and end.
+    /// By transmitter: `2 * link + end`.
     loads: Vec<Load>,
     packets: Packets,
-    /// Segments in the windows of all connections beyond those on the lines.
+    /// Number of segments in the windows of all connections beyond those on the lines.
     surplus: f64,
     choosers: Choosers,
 }
@@ -338,14 +339,14 @@ impl Estimate<'_> {
             let queue = self.queue(port);
             let excess = (load.all() - self.rate(port)).max(0.0);
             let waiting = queue.min(excess * seconds(self.testbed.run.duration.0) / load.bits);
-            // If paths part, any of several queues may hold them.
+            // With several paths, any of several queues may hold the segments.
             let of_tcp = load.surplus.min(queue).min(self.surplus);
             self.surplus -= of_tcp;
             self.add(port, waiting * load.datagrams / load.all().max(1.0), of_tcp);
             let parted = of_tcp * load.parted_surplus / load.surplus.max(1.0);
             self.packets.parted += parted + waiting * load.parted / load.all().max(1.0);
             let node = self.topology.links[port / 2].ends[port % 2];
-            // Cell trains stay whole if one flow waits and nothing is lost.
+            // Cell trains stay whole if a single flow waits and no cell is lost.
             let meets = load.flows > 1.0 || waiting + of_tcp >= queue;
             if meets && self.is_atm(port) && node >= self.topology.hosts {
                 self.packets.cells += (waiting + of_tcp) * load.bits / CELL_BITS as f64;
@@ -354,7 +355,7 @@ impl Estimate<'_> {
         self.packets
     }
 
-    /// Counts packets at a transmitter.
+    /// Counts packets in flight at a transmitter.
     fn add(&mut self, port: usize, datagrams: f64, segments: f64) {
         if self.is_atm(port) {
             self.packets.pdus += datagrams + segments;
@@ -377,7 +378,7 @@ impl Estimate<'_> {
         seconds(link.delay.ps() + link.jitter.ps())
     }
 
-    /// Returns the number of packets that the queue of a transmitter holds.
+    /// Returns the largest number of packets that the queue of a transmitter holds.
     fn queue(&self, port: usize) -> f64 {
         let bytes = (self.loads[port].bits / 8.0).max(1.0);
         let link = &self.topology.links[port / 2];
@@ -403,7 +404,7 @@ impl Estimate<'_> {
         self.topology.links[port / 2].medium.is_atm()
     }
 
-    /// Adds the load of a flow to its lines, and counts the datagrams on them.
+    /// Adds the load of a flow to its lines, and counts the datagrams that are on them.
     fn load(&mut self, flow: usize) {
         let topology = self.topology;
         let path = &topology.flows[flow];
@@ -430,7 +431,7 @@ impl Estimate<'_> {
         let held = if cost.datagram(1, 1) == 0 {
             0.0
         } else {
-            // A receiver that is too slow fills its socket buffer.
+            // If the receiver is too slow, its socket buffer is full.
             let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer);
             buffer.bytes() as f64 / payload.max(1) as f64
         };
@@ -484,7 +485,7 @@ impl Estimate<'_> {
         all
     }
 
-    /// Counts the segments of a flow on its lines. The rest of its window waits at its slowest line.
+    /// Counts the segments that a flow has on its lines. The rest of its window waits at the slowest line.
     fn segments(&mut self, flow: usize) {
         let Traffic::TcpStream(config) = &self.testbed.traffic[flow] else { return };
         let path = &self.topology.flows[flow];
@@ -505,7 +506,7 @@ impl Estimate<'_> {
         let delay: f64 = passed.iter().map(|passed| passed.share * self.delay(passed.port)).sum();
         let back = |passed: &Passed| passed.share * self.delay(passed.port ^ 1);
         let round_trip = delay + passed.iter().map(back).sum::<f64>();
-        // Slow start doubles a window in a round trip (RFC 5681 section 3.1).
+        // Slow start doubles a window in every round trip (RFC 5681 section 3.1).
         let doublings = (seconds(self.testbed.run.duration.0) / round_trip).min(64.0);
         let grown = from.initial_window as f64 * doublings.exp2();
         let buffers = from.send_buffer.min(to.receive_buffer) as f64 / segment as f64;
@@ -518,7 +519,7 @@ impl Estimate<'_> {
         if asked.is_infinite() {
             self.surplus += window - on_lines;
         }
-        // Traffic that avoids the slowest line uses others at the same depth.
+        // Traffic that avoids the slowest line uses other lines at the same depth.
         for Passed { port, most, .. } in passed.iter().filter(|passed| passed.depth == depth) {
             let load = &mut self.loads[*port];
             load.bits = load.bits.max(bits);

@@ -11,12 +11,12 @@ use engpass_testbed::topology::PathSegment;
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
-/// An engine of the model.
+/// An engine that computes with the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// The closed forms. Traffic that they leave out could only make the limit of others smaller, so it remains an upper bound.
+    /// The closed forms. Traffic that they leave out could only lower the limits of other traffic, so the results remain upper bounds.
     Limit,
-    /// The simulation. Traffic left out would have taken its share, so only a probe with negligible load may be.
+    /// The simulation. It may leave out only a probe with negligible load, because all other traffic would take its share.
     Simulate,
 }
 

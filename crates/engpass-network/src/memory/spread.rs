@@ -8,31 +8,31 @@ use engpass_testbed::{Testbed, Topology};
 
 use crate::simulate::choices_are_known;
 
-/// Number of connections and sources, by the router that chooses for them.
+/// Number of connections and sources for which each router chooses a path.
 pub(super) type Choosers = BTreeMap<NodeId, f64>;
 
 /// The part of a flow's packets that uses a path segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) leg: PathSegment,
-    /// Its start and end, and the number of path segments before it.
+    /// Nodes at which the path segment starts and ends, and the number of path segments before it.
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) depth: usize,
-    /// Share of the packets at `from` that take this path segment: the average, and a value that is hardly ever exceeded. The two differ if the policy
-    /// distributes flows, not packets.
+    /// Share of the packets at `from` that take this path segment: the average, and a value that is hardly ever exceeded. Both are equal if the policy
+    /// distributes packets, not flows.
     pub(super) share: f64,
     pub(super) most: f64,
 }
 
-/// What the routes of a flow need beyond those of a flow without choices.
+/// Needs of a flow's routes beyond those of a flow without choices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ways {
-    /// Steps of the routes with decision steps of all its connections, in both directions.
+    /// Steps of the routes with decision steps, of all connections of the flow and in both directions.
     pub(super) steps: f64,
-    /// Number of connections with separate routes, in both directions.
+    /// Number of connections with routes of their own, summed over both directions.
     pub(super) own: f64,
-    /// Ledger records of lines beyond those of a single path.
+    /// Number of ledger records of lines beyond those of a single path.
     pub(super) books: f64,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn choosers(testbed: &Testbed, topology: &Topology) -> Choosers {
     choosers
 }
 
-/// Returns the path segments of a flow's data, each after all that lead to it.
+/// Returns the path segments that a flow's data may take, each after all that lead to it.
 pub(super) fn parts(
     testbed: &Testbed,
     topology: &Topology,
@@ -82,7 +82,7 @@ pub(super) fn parts(
         let flows = choosers.get(&node).copied().unwrap_or(1.0).max(1.0);
         for (leg, weight) in legs.iter().zip(weights) {
             let share = weight / total;
-            // Two standard deviations beyond the mean.
+            // `most` is two standard deviations above the mean.
             let spread = if per_packet { 0.0 } else { 2.0 * (share * (1.0 - share) / flows).sqrt() };
             let (to, most) = (to(*leg), (share + spread).min(1.0));
             parts.push(Part { leg: *leg, from: node, to, depth, share, most });
@@ -114,7 +114,7 @@ fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
     order
 }
 
-/// Returns what the routes of a flow need, in both directions.
+/// Returns the needs of a flow's routes, for both directions.
 pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traffic: &Traffic) -> Ways {
     let Some(fans) = &path.fans else { return Ways::default() };
     let streams = f64::from(traffic.streams());
@@ -135,7 +135,7 @@ pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traf
                 steps.get(&to).copied().unwrap_or(1.0)
             });
             let here = if fan.legs_at(node).len() > 1 && !known(node) {
-                // A decision step, and a mark and a line for each result.
+                // A decision step; and for each result a mark, a line, and the steps behind.
                 1.0 + behind.map(|behind| 2.0 + behind).sum::<f64>()
             } else {
                 1.0 + behind.fold(0.0, f64::max)

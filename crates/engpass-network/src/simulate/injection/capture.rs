@@ -6,23 +6,23 @@ use super::InjectedNetwork;
 use crate::simulate::{CaptureSink, SWEEP, SimError};
 
 impl InjectedNetwork {
-    /// Starts a capture at these transmitters (`2 * link + end`), for [`Self::hand_on`]. Call it before any injection.
+    /// Starts a capture at these transmitters (`2 * link + end`). Must be called before any injection. [`Self::hand_on`] then delivers the records.
     pub fn capture(&mut self, ports: &[usize]) {
         self.network.tap(&self.testbed, &self.topology, ports);
     }
 
-    /// Returns the topology with the flows that captured packets refer to: the generators, followed by one for every path.
+    /// Returns the topology with the flows that captured packets refer to: the generators, followed by one flow for every path.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Hands on the records up to an instant before which no further ones can appear. Returns that instant, in picoseconds, if there is one.
+    /// Hands on the records up to the latest instant before which no more records can appear. Returns that instant, in picoseconds, if there is one.
     ///
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn hand_on(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
         let swept = self.network.next_sweep;
-        // With cells, ports were advanced to the last sweep only; without, all records up to now exist.
+        // With cells, ports were advanced only to the last sweep; without cells, all records up to now exist.
         let told = if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
         if let Some(told) = told {
             self.network.hand_on(told, capture)?;
@@ -30,7 +30,7 @@ impl InjectedNetwork {
         Ok(told)
     }
 
-    /// Hands on all remaining records: the last call.
+    /// Hands on all remaining records, as the last call of a capture.
     ///
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.

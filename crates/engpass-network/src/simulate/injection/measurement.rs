@@ -1,4 +1,4 @@
-//! Measurement windows of a network that runs on: their outcomes, and snapshots of lines.
+//! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ use crate::simulate::flow_counters::{FlowCounters, VcCounters};
 use crate::simulate::frames::FramePort;
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 
-/// Traffic kind of injected flows in an outcome.
+/// Kind of traffic of injected flows in an outcome.
 const KIND: &str = "outside";
 
-/// No measurement window.
+/// Window that contains no instant: nothing is measured.
 pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
 
 /// Counters of one direction of a link while the network runs.
@@ -28,11 +28,11 @@ pub struct LineStats {
     pub bits: u64,
     /// Cells or frames carried since the beginning.
     pub sent: u64,
-    /// Cells or frames lost since the beginning: in its queue, in the policer before it, corrupted on it, or by outages.
+    /// Cells or frames lost since the beginning: in the line's queue, in the policer before it, corrupted on the line, or by outages.
     pub lost: u64,
-    /// An event has taken the line down.
+    /// True while an event has taken the line down.
     pub down: bool,
-    /// Length of its queue, in `unit`.
+    /// Length of the queue in front of the line, in `unit`.
     pub queue: u64,
     /// Unit of `queue`: `cells`, including the one being sent, or `bytes` that wait, in a FIFO including those being sent.
     pub unit: &'static str,
@@ -44,7 +44,7 @@ impl InjectedNetwork {
         self.network.fabric.window.from.filter(|from| *from < FOREVER)
     }
 
-    /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. A window that is open is discarded.
+    /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. Discards a window that is open. Reports go to `each`.
     pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
         self.run_until(at, each);
         self.network.open_window(self.reached);
@@ -60,7 +60,7 @@ impl InjectedNetwork {
     }
 
     /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
-    /// injections come after it. Paths without any traffic are left out.
+    /// injections come after it. The outcome leaves out paths without traffic.
     ///
     /// # Errors
     /// [`SimError::Ledger`] if the ledger of a link does not balance.
@@ -89,7 +89,7 @@ impl InjectedNetwork {
         Ok(outcome)
     }
 
-    /// Returns the counters of all lines up to now. Later injections come after that.
+    /// Returns the counters of all lines up to now. Later injections come after this instant.
     pub fn seen(&mut self) -> Vec<LineStats> {
         if self.inputs.front().is_none_or(|input| input.at > self.reached) {
             self.network.advance_all(self.reached);
@@ -140,7 +140,7 @@ impl Network {
         self.fabric.ledger.set_window(window);
     }
 
-    /// Begins a measurement window at `from`, up to which everything has happened.
+    /// Begins a measurement window at `from`. Everything at `from` must have happened.
     fn open_window(&mut self, from: u64) {
         self.fabric.post_until(from);
         self.set_window(Window { from: Some(from), end: FOREVER });
@@ -160,7 +160,7 @@ impl Network {
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
-    /// Ends the measurement window at `end`, up to which everything has happened.
+    /// Ends the measurement window at `end`. Everything at `end` must have happened.
     fn close_window(&mut self, end: u64) {
         self.advance_all(end);
         self.fabric.post_until(end);

@@ -1,8 +1,8 @@
 //! Packet injection: a network whose packets come from real hosts instead of modelled ones. Contract: `docs/model.md`, "Packets from outside".
 //!
-//! An [`InjectedNetwork`] has a [`Sender`] for every path from one host to another, and cell generators, but no processes and no TCP. Packets are injected at
-//! given instants, and are reported as delivered or lost at the instants that the model computes. Nothing here reads a clock: a caller that waits for
-//! [`InjectedNetwork::next_wake`] emulates, a caller that jumps to it simulates.
+//! An [`InjectedNetwork`] has a [`Sender`] for every path from one host to another, and cell generators, but no processes and no TCP. A caller injects packets
+//! at given instants, and gets a report of each as delivered or lost at the instant that the model computes. The network reads no clock: a caller that waits
+//! for [`InjectedNetwork::next_wake`] emulates, a caller that jumps to it simulates.
 
 mod capture;
 mod measurement;
@@ -32,7 +32,7 @@ use super::flow_counters::DropLocation;
 use super::frames::DecisionMode;
 use super::{Network, SWEEP, SimError};
 
-/// A packet to be injected. Its contents stay with the caller.
+/// A packet to be injected. Its bytes stay with the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Length of the IP packet in bytes, header included.
@@ -42,17 +42,17 @@ pub struct Packet {
     pub header: u32,
     /// ECN field of its IP header (RFC 3168 section 5).
     pub ecn: Ecn,
-    /// Its priority, 7 highest, for disciplines with priorities: the class selector of its DSCP (RFC 2474 section 4.2.2).
+    /// Priority of the packet, 7 highest, for disciplines with priorities: the class selector of its DSCP (RFC 2474 section 4.2.2).
     pub priority: u8,
-    /// Time to live: it passes one router fewer than this.
+    /// Time to live: the packet passes one router fewer than this.
     pub ttl: u8,
-    /// Visible part of its transport header. Disciplines with a queue per flow use it to distinguish the flows of one path.
+    /// Visible part of the transport header. Disciplines with a queue per flow use it to tell the flows of one path apart.
     pub transport: Transport,
-    /// Routers must not fragment it ("don't fragment", and all of IPv6).
+    /// True if routers must not fragment the packet ("don't fragment", and all of IPv6).
     pub whole: bool,
-    /// ICMP error messages that routers send about it.
+    /// ICMP error messages that routers send about the packet.
     pub errors: Errors,
-    /// Returned in its delivery report.
+    /// Number chosen by the caller, which the delivery report returns.
     pub token: u64,
 }
 
@@ -80,11 +80,11 @@ pub enum Output {
     Delivered {
         /// Instant of arrival, in picoseconds.
         at: u64,
-        /// Index of its path.
+        /// Index of the packet's path.
         way: u32,
-        /// Its token.
+        /// Token of the packet.
         token: u64,
-        /// It arrives with a congestion mark (CE).
+        /// True if the packet arrives with a congestion mark (CE).
         ce: bool,
         /// Number of routers passed; of a fragmented packet, by the fragment that arrived last.
         routers: u8,
@@ -95,16 +95,16 @@ pub enum Output {
         at: u64,
         /// Instant of the first loss of a cell or frame, in picoseconds.
         lost_at: u64,
-        /// Index of its path.
+        /// Index of the packet's path.
         way: u32,
-        /// Its token.
+        /// Token of the packet.
         token: u64,
         /// Place and cause of the loss: see [`InjectedNetwork::place`].
         place: ReportedDrop,
-        /// A router sends a message about it, which gets a report as well.
+        /// True if a router sends an ICMP message about the packet, which gets a report as well.
         message: bool,
     },
-    /// A router's message about a lost packet has arrived at the sender of that packet.
+    /// A router's ICMP message about a lost packet has arrived at the sender of that packet.
     Message {
         /// Instant of arrival, in picoseconds.
         at: u64,
@@ -117,7 +117,7 @@ pub enum Output {
         /// Number of routers that the message has passed.
         routers: u8,
     },
-    /// A router's message about a lost packet was lost.
+    /// A router's ICMP message about a lost packet was lost.
     MessageLost {
         /// Instant of the report, in picoseconds.
         at: u64,
@@ -139,7 +139,7 @@ impl Output {
         }
     }
 
-    /// Returns the token of its packet.
+    /// Returns the token of the reported packet.
     pub fn token(&self) -> u64 {
         match *self {
             Self::Delivered { token, .. }
@@ -164,7 +164,7 @@ pub struct PathInfo {
     pub from: usize,
     /// Index of the receiving host.
     pub to: usize,
-    /// `FROM to TO`.
+    /// Name of the path: `FROM to TO`.
     pub name: String,
     /// Path MTU: the largest IP packet that reaches the receiver unfragmented, in bytes.
     pub mtu: u64,
@@ -179,36 +179,36 @@ struct Input {
     way: u32,
     packet: Packet,
     count: u32,
-    /// Key of its copies in [`Groups`]; 0 for none.
+    /// Key of the packet's copies in [`Groups`]; 0 if there are none.
     copies: u64,
 }
 
 /// A network in virtual time with packet injection.
 pub struct InjectedNetwork {
     network: Network,
-    /// The testbed that it is built from: generators, followed by a flow for every path.
+    /// The testbed from which the network is built: its generators, followed by a flow for every path.
     testbed: Testbed,
     topology: Topology,
     ways: Vec<PathInfo>,
     inputs: VecDeque<Input>,
-    /// Number of packets that have entered.
+    /// Number of packets that have entered the network.
     came: u64,
-    /// Everything up to this instant has happened.
+    /// Instant up to which everything has happened, in picoseconds.
     reached: u64,
-    /// Earliest instant for an injection.
+    /// Earliest instant for the next injection, in picoseconds.
     earliest: u64,
     /// Number of events handled before the measurement window.
     handled: u64,
-    /// The events of the file have been started.
+    /// True if the events of the testbed file have been started.
     has_events: bool,
 }
 
 impl InjectedNetwork {
-    /// Builds the network of this testbed at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. Its other traffic
-    /// is to be injected.
+    /// Builds the network of this testbed at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. The caller injects
+    /// all other traffic.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] if paths part and meet too often.
+    /// [`SimError::Unsupported`] if too many equally short paths part and meet.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
         let mut flows = Vec::new();
@@ -239,7 +239,7 @@ impl InjectedNetwork {
             fates.has_cells = has_cells;
         }
         network.frames.watch(&network.fabric.ledger);
-        // Disciplines number flows in the order of the traffic tables; other flows follow.
+        // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
@@ -263,8 +263,8 @@ impl InjectedNetwork {
         })
     }
 
-    /// Starts the events of the file at `at`, in picoseconds, unless they have been started. If the network has run beyond `at`, they start as soon as
-    /// possible. Their times count from there, for as long as the network runs. Returns the instant.
+    /// Starts the events of the testbed file at `at`, in picoseconds, unless they have been started; if the network has run beyond `at`, as soon as possible.
+    /// Times in the file count from there, for as long as the network runs. Returns the instant.
     pub fn begin_events(&mut self, at: u64) -> u64 {
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         if !std::mem::replace(&mut self.has_events, true) {
@@ -273,13 +273,13 @@ impl InjectedNetwork {
         at
     }
 
-    /// Returns the paths between hosts, by sender, then by receiver.
+    /// Returns the paths between hosts, sorted by sender, then by receiver.
     pub fn ways(&self) -> &[PathInfo] {
         &self.ways
     }
 
-    /// Injects a packet: its host hands it to the NIC at `at`, in picoseconds, or as soon as possible if the network has run beyond that.
-    /// Packets of one instant keep the order of injection. Returns the instant.
+    /// Injects a packet: its host hands it to the NIC at `at`, in picoseconds, or as soon as possible if the network has run beyond that. Packets of one
+    /// instant keep the order of injection. Returns the instant.
     ///
     /// # Panics
     /// If there is no such path.
@@ -287,8 +287,8 @@ impl InjectedNetwork {
         self.inject_identical(at, way, packet, 1)
     }
 
-    /// Injects `count` identical packets one after the other, with consecutive tokens. Their reports equal those of single injections, but if nothing shares
-    /// their line the work is less.
+    /// Injects `count` identical packets one after the other, with consecutive tokens. Their reports equal those of single injections; the work is less if
+    /// nothing shares their line.
     ///
     /// # Panics
     /// If there is no such path.
@@ -308,15 +308,15 @@ impl InjectedNetwork {
         }
     }
 
-    /// Defines a group of hosts, like a multicast or broadcast group: those of `members` to which there is a path from `from`. Call it before any injection.
-    /// [`Self::members`] returns the paths. Returns the number of the group.
+    /// Defines a multicast or broadcast group: the hosts in `members` to which there is a path from `from`. Must be called before any injection. Returns the
+    /// number of the group; [`Self::members`] returns its paths.
     pub fn group(&mut self, from: usize, members: &[usize]) -> u32 {
         let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
         let group = Group::new(ways, |way| network.injected.sender(way).way, &network.frames);
         if group.parts() {
-            // Copies arrive at a port only when they are made, so lookahead is disabled.
+            // Copies come to a port only when they are made, so no packet may pass a port ahead of time.
             network.disable_lookahead();
         }
         network.groups.add(group)
@@ -327,9 +327,9 @@ impl InjectedNetwork {
         &self.network.groups.get(group).ways
     }
 
-    /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries it once, and it is copied where paths
-    /// part; every circuit carries a packet of its own. `tokens` are those of the members, in the order of [`Self::members`]; that of `packet` is not used.
-    /// Each member gets a report.
+    /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries the packet once, and nodes copy it
+    /// where paths part; every circuit carries a packet of its own. `tokens` has one token for each member, in the order of [`Self::members`]; the token in
+    /// `packet` is not used. Each member gets a report.
     ///
     /// # Panics
     /// If there is no such group, if the number of tokens is wrong, or if the packet exceeds the MTU of a path to a member.
@@ -345,14 +345,14 @@ impl InjectedNetwork {
         at
     }
 
-    /// Returns the number of injected packets and routers' messages that have not been reported.
+    /// Returns the number of injected packets and routers' messages that were not reported yet.
     pub fn inside(&self) -> u64 {
         let fates = self.network.fabric.fates.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
         waiting + fates.map_or(0, |fates| fates.inside())
     }
 
-    /// Returns the number of packets of a host that wait for room in its NICs. While there are any, a real host would be held back.
+    /// Returns the number of packets of a host that wait for room in its NICs. While packets wait, a real host would be held back.
     pub fn backlog(&self, host: usize) -> usize {
         self.network.injected.backlog(host)
     }
@@ -369,7 +369,7 @@ impl InjectedNetwork {
         self.reached = self.reached.max(at);
     }
 
-    /// Injects packets whose instant has come.
+    /// Passes injected packets whose instant has come to their sender.
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
             self.network.reach(at);
@@ -391,9 +391,9 @@ impl InjectedNetwork {
         }
     }
 
-    /// Returns the instant of the next activity if nothing is injected before, in picoseconds; `None` if there is none.
+    /// Returns the instant of the network's next activity, in picoseconds, if nothing is injected before; `None` if there is none.
     pub fn next_wake(&mut self) -> Option<u64> {
-        // The caller has time now, and the reports so far are on their way.
+        // The caller has time now, because it has received all reports so far.
         self.network.fabric.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
         let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
@@ -401,7 +401,7 @@ impl InjectedNetwork {
         wakes.into_iter().flatten().min()
     }
 
-    /// Returns the place of a loss, a transmitter (`switch -> host`) or a node, and its cause.
+    /// Returns the place of a loss, a transmitter (`switch -> host`) or a node, and the cause.
     pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
         let (place, cause, _) =
@@ -410,7 +410,7 @@ impl InjectedNetwork {
     }
 }
 
-/// Returns a traffic that represents a path in the testbed: datagrams of any length. No process is built from it.
+/// Returns a traffic that stands for a path in the testbed: datagrams of any length. No process is built from it.
 fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
     Traffic::Poisson(Poisson {
         from: topology.nodes[flow.from].clone(),
@@ -431,7 +431,7 @@ fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
 }
 
 impl Network {
-    /// Handles everything that happens at or before `until`, with packet injection.
+    /// Like [`Self::run_until`], for a network with packet injection: handles everything that happens at or before `until`.
     fn reach(&mut self, until: u64) {
         self.until = until;
         loop {
@@ -449,7 +449,7 @@ impl Network {
         self.now = self.now.max(until);
     }
 
-    /// Advances all cell ports to the next multiple of [`SWEEP`], and ends the sweeps when nothing is left in the network.
+    /// Advances all cell ports to just before the next multiple of [`SWEEP`], reports losses of cells, and ends the sweeps when nothing is left in the network.
     fn sweep_and_report(&mut self) {
         let at = self.next_sweep;
         self.now = at;

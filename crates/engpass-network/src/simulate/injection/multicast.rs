@@ -1,8 +1,8 @@
 //! Groups: one injected packet for several hosts crosses each line once, and is copied where paths part.
 //!
 //! Every member of a group has a datagram on its own path. That of one member, the *root*, is sent. The others are *pending*: each is a copy of another
-//! member's packet, made when that reaches the node where their paths part; if it is lost before, so is the copy. The path of a member is the first of the
-//! equal-cost paths, whatever routers choose for packets to it alone.
+//! member's packet, made when this packet reaches the node where the two paths part. If the packet is lost before, so is the copy. Members use the first of
+//! equal-cost paths, whatever routers choose for other packets to them.
 
 use std::collections::BTreeMap;
 
@@ -12,73 +12,73 @@ use crate::simulate::frames::Frames;
 use crate::simulate::packet_store::Datagram;
 use crate::simulate::ready_packet::EgressPath;
 
-/// A member whose path begins with that of another.
+/// A member whose path begins like that of another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TreeBranch {
     /// Index of the member in its group.
     member: usize,
     /// Index of the member whose packet is copied.
     from: usize,
-    /// Number of hops that both share.
+    /// Number of lines that both paths cross.
     hop: u32,
 }
 
 /// A group of hosts to which one host sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// Paths to its members.
+    /// Paths to the members of the group.
     pub(super) ways: Vec<u32>,
-    /// The roots, each with the copies made on the path; every copy follows the member that it is copied from.
+    /// The roots, each with the copies that are made of its packet; every copy follows the member that it is copied from.
     roots: Vec<(usize, Vec<TreeBranch>)>,
 }
 
-/// The copies to be made from the packet to a root.
+/// The copies that are to be made of the packet to a root.
 #[derive(Clone, Debug)]
 struct PacketCopies {
     group: u32,
     root: usize,
-    /// Tokens by member of the group.
+    /// Tokens of the packets, by member of the group.
     tokens: std::rc::Rc<[u64]>,
 }
 
-/// A copy that has not been made yet.
+/// A pending copy, which has not been made yet.
 #[derive(Clone, Copy, Debug)]
 struct PendingCopy {
     datagram: u32,
-    /// Number of hops after which the packet is copied.
+    /// Number of lines after which the packet is copied.
     hop: u32,
     route: u32,
 }
 
-/// All groups, and the copies that have not been made yet.
+/// All groups, and the pending copies.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Groups {
     all: Vec<Group>,
-    /// Copies to be made of injected packets, by key; and the last key.
+    /// Copies of packets that wait at a NIC, by key; and the last key that was used.
     brought: BTreeMap<u64, PacketCopies>,
     last: u64,
-    /// Pending copies by the datagram that they are made from.
+    /// Pending copies, by the datagram of which they are made.
     due: BTreeMap<u32, Vec<PendingCopy>>,
-    /// Copies by the datagram of the root, until its host has handed that over.
+    /// Copies by the datagram of their root, until its host has handed that over; they count as sent then.
     unsent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Group {
-    /// Builds the tree of these paths.
+    /// Builds the multicast tree of these paths.
     pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> EgressPath, frames: &Frames) -> Self {
         let ports = |way: &u32| match way_of(*way) {
             EgressPath::Circuit { .. } => Vec::new(),
             EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_path_ports(route),
         };
         let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
-        // Number of lines that both cross. A path parts from another where it enters a tunnel that the other does not.
+        // Returns the number of lines that both paths cross. A path also parts from another one where only one of them enters a tunnel.
         let shared = |a: usize, b: usize| {
             let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
             alike.filter(|((_, is_line), _)| *is_line).count() as u32
         };
         let mut roots: Vec<(usize, Vec<TreeBranch>)> = Vec::new();
         for member in 0..ways.len() {
-            // The first of those that share most, because it exists before the paths part.
+            // Of several members that share most, the first one, because its packet exists before the paths part.
             let nearest = (0..member).rev().max_by_key(|&other| shared(member, other));
             match nearest.map(|from| (from, shared(member, from))) {
                 Some((from, hop)) if hop > 0 => {
@@ -94,7 +94,7 @@ impl Group {
         Self { ways, roots }
     }
 
-    /// Returns true if any packet is copied on its path.
+    /// Returns true if any packet to the group is copied on its path.
     pub(super) fn parts(&self) -> bool {
         self.roots.iter().any(|(_, branches)| !branches.is_empty())
     }
@@ -110,7 +110,7 @@ impl Groups {
         &self.all[group as usize]
     }
 
-    /// Returns what a host sends to reach a group: for each root its path, its token, and the key of its copies.
+    /// Returns the packets that a host sends to reach a group: for each root, its path, its token, and the key of the copies.
     pub(super) fn send(&mut self, group: u32, tokens: &[u64]) -> Vec<(u32, u64, u64)> {
         let this = &self.all[group as usize];
         let tokens: std::rc::Rc<[u64]> = tokens.into();
@@ -131,7 +131,7 @@ impl Groups {
 }
 
 impl Network {
-    /// Counts the copies of an injected packet as being in the network.
+    /// Counts the copies of an injected packet, which has the key `number`, as being in the network.
     pub(super) fn count_copies_in(&mut self, number: u64) {
         let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
@@ -140,8 +140,8 @@ impl Network {
         }
     }
 
-    /// Creates the datagrams of the other members when the packet of a root becomes `datagram`. If a bond has chosen a member, their routes are those of the
-    /// same bond member: `member` places after the routes with the decision step.
+    /// Creates the datagrams of the other members when the packet to a root becomes `datagram`. With a bond, `member` is the bond member chosen for the root,
+    /// and the copies take that member too.
     pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
         let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
@@ -159,7 +159,7 @@ impl Network {
                 EgressPath::Bond { route } => route + member,
                 _ => unreachable!("only frame paths form a multicast tree"),
             };
-            // Two references: until it is handed over, and until the copy is made.
+            // A copy has two references: until it is handed over, and until it is made.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);
             let flow = self.injected.number_of(way, packet.transport);
@@ -175,14 +175,14 @@ impl Network {
         }
     }
 
-    /// Counts the copies as sent when the datagram of their root has been handed over.
+    /// Counts the copies of a root's datagram as sent, because that has been handed over.
     pub(super) fn copies_sent(&mut self, datagram: u32) {
         for copy in self.groups.unsent.remove(&datagram).unwrap_or_default() {
             self.datagram_sent(copy);
         }
     }
 
-    /// Returns the copies that are made of a packet at a node, with their routes.
+    /// Returns the copies of a datagram that are made after `hop` lines, with their routes.
     pub(in crate::simulate) fn copies_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
         let Some(due) = self.groups.due.get_mut(&datagram) else { return Vec::new() };
         let here = due.extract_if(.., |due| due.hop == hop).map(|due| (due.datagram, due.route)).collect();
@@ -192,7 +192,7 @@ impl Network {
         here
     }
 
-    /// Loses the pending copies of a packet that is lost.
+    /// Drops the pending copies of a packet that is lost, and theirs.
     #[cold]
     pub(in crate::simulate) fn lose_copies(
         &mut self,

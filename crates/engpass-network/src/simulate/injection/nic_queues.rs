@@ -1,4 +1,4 @@
-//! Injected senders: their packets wait for room in the host's NIC, in the order of arrival.
+//! Injected senders: their packets wait for room in the NIC of their host, in the order of arrival.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,17 +10,17 @@ use crate::simulate::Network;
 use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::ready_packet::{EgressPath, ReadyPacket};
 
-/// Maximum number of flows that disciplines distinguish; further ones share numbers.
+/// Largest number of flows that queue disciplines distinguish; further flows share numbers.
 const MOST_FLOWS: u32 = 4096;
 
-/// The sender of all packets from one host to another.
+/// An injected sender: the sender of all packets from one host to another.
 #[derive(Clone, Debug)]
 pub(in crate::simulate) struct Sender {
     pub(in crate::simulate) flow: usize,
     pub(in crate::simulate) host: usize,
     pub(in crate::simulate) nic: usize,
     pub(in crate::simulate) way: EgressPath,
-    /// The host fragments packets that are longer.
+    /// MTU in bytes, to which the host fragments packets.
     pub(in crate::simulate) mtu: u64,
     /// Number of packets that wait, including the one that is being handed over.
     pub(in crate::simulate) queued: u32,
@@ -30,33 +30,33 @@ pub(in crate::simulate) struct Sender {
 #[derive(Debug)]
 pub(in crate::simulate) struct InjectedSenders {
     senders: Vec<Sender>,
-    /// Queue in front of each NIC.
+    /// Queue of packets in front of each NIC.
     gates: Vec<NicQueue>,
     /// Number of waiting packets by host.
     backlogs: Vec<usize>,
-    /// Flow numbers by sender and transport; and the last one looked up.
+    /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
     flows: BTreeMap<(u32, Transport), u32>,
     last: Option<((u32, Transport), u32)>,
 }
 
-/// Packets that wait for a NIC; the first is being handed over.
+/// Packets that wait for a NIC; the first one is being handed over.
 #[derive(Clone, Debug, Default)]
 struct NicQueue {
     waiting: VecDeque<QueuedPacket>,
-    /// The first packet: its fragments, the number of the next one, and its datagram.
+    /// The first packet: its fragments, the index of the next fragment, and its datagram.
     at_hand: Option<(Fragments, u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct QueuedPacket {
     sender: usize,
-    /// Egress path; of a bond, that of the member chosen for the packet.
+    /// Egress path of the packet; with a bond, that of the member chosen for it.
     way: EgressPath,
     packet: Packet,
-    /// When it arrived, and the number of packets before it.
+    /// Instant of arrival, and the number of packets injected before.
     since: u64,
     number: u64,
-    /// Key of its copies in `Groups`; 0 for none.
+    /// Key of the packet's copies in `Groups`; 0 if there are none.
     copies: u64,
 }
 
@@ -73,7 +73,7 @@ impl InjectedSenders {
         }
     }
 
-    /// Returns the fragment that is being handed over to a NIC.
+    /// Returns the packet's fragment that is being handed over to a NIC.
     pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
         let gate = &self.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
@@ -88,13 +88,13 @@ impl InjectedSenders {
         }
     }
 
-    /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more follow.
+    /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more fragments follow.
     pub(in crate::simulate) fn fragment(&self, nic: usize) -> (u64, bool) {
         let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
         at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
     }
 
-    /// Returns the sender of a path.
+    /// Returns the sender of the path with index `way`.
     pub(super) fn sender(&self, way: u32) -> Sender {
         self.senders[way as usize].clone()
     }
@@ -104,7 +104,7 @@ impl InjectedSenders {
         self.backlogs.get(host).copied().unwrap_or(0)
     }
 
-    /// Returns the flow number for queue disciplines.
+    /// Returns the number by which queue disciplines know a flow.
     #[inline]
     pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
         match self.last {
@@ -117,7 +117,7 @@ impl InjectedSenders {
         }
     }
 
-    /// Returns the flow number of a router's messages about a path, or of ARP packets. Routers are numbered after the senders, ARP after all routers.
+    /// Returns the flow number of a router's messages about a path, or of ARP packets. In `number`, routes of messages come first, and ARP follows.
     pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
@@ -136,7 +136,7 @@ impl InjectedSenders {
 }
 
 impl Network {
-    /// Takes an injected packet, number `number`, whose instant is now.
+    /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
     pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
@@ -161,7 +161,7 @@ impl Network {
         }
     }
 
-    /// Returns the NIC and egress path of a packet; of a bond, those of the member that carries it.
+    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
     #[inline(always)]
     fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
         let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
@@ -171,7 +171,8 @@ impl Network {
         (self.frames.first_port(route), EgressPath::Frames { route })
     }
 
-    /// Shortcut: hands over an unfragmented packet if nothing waits for its NIC and there is room. The queue would give the same result.
+    /// Shortcut: hands over an unfragmented packet at once, if nothing waits for its NIC and there is room. Returns false, without effect, otherwise. The queue
+    /// would give the same result.
     fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
         let QueuedPacket { sender, way, packet, .. } = *first;
         let Sender { flow, mtu, .. } = self.injected.senders[sender];
@@ -191,7 +192,7 @@ impl Network {
         true
     }
 
-    /// Hands over waiting packets until the NIC has no room.
+    /// Hands waiting packets to a NIC until it has no room.
     fn drain_nic_queue(&mut self, nic: usize) {
         while let Some(&first) = self.injected.gates[nic].waiting.front() {
             if self.injected.gates[nic].at_hand.is_none() {
@@ -254,7 +255,8 @@ impl Network {
         datagram
     }
 
-    /// Takes `count` identical packets whose instant is now, the first with this number, as far as they form a train. Returns the number of packets taken.
+    /// Takes the first of `count` identical packets whose instant is now, as many as form a packet train; `number` is the number of packets before them.
+    /// Returns how many it took.
     pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
         let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.injected.senders[sender] else {
             return 0;
@@ -290,7 +292,7 @@ impl Network {
         count
     }
 
-    /// Continues in the queue after a NIC has taken a fragment.
+    /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
     fn finish_head_fragment(&mut self, nic: usize) {
         let gate = &mut self.injected.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
@@ -310,7 +312,7 @@ impl Network {
         self.copies_sent(datagram);
     }
 
-    /// Continues after a NIC has taken a fragment that had to wait.
+    /// Continues the queue of a NIC, which has taken a fragment that had to wait.
     pub(in crate::simulate) fn on_packet_sent(&mut self, nic: usize) {
         self.finish_head_fragment(nic);
         self.drain_nic_queue(nic);

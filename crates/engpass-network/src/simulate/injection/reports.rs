@@ -10,26 +10,27 @@ use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::packet_store::Datagram;
 
-/// Delivery reports not yet fetched, and the headers of packets.
+/// Delivery reports that the caller has not fetched yet, and the headers of packets.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct DeliveryReports {
-    /// Headers by datagram.
+    /// Header and state of injected packets, by datagram.
     heads: Vec<Head>,
-    /// Locations of losses found ahead of time, by packet.
+    /// Locations of losses that were found ahead of virtual time, by packet.
     later: BTreeMap<u32, DropLocation>,
-    /// Losses of cells, by instant and packet number. They are reported when all ports have processed the cells before them.
+    /// Losses of cells, by instant and packet number. They are reported when all ports have processed the cells before them, because an earlier one may still
+    /// be found.
     lost: BTreeMap<(u64, u64), CellDropCause>,
-    /// Reports not yet fetched, in order of time.
+    /// Reports that the caller has not fetched yet, in order of time.
     told: Vec<Output>,
-    /// Number of packets and messages in the network.
+    /// Number of packets and routers' messages in the network.
     inside: u64,
-    /// Number of losses found ahead of time.
+    /// Number of losses so far that were found ahead of virtual time.
     known: usize,
-    /// Some circuits carry packets. A loss of their cells may be found later than it happens.
+    /// True if circuits carry packets. A loss of their cells may be found later than it happens.
     pub(super) has_cells: bool,
 }
 
-/// The header of a packet, and its state in the network.
+/// Header of an injected packet, and its state in the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct Head {
     way: u32,
@@ -37,20 +38,20 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) ecn: Ecn,
     pub(in crate::simulate) priority: u8,
     pub(in crate::simulate) ttl: u8,
-    /// Its flow number for queue disciplines.
+    /// Number by which queue disciplines know the packet's flow.
     pub(in crate::simulate) flow: u32,
     pub(in crate::simulate) transport: Transport,
-    /// Routers choose the first of equal-cost paths for it, whatever their policy.
+    /// True if routers choose the first of equal-cost paths for the packet, whatever their policy.
     takes_first: bool,
     /// Number of routers that the packet, or its last fragment to arrive, has passed.
     routers: u8,
-    /// The packet, or a fragment of it, has arrived with a congestion mark.
+    /// True if the packet, or a fragment of it, has arrived with a congestion mark.
     marked: bool,
-    /// The loss was counted when a window ended.
+    /// True if the loss was counted when a window ended.
     counted: bool,
-    /// The loss has been reported, although an earlier one may be found later.
+    /// True if the loss has been reported; an earlier loss may still be found.
     told: bool,
-    /// Routers must not fragment the packet.
+    /// True if routers must not fragment the packet.
     pub(in crate::simulate) whole: bool,
     /// The error messages that routers send about the packet.
     errors: Errors,
@@ -58,7 +59,7 @@ pub(in crate::simulate) struct Head {
     message: Message,
 }
 
-/// Relation of a datagram to routers' messages.
+/// Relation of a datagram to the ICMP messages of routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Message {
     #[default]
@@ -80,7 +81,7 @@ struct CellDropCause {
 }
 
 impl DeliveryReports {
-    /// Registers a packet that enters the network as this datagram.
+    /// Registers an injected packet that enters the network as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
         let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
@@ -95,19 +96,18 @@ impl DeliveryReports {
         self.heads[index] = head;
     }
 
-    /// Returns the length of the message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none. Both in
-    /// bytes.
+    /// Returns the length in bytes of the ICMP message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none.
     pub(in crate::simulate) fn message_bytes(&self, datagram: u32, ip: u32) -> Option<u64> {
         self.heads[datagram as usize].errors.bytes(ip.into())
     }
 
-    /// Notes that a router is about to drop a packet of the datagram and will send a message about it.
+    /// Records that a router is about to drop a packet of the datagram and will send a message about it.
     pub(in crate::simulate) fn awaits_message(&mut self, datagram: u32) {
         self.heads[datagram as usize].message = Message::About;
     }
 
-    /// Registers a router's message that enters the network as this datagram. `lost` is the path and token of the dropped packet, `flow` the flow number of the
-    /// message.
+    /// Registers a router's ICMP message that enters the network as this datagram. `lost` is the path and token of the dropped packet, `flow` the message's
+    /// flow number for queue disciplines.
     pub(in crate::simulate) fn register_message(
         &mut self,
         datagram: u32,
@@ -121,12 +121,12 @@ impl DeliveryReports {
         self.inside += 1;
     }
 
-    /// Registers an ARP packet as this datagram, in the flow with this number.
+    /// Registers an ARP packet that enters the network as this datagram; `flow` is its flow number for queue disciplines.
     pub(in crate::simulate) fn register_arp_packet(&mut self, datagram: u32, flow: u32) {
         self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Arp, ..Head::default() });
     }
 
-    /// Reports a message that has arrived at the sender of the packet that it is about.
+    /// Reports a router's ICMP message that has arrived at the sender of the packet that it is about.
     pub(in crate::simulate) fn on_message_delivered(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
             unreachable!("an ICMP message has a content")
@@ -135,7 +135,7 @@ impl DeliveryReports {
         self.inside -= 1;
     }
 
-    /// Returns the content of a router's message, if the datagram is one.
+    /// Returns the content of a router's ICMP message; `None` if the datagram is no message.
     pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<MessageContent> {
         match self.head(datagram).message {
             Message::Itself(said) => Some(said),
@@ -164,7 +164,7 @@ impl DeliveryReports {
         self.inside += u64::from(packets);
     }
 
-    /// Advances the token of a train to its next packet.
+    /// Advances the token of a packet train's datagram to that of the next packet.
     #[inline]
     pub(in crate::simulate) fn next_token(&mut self, datagram: u32) {
         self.heads[datagram as usize].token += 1;
@@ -179,7 +179,7 @@ impl DeliveryReports {
         &self.heads[datagram as usize]
     }
 
-    /// Notes that a packet of the datagram has arrived with this TTL, and whether it is marked.
+    /// Records that a packet of the datagram has arrived with this TTL, and with a congestion mark if `marked` is true.
     #[inline]
     pub(in crate::simulate) fn arrives(&mut self, datagram: u32, ttl: u8, marked: bool) {
         let head = &mut self.heads[datagram as usize];
@@ -187,19 +187,19 @@ impl DeliveryReports {
         head.marked |= marked;
     }
 
-    /// Marks the loss of the datagram as counted. Returns whether it was counted before.
+    /// Marks the loss of the datagram as counted. Returns true if it was counted before.
     pub(in crate::simulate) fn mark_loss_counted(&mut self, datagram: u32) -> bool {
         std::mem::replace(&mut self.heads[datagram as usize].counted, true)
     }
 
-    /// Registers a loss found ahead of time, which an event will carry out. Returns the number of such losses before it.
+    /// Registers a loss that was found ahead of virtual time and that an event will carry out. Returns the number of such losses before it.
     pub(in crate::simulate) fn defer_loss(&mut self, packet: u32, place: DropLocation) -> usize {
         self.later.insert(packet, place);
         self.known += 1;
         self.known - 1
     }
 
-    /// Removes and returns the location of a loss whose time has come.
+    /// Removes and returns the location of a deferred loss whose time has come.
     pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> DropLocation {
         self.later.remove(&packet).expect("a deferred loss has a drop location")
     }
@@ -210,7 +210,7 @@ impl DeliveryReports {
         self.inside -= 1;
     }
 
-    /// Takes a loss of a datagram, earlier than all losses known so far; `before` is the earliest of those.
+    /// Registers a loss of a datagram that is earlier than all its losses known so far; `before` is the earliest of these.
     pub(in crate::simulate) fn loses(
         &mut self,
         datagram: u32,
@@ -221,7 +221,7 @@ impl DeliveryReports {
         let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
             _ if told || message == Message::Arp => {}
-            // The report of the message follows that of the packet.
+            // The report of a router's message must follow that of its packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;
                 self.report_loss(at, at, CellDropCause { way, token, place, message });
@@ -242,7 +242,7 @@ impl DeliveryReports {
         }
     }
 
-    /// Reports the losses before `at`. All ports must have processed all cells before `at`.
+    /// Reports the losses of cells before `at`. All ports must have processed all cells before `at`.
     pub(super) fn confirm_losses_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
@@ -281,7 +281,7 @@ impl Network {
     /// Counts and reports an injected packet that has arrived completely at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
         if self.fabric.datagrams[datagram].counted {
-            // The hosts of injected packets cost nothing, and their messages are unknown: there is no idle delay.
+            // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
             self.received(datagram, None);
         }
         if let Some(fates) = &mut self.fabric.fates {

@@ -1,4 +1,4 @@
-//! Buffers of a capture: records, and the state needed to describe packets.
+//! Buffers of a capture: records, and the state needed to describe captured packets.
 
 mod passing;
 
@@ -21,64 +21,64 @@ use crate::simulate::timeline::Trace;
 pub(in crate::simulate) struct TapBuffers {
     /// Records by port; `None` for a port that is not captured.
     pub(super) ports: Vec<Option<Vec<Record>>>,
-    /// Captured lines that are bypassed: port, generator, and the rest of its last train.
+    /// Captured lines that are bypassed: port, generator, and the cells of its last train that are still to be recorded.
     pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
-    /// Header of packets, by PDU and by packet number.
+    /// Headers of packets, by PDU and by packet number.
     pub(super) frames: Vec<Head>,
     pub(super) packets: Vec<Head>,
-    /// Headers of these packets that outer headers hide.
+    /// Inner headers of packets in tunnels, which outer headers hide, by PDU and by packet number.
     pub(super) hidden_of_frames: BTreeMap<PduId, Hidden>,
     pub(super) hidden: BTreeMap<u32, Hidden>,
-    /// By packet, the last transmitter of a host or router that it left; and by transmitter, whether it is a switch's.
+    /// By packet, the last transmitter of a host or router that the packet left; and by transmitter, true if it is a switch's.
     pub(super) framed_at: Vec<usize>,
     pub(super) of_switches: Vec<bool>,
-    /// Identification by datagram, and the next one by host.
+    /// IP identification by datagram; and the next identification by host.
     pub(super) ids: Vec<u16>,
     pub(super) next_id: Vec<u16>,
-    /// Next identification by router; and by message datagram the router and the segment that it quotes.
+    /// Next IP identification by router; and by datagram of an ICMP message, the router and the segment that the message quotes.
     pub(super) next_of_routers: Vec<u16>,
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
-    /// By traffic table, followed by multicast receivers.
+    /// Properties of flows, by traffic table, followed by those of multicast receivers.
     pub(super) flows: Vec<FlowInfo>,
-    /// First destination numbers of ARP packets (after endpoints and messages of routers), of IGMP messages and of multicast copies (after those).
+    /// Lowest destination numbers of ARP packets (after endpoints and messages of routers), of IGMP messages, and of multicast copies.
     pub(super) first_arp: u32,
     pub(super) first_igmp: u32,
     pub(super) first_copy: u32,
     /// Content of ARP packets, and of IGMP messages, by datagram.
     pub(super) arp: BTreeMap<u32, Arp>,
     pub(super) igmp: BTreeMap<u32, Igmp>,
-    /// By TCP endpoint: the window scale in its SYN, and the tick of its timestamp clock.
+    /// By TCP endpoint: the window scale in the SYN that it sent, and the tick of its timestamp clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
 }
 
-/// Properties of a flow.
+/// Properties of a flow that its captured packets show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowInfo {
-    /// Index of its traffic table.
+    /// Index of the flow's traffic table.
     pub(super) table: usize,
     pub(super) ends: [usize; 2],
-    /// Number of its first source or connection, and of its first endpoint.
+    /// Numbers of the flow's first source or connection, and of its first endpoint.
     pub(super) source: u32,
     pub(super) endpoint: u32,
     pub(super) ttl: u8,
     pub(super) priority: u8,
 }
 
-/// Header fields of a packet that enters its NIC: ECN, and for an injected packet `own` TTL and priority.
+/// Header fields of a packet that enters its NIC: ECN; `own` has TTL and priority of an injected packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) ecn: Ecn,
     pub(super) own: Option<(u8, u8)>,
 }
 
-/// A packet, ARP packet, IGMP message or cell train that has left a transmitter; with the instant for packets.
+/// A packet, ARP packet, IGMP message or cell train that has left a transmitter. Packets and messages come with the instant of departure.
 #[derive(Debug)]
 pub(super) enum Record {
     Packet(u64, Packet),
     Arp(u64, Arp),
     Igmp(u64, Igmp),
-    /// Cells of one PDU, or of a generator.
+    /// Cells of one PDU with its packet, or of a generator without.
     Cells(CellTrain, Option<Packet>),
 }
 
@@ -87,7 +87,7 @@ pub(super) enum Record {
 pub(in crate::simulate) struct Quoted {
     pub(in crate::simulate) mtu: u32,
     pub(in crate::simulate) head: Head,
-    /// Its sending endpoint.
+    /// Endpoint that sent the packet.
     pub(in crate::simulate) endpoint: u32,
 }
 
@@ -96,7 +96,7 @@ impl TapBuffers {
         self.ports[port].is_some()
     }
 
-    /// Sets the header of a new packet that is in no tunnel.
+    /// Sets the header of a new packet, which is in no tunnel.
     fn begins(&mut self, packet: u32, head: Head) {
         put(&mut self.packets, packet, head);
         self.hidden.remove(&packet);
@@ -109,13 +109,13 @@ impl TapBuffers {
         }
     }
 
-    /// Returns the content of a datagram, if it is an ARP packet.
+    /// Returns the content of a datagram that is an ARP packet; `None` for other datagrams.
     pub(super) fn arp_in(&self, id: u32, datagram: &Datagram) -> Option<Arp> {
         let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_igmp).contains(&to));
         is_arp.then(|| self.arp[&id])
     }
 
-    /// Returns the content of a datagram, if it is an IGMP message.
+    /// Returns the content of a datagram that is an IGMP message; `None` for other datagrams.
     pub(super) fn igmp_in(&self, id: u32, datagram: &Datagram) -> Option<Igmp> {
         let is_igmp = datagram.to.get().is_some_and(|to| (self.first_igmp..self.first_copy).contains(&to));
         is_igmp.then(|| self.igmp[&id])
@@ -180,7 +180,7 @@ impl Trace {
         self.taps.as_ref().is_some_and(|taps| taps.wants(port))
     }
 
-    /// Records a packet that enters its NIC: the first of its datagram, or a fragment that begins at byte `offset`.
+    /// Records the header of a packet that enters its NIC: the first one of its datagram, or a fragment that begins at byte `offset`.
     pub(super) fn emitted(
         &mut self,
         carrier: Carrier,
@@ -211,7 +211,7 @@ impl Trace {
         }
     }
 
-    /// Records the window scale of a SYN that an endpoint has formed.
+    /// Records the window scale if an endpoint has formed a SYN.
     pub(in crate::simulate) fn formed(&mut self, endpoint: usize, segment: &Segment) {
         if let Some(taps) = &mut self.taps
             && segment.flags.has(Flags::SYN)
@@ -220,7 +220,7 @@ impl Trace {
         }
     }
 
-    /// Records that a PDU carries a packet, with its present TTL.
+    /// Records that a PDU carries a packet, whose TTL is now `ttl`.
     pub(in crate::simulate) fn carries(&mut self, frame: PduId, packet: u32, ttl: u8) {
         if let Some(taps) = &mut self.taps {
             let head = taps.packets[packet as usize];
@@ -232,12 +232,12 @@ impl Trace {
         }
     }
 
-    /// Returns the header of a packet, during a capture.
+    /// Returns the header of a packet; `None` without a capture.
     pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
         self.taps.as_ref().map(|taps| taps.packets[packet as usize])
     }
 
-    /// Records a copy of a packet.
+    /// Gives a multicast copy the header of its packet.
     pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
         let Some(taps) = &mut self.taps else { return };
         let head = taps.packets[packet as usize];
@@ -247,7 +247,7 @@ impl Trace {
         }
     }
 
-    /// Records the packet of an ICMP message, and the segment that it quotes.
+    /// Records the header of a new ICMP message, and the segment that the message quotes.
     pub(in crate::simulate) fn made(
         &mut self,
         message: u32,
@@ -279,7 +279,7 @@ impl Trace {
         }
     }
 
-    /// Records a fragment `part` of a packet with header `head`: its length, and its offset in that packet in bytes.
+    /// Records the header of a fragment `part` of a packet with header `head`; `bytes` is its length, and `offset` its offset in that packet in bytes.
     pub(in crate::simulate) fn fragment(
         &mut self,
         head: Head,

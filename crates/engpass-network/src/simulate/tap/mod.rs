@@ -1,7 +1,7 @@
-//! Captures: packets and cells that leave a transmitter, each with its instant.
+//! Captures: records packets and cells that leave a transmitter, each with its instant.
 //!
-//! Part of the [`Trace`], and only present during a capture. Ports work ahead of virtual time, each by a different amount. Therefore records are kept until no
-//! earlier one can follow, and handed on in order of time.
+//! Records are part of the [`Trace`]. Ports work ahead of virtual time, each by a different amount. Therefore records are kept until no earlier one can follow,
+//! and are then handed on in order of time.
 
 mod buffers;
 mod record;
@@ -21,8 +21,8 @@ use buffers::{FlowInfo, Marks, Record};
 pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
-/// Simulates one run, and captures what leaves these transmitters (`2 * link + end`).
-/// The run itself is that of [`simulate`](super::simulate).
+/// Simulates one run, and captures all packets and cells that leave the transmitters `ports` (`2 * link + end`). The run is the same as that of
+/// [`simulate`](super::simulate).
 ///
 /// # Errors
 /// Those of [`simulate`](super::simulate); a capture that stops the run counts as an interruption.
@@ -41,7 +41,7 @@ pub fn captured(
 }
 
 impl Network {
-    /// Records the header of a sender's packet that enters its NIC, during a capture.
+    /// Records the header of a sender's packet that enters its NIC.
     #[cold]
     pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &ReadyPacket) {
         let Some(trace) = &mut self.fabric.trace else { return };
@@ -64,7 +64,7 @@ impl Network {
         trace.emitted(carrier, sending, datagram, cut, marks);
     }
 
-    /// Starts a capture at these transmitters, before anything has happened.
+    /// Starts a capture at these transmitters. Nothing may have happened yet.
     pub(super) fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
         let (mut source, mut endpoint) = (0, 0);
         let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
@@ -128,7 +128,7 @@ impl Network {
                 self.begin_window(from);
             }
             self.run_until(at, watch)?;
-            // With cells, ports were advanced to the last sweep only.
+            // With cells, ports were advanced only to the last sweep; later records may be missing.
             let told =
                 if self.fabric.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
             if let Some(told) = told.filter(|told| *told < self.end) {
@@ -139,7 +139,7 @@ impl Network {
         self.hand_on(self.end, capture)
     }
 
-    /// Hands on the records at or before `until`; no further ones can appear there.
+    /// Hands the records at or before `until` to the sink, in order of time. No more such records may appear later.
     pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
@@ -201,7 +201,7 @@ impl Network {
     }
 }
 
-/// Records the trains that a generator has made by `until`; `left` keeps the first one after that.
+/// Records the trains that a generator has made by `until`; `left` keeps the first train after that.
 fn generated_until(
     generator: &mut Generator,
     left: &mut Option<CellTrain>,
@@ -214,12 +214,12 @@ fn generated_until(
             *left = Some(cells);
             return;
         }
-        // Cells of it after `until` remain among the records.
+        // The cells of this train after `until` wait among the records.
         records.push(Record::Cells(cells, None));
     }
 }
 
-/// Calls `each` for the cells at or before `until`, with their index in the PDU. Returns the remaining cells.
+/// Calls `each` with the instant of every cell at or before `until` and its index in the PDU. Returns the remaining cells.
 fn emit_cells_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, u32)) -> Option<CellTrain> {
     while cells.count > 0 {
         let at = cells.nth(0);

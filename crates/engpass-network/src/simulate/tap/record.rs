@@ -13,9 +13,9 @@ use engpass_testbed::topology::NodeId;
 /// A capture record: a packet or cell whose last bit has left its transmitter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureRecord {
-    /// Departure of the last bit, in picoseconds.
+    /// Instant at which the last bit left, in picoseconds.
     pub at: u64,
-    /// The transmitter: `2 * link + end`.
+    /// Number of the transmitter: `2 * link + end`.
     pub port: usize,
     /// The packet or cell.
     pub unit: Unit,
@@ -37,7 +37,7 @@ pub enum Unit {
 /// An IGMP message of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Igmp {
-    /// Index of the traffic table to whose group it belongs, in the order of the file.
+    /// Index of the multicast traffic table, in the order of the file.
     pub flow: usize,
     /// Report or leave message.
     pub message: Message,
@@ -59,19 +59,19 @@ pub struct Arp {
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// Index of its traffic table, in the order of the file.
+    /// Index of the packet's traffic table, in the order of the file.
     pub flow: usize,
-    /// It travels from the flow's receiver to its sender.
+    /// True if the packet travels from the flow's receiver to its sender.
     pub back: bool,
-    /// Number of its source or connection, among all of them in the order of the file.
+    /// Number of the packet's source or connection, counted over all traffic tables in the order of the file.
     pub source: u32,
-    /// Its IP header.
+    /// IP header of the packet; in a tunnel the innermost one.
     pub head: Head,
-    /// Outer headers of the tunnels that it is in, in the order of entry.
+    /// Outer headers of the tunnels that the packet is in, in the order of entry.
     pub outer: Vec<Outer>,
-    /// The transmitter of the host or router that sent its frame, switches disregarded; zero if cells carry it.
+    /// The transmitter of the host or router that sent the frame, switches disregarded; zero if cells carry the packet.
     pub framed_at: usize,
-    /// The datagram that it carries, completely or as a fragment.
+    /// The datagram that the packet carries, completely or as a fragment.
     pub content: Content,
 }
 
@@ -80,7 +80,7 @@ pub struct Packet {
 pub struct Outer {
     /// Index of the tunnel, in the order of the file.
     pub tunnel: usize,
-    /// The direction is from the first end of the tunnel to the second.
+    /// True for the direction from the first end of the tunnel to the second.
     pub forward: bool,
     /// The outer IP header.
     pub head: Head,
@@ -95,7 +95,7 @@ pub struct Head {
     pub bytes: u32,
     /// Fragment offset, in bytes.
     pub offset: u32,
-    /// More fragments follow.
+    /// True if more fragments follow.
     pub more: bool,
     /// Time to live.
     pub ttl: u8,
@@ -134,16 +134,16 @@ pub enum Content {
         head: Head,
         /// The segment in the dropped packet.
         segment: Segment,
-        /// Window scale of its sender.
+        /// Window scale of the segment's sender.
         scale: u8,
-        /// Tick of its sender's timestamp clock.
+        /// Tick of the timestamp clock of the segment's sender.
         tick: Time,
     },
-    /// An injected packet, or an ICMP message about one. The caller that injected it has its bytes.
+    /// An injected packet, or an ICMP message about one. The caller that injected the packet has its bytes.
     Outside {
         /// The token of the packet.
         token: u64,
-        /// Content of the message, if it is one.
+        /// Content of the ICMP message, if it is one.
         said: Option<MessageContent>,
     },
 }
@@ -153,17 +153,17 @@ pub enum Content {
 pub struct Cell {
     /// Index of the circuit, in the order of the topology.
     pub circuit: usize,
-    /// The direction is from the circuit's `from` to its `to`.
+    /// True for the direction from the circuit's `from` to its `to`.
     pub forward: bool,
     /// CLP bit: low priority.
     pub clp: bool,
-    /// EFCI mark: it met a long queue.
+    /// EFCI mark: the cell met a queue above the EFCI threshold.
     pub efci: bool,
-    /// Index in its PDU.
+    /// Index of the cell in its PDU.
     pub place: u32,
     /// Number of cells of the PDU.
     pub of: u32,
-    /// The PDU.
+    /// Content of the PDU.
     pub pdu: Pdu,
 }
 
@@ -178,7 +178,8 @@ pub enum Pdu {
 
 /// A receiver of capture records.
 pub trait CaptureSink {
-    /// Takes a record. Records come in order of time, and at one instant in the order of the ports. `Break` ends the run like an interruption.
+    /// Takes a record. Records come in order of time, and at one instant in the order of the ports. `Break` ends the run with
+    /// [`SimError::Interrupted`](super::super::SimError::Interrupted).
     fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()>;
 
     /// Returns false when no more records are wanted; the run then continues without capture.

@@ -6,12 +6,13 @@ use super::{Head, Outer};
 use crate::simulate::frames::tunnel_of;
 use crate::simulate::timeline::Trace;
 
-/// Headers that are hidden by outer headers: for each tunnel that a packet is in, the IP header that it had on entry. The first tunnel entered comes first.
+/// Inner headers of a packet in tunnels, which outer headers hide: for each tunnel the packet's IP header when it entered. The tunnel entered first comes
+/// first.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulate) struct Hidden(Vec<(u32, Head)>);
 
 impl Hidden {
-    /// Returns the innermost header and the outer ones, given the outermost, visible header.
+    /// Returns the innermost header and the outer headers, given the outermost one, which is not hidden.
     pub(super) fn around(&self, outermost: Head) -> (Head, Vec<Outer>) {
         let Some(((_, innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
         let heads = self.0[1..].iter().map(|(_, head)| *head).chain([outermost]);
@@ -24,7 +25,7 @@ impl Hidden {
 }
 
 impl Trace {
-    /// Records that a packet has entered a tunnel direction at a router; it now has `bytes`, outer header included, and the TTL `outer_ttl`.
+    /// Records that a packet has entered a tunnel direction at a router. It now has `bytes` bytes, outer header included, and the TTL `outer_ttl`.
     pub(in crate::simulate) fn enters(
         &mut self,
         packet: u32,

@@ -7,7 +7,7 @@ use super::{Head, Record};
 use crate::simulate::shared_state::SharedState;
 
 impl SharedState {
-    /// Records a packet that leaves a port now or at a later instant.
+    /// Records a packet that leaves a port at `left`, if the port is captured.
     #[cold]
     pub(in crate::simulate) fn tap_packet(
         &mut self,
@@ -38,7 +38,7 @@ impl SharedState {
         }
     }
 
-    /// Records cells that leave a port now or at later instants.
+    /// Records cells that leave a port now or later, if the port is captured.
     #[cold]
     pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &CellTrain) {
         let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
@@ -56,7 +56,7 @@ impl SharedState {
         }
     }
 
-    /// Records interleaved trains that leave a port.
+    /// Records interleaved trains that leave a port, run by run.
     #[cold]
     pub(in crate::simulate) fn tap_pieces(
         &mut self,
