@@ -1,8 +1,8 @@
-//! Acknowledgements that certainly arrive.
+//! Acknowledgements that certainly arrive at the sender.
 //!
-//! One acknowledgement per window keeps a sender going: acknowledgements are cumulative, and a full queue or a busy receiver may drop or merge the others.
-//! A flow alone on its path gets all of them if none can catch up with the one before it. Its sender and routers then spend time on each one, which lowers
-//! the bound.
+//! One acknowledgement per window is enough to keep a sender going: acknowledgements are cumulative, and a full queue or a busy receiver may drop or merge the
+//! others. A flow alone on its path gets all of them if none can catch up with the one before it. Then its sender and routers certainly spend time on each one,
+//! which lowers the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ use super::demand::Builder;
 use super::need::Demand;
 use super::piece::{PathLink, pieces};
 
-/// Number of flows that may use every link in either direction, every host and router, and every group of path segments from which a router chooses.
+/// Number of flows that may use each link (in either direction), each host and router, and each group of path segments from which a router chooses.
 pub(super) struct Sharing {
     links: Vec<u32>,
     nodes: Vec<u32>,
@@ -57,7 +57,7 @@ impl Sharing {
         sharing
     }
 
-    /// Returns whether no other flow uses a link, host or router of this flow, which has a single path.
+    /// Returns whether no other flow uses any link, host or router of this flow, which must have a single path.
     fn is_alone(&self, topology: &Topology, path: &FlowPath) -> bool {
         let is_router = |node: &NodeId| matches!(topology.kind(*node), NodeKind::Router(_));
         let routers = path.route.iter().map(|hop| hop.to).filter(is_router);
@@ -65,13 +65,13 @@ impl Sharing {
             && [path.from, path.to].into_iter().chain(routers).all(|node| self.nodes[node] == 1)
     }
 
-    /// Returns whether only the packets of one flow, in one direction, choose from these path segments at a router.
+    /// Returns whether the packets of only one flow, in one direction, choose from these path segments at a router.
     pub(super) fn is_own_group(&self, node: NodeId, legs: &[PathSegment]) -> bool {
         self.groups.get(&(node, legs.to_vec())) == Some(&1)
     }
 }
 
-/// Returns all links that packets of a flow may cross, in the direction of its data; if routers choose, also those of the packets back.
+/// Returns all links that packets of a flow may cross, in the direction of its data; where routers choose, also those of the packets that come back.
 pub(super) fn possible_hops(topology: &Topology, path: &FlowPath) -> Vec<Hop> {
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
     let legs = path.legs.iter().copied().chain(fans).flat_map(|leg| topology.legs_within(leg));
@@ -79,7 +79,7 @@ pub(super) fn possible_hops(topology: &Topology, path: &FlowPath) -> Vec<Hop> {
 }
 
 impl Builder<'_> {
-    /// Returns the acknowledgements that certainly arrive per bit of payload; 0 if none are certain.
+    /// Returns the number of acknowledgements that certainly arrive per bit of payload; 0 if none are certain.
     pub(super) fn certain_acks(&self, demand: &Demand<'_>, config: &TcpStream, tcp: &Connection) -> f64 {
         let path = demand.path;
         let nothing_happens = path.route.iter().all(|hop| {
@@ -98,7 +98,7 @@ impl Builder<'_> {
             return 0.0;
         }
         let time = |piece: &PathLink, layers: &Layers| layers.line() as f64 / piece.wire.capacity() as f64;
-        // Segments of several connections come in any order.
+        // Segments of several connections come in any order, so each may be acknowledged alone.
         let counted = if config.streams > 1 { 1.0 } else { tcp.segments_per_ack };
         // A faster line keeps the spacing of a slower line before it. A router's packets may queue behind acknowledgements and leave back to back.
         let mut spacing: f64 = 0.0;
@@ -115,31 +115,31 @@ impl Builder<'_> {
         if taking > spacing * SECOND as f64 {
             return 0.0;
         }
-        // Most acknowledgements in flight: the window, and a short segment of each connection. A timer may acknowledge each segment alone.
+        // Most acknowledgements in flight: those of a whole window, and of a short segment of each connection. A timer may acknowledge each segment alone.
         let in_flight = (tcp.window.bytes / tcp.segment + 2) * u64::from(config.streams);
         for piece in pieces(self.topology, &demand.lane.back, Vec::new(), false).0 {
             let ack = piece.wire.packet(tcp.header, 0);
             let shaped = self.shaping(&piece).map_or(0.0, |pace| ack.cells() as f64 / pace.per_second());
             let time = time(&piece, &ack).max(shaped);
-            // An acknowledgement may arrive while the one before it is still there: the queue must hold all of them.
+            // An acknowledgement may arrive while the one before it is still there. Then the queue must hold all of them.
             let waiting = if time <= spacing { 1 } else { in_flight };
             if !self.have_room(&piece, &ack, IP_HEADER_BYTES + tcp.header, waiting) {
                 return 0.0;
             }
             spacing = spacing.max(time);
             if let NodeKind::Router(router) = self.topology.kind(piece.hop.to) {
-                // Acknowledgements may queue behind data and leave the router back to back.
+                // At a router acknowledgements may queue behind data and leave back to back.
                 let each = self.testbed.routers[router].per_packet.0 as f64 / SECOND as f64;
                 spacing = if each > 0.0 { spacing.min(each) } else { spacing };
             }
         }
-        // One segment in each window may be short: its acknowledgement covers more, or a busy receiver merges it.
+        // One segment in each window may be short: its acknowledgement then covers more, or a busy receiver merges it with others.
         let merged = if taking > 0.0 { tcp.segments_per_ack } else { 0.0 };
         let short = (1.0 + merged) * tcp.segment as f64 / tcp.window.bytes as f64;
         (1.0 - short).max(0.0) / (8.0 * tcp.segments_per_ack * tcp.segment as f64)
     }
 
-    /// Returns the pace of the shaper in front of a line, if there is one.
+    /// Returns the pace of the shaper in front of a line; `None` if there is no shaper.
     fn shaping(&self, piece: &PathLink) -> Option<Pace> {
         let (circuit, forward) = piece.circuit()?;
         self.topology.circuits[circuit].shaping.filter(|_| forward && piece.position == 0)
@@ -154,7 +154,7 @@ impl Builder<'_> {
         {
             return false;
         }
-        // One more is on the line.
+        // One more acknowledgement is on the line.
         let places = count + 1;
         match self.topology.kind(piece.hop.from) {
             NodeKind::Host(host) => {
@@ -163,7 +163,7 @@ impl Builder<'_> {
             }
             NodeKind::Switch(switch) if matches!(self.testbed.switches[switch], Switch::Atm(_)) => {
                 let Switch::Atm(switch) = &self.testbed.switches[switch] else { return false };
-                // Other policies look at the queue length.
+                // All other policies look at the queue length.
                 let only_when_full = matches!(switch.discard, Discard::Tail(_) | Discard::Ppd(_));
                 switch.output_buffer.0 >= places * ack.cells()
                     && (only_when_full || count == 1)

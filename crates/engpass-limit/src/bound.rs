@@ -1,4 +1,4 @@
-//! The time that counts for a bound, and the largest offer of an application in it.
+//! The time in which a flow can be served, and the most that an application offers in it: both for bounds.
 //!
 //! A bound counts the units between two instants. Therefore it holds for runs of any length. The bound of a random source fails with a probability of at
 //! most [`UNLIKELY`].
@@ -12,20 +12,20 @@ use engpass_testbed::{Membership, Testbed, Topology};
 /// Probability that a random source offers more than its bound.
 const UNLIKELY: f64 = 1e-9;
 
-/// The part of the measurement window that one flow can use.
+/// The part of the measurement window in which one flow can be served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     /// Begin in picoseconds: the end of the warm-up, or the start of the flow if that is later.
     pub(super) from: u64,
     /// The end of the run, in picoseconds.
     pub(super) until: u64,
-    /// Instant at which its application stops, in picoseconds.
+    /// Instant at which the flow's application stops, in picoseconds.
     stop: u64,
-    /// The flow may have sent before the measurement window.
+    /// True if the flow may have sent before the measurement window.
     pub(super) warm: bool,
     /// Length of the measurement window, in picoseconds.
     counted: u64,
-    /// For a receiver that joins and leaves: number of its memberships in that time, and their sum in picoseconds.
+    /// For a receiver that joins and leaves: number of its memberships from `from` until the flow stops, and their sum in picoseconds.
     memberships: Option<(u64, u64)>,
 }
 
@@ -45,46 +45,47 @@ impl Span {
         Self { from, until, stop, warm: start < warmup, counted: until - warmup, memberships }
     }
 
-    /// Returns the seconds in which the flow can be served.
+    /// Returns the time in which the flow can be served, in seconds.
     pub(super) fn seconds(&self) -> f64 {
         (self.until - self.from) as f64 / SECOND as f64
     }
 
-    /// Returns the share of the measurement window before its start.
+    /// Returns the share of the measurement window that lies before the flow's start.
     pub(super) fn late(&self) -> f64 {
         1.0 - (self.until - self.from) as f64 / self.counted as f64
     }
 
-    /// Returns `bits` over the measurement window, in bit/s.
+    /// Returns the rate in bit/s that `bits` are over the whole measurement window.
     pub(super) fn rate(&self, bits: f64) -> f64 {
         bits * SECOND as f64 / self.counted as f64
     }
 
-    /// Returns the picoseconds in which its application offers data.
+    /// Returns the time in which the flow's application offers data, in picoseconds.
     fn offering(&self) -> u64 {
         self.stop.saturating_sub(self.from)
     }
 
-    /// Returns the largest number of units at this pace, the first at any instant.
+    /// Returns the largest number of units that an application can offer at this pace; the first one may come at any instant.
     pub(super) fn even(&self, pace: Pace) -> f64 {
-        // Datagrams for a receiver begin while it is a member.
+        // A receiver counts datagrams that begin while it is a member, in each membership anew.
         let (times, length) = self.memberships.unwrap_or((1, self.offering()));
         (pace.units_within(length) + times) as f64
     }
 
-    /// Returns the largest number of messages or cells in bursts, with mean on-time and off-time in picoseconds, and a `pace` within a burst.
+    /// Returns the largest number of messages or cells that a source of bursts can offer. `on` and `off` are the mean lengths in picoseconds, `pace` is the
+    /// time between units in a burst.
     pub(super) fn bursts(&self, pace: Pace, [on, off]: [u64; 2], lengths: on_off::Lengths) -> f64 {
         let time = self.offering();
         match lengths {
             on_off::Lengths::Fixed => {
                 let begun = time / (on + off) + 1;
                 let whole = begun as f64 * lengths.units_in(on, pace);
-                // Parts of bursts at the two ends together count as one more.
+                // The partial bursts at both ends together count as one more burst.
                 whole.min((pace.units_within(time) + begun + 1) as f64)
             }
             on_off::Lengths::Exponential => {
                 let gap = pace.after(1) as f64;
-                // The time from one unit to the next: a gap, or what is left of the on-time and an off-time.
+                // Time from one unit to the next: a gap within a burst, or the rest of the on-time and an off-time.
                 unlikely(time as f64, |rate| {
                     let ends = 1.0 / on as f64;
                     let goes_on = libm::exp(-(ends + rate) * gap);
@@ -95,15 +96,16 @@ impl Span {
         }
     }
 
-    /// Returns the largest number of bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
+    /// Returns the largest number of bits that a Poisson process of datagrams offers. `message` is the mean length in bytes, `gap` the mean time between
+    /// datagrams in picoseconds.
     pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
         let time = self.offering() as f64;
         let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));
         let bytes = match sizes {
             poisson::Sizes::Fixed => count * message as f64,
             poisson::Sizes::Exponential => {
-                // Chernoff's bound of a compound Poisson process: exp(-(sqrt(x) - sqrt(n))^2) for x means of lengths in n gaps. Whole bytes are
-                // at most one more.
+                // Chernoff's bound of a compound Poisson process: exp(-(sqrt(x) - sqrt(n))^2) for x mean lengths in n mean gaps. Rounding to whole bytes adds
+                // at most one byte each.
                 let mean = time / (gap.max(2) - 1) as f64;
                 let root = mean.sqrt() + (-libm::log(UNLIKELY)).sqrt();
                 message as f64 * (root * root + 1.0) + count
@@ -113,13 +115,13 @@ impl Span {
     }
 }
 
-/// Returns how often a link can go down in the time in which a flow is served.
+/// Returns how often a link can go down while a flow is served.
 pub(super) fn restarts(testbed: &Testbed, topology: &Topology, link: usize, span: &Span) -> f64 {
     let events = testbed.events.values().filter(|event| !event.is_of_member()).zip(&topology.events);
     events.filter(|(_, path)| path.link == link).map(|(event, _)| falls(event, span)).sum()
 }
 
-/// Returns how often an event can take its link down.
+/// Returns how often one event of the testbed file can take its link down while a flow is served.
 fn falls(event: &Event, span: &Span) -> f64 {
     let at = event.at.map_or(0, |at| at.0);
     if !event.takes_down() || at > span.until {
@@ -138,7 +140,7 @@ fn falls(event: &Event, span: &Span) -> f64 {
     (up_to(span.until) - span.from.checked_sub(1).map_or(0, up_to)) as f64
 }
 
-/// Returns the number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]. `transform` is the
+/// Returns the largest number of events of a renewal process within `time` picoseconds: more have a probability of at most [`UNLIKELY`]. `transform` is the
 /// Laplace transform of a gap, the mean of exp(-rate · gap).
 ///
 /// Chernoff's bound: the probability that `n` times add up to less than `time` is at most exp(rate · time) · transform(rate)^n, for every rate.
@@ -148,7 +150,7 @@ fn unlikely(time: f64, transform: impl Fn(f64) -> f64) -> f64 {
     }
     let count = |exponent: f64| {
         let rate = libm::exp(exponent);
-        // Random times are truncated to whole picoseconds, at most two of them per event.
+        // Random times are truncated to whole picoseconds; an event has at most two random times.
         let each = -libm::log(transform(rate)) - 2.0 * rate;
         if each > 0.0 { (rate * time - libm::log(UNLIKELY)) / each } else { f64::INFINITY }
     };
@@ -201,7 +203,7 @@ mod tests {
         let random = event(serde_json::json!({
             "target": "l", "mean_time_between_failures": "9 s", "mean_time_to_repair": "1 s",
         }));
-        // 1000 are expected.
+        // The mean number of outages is 1000.
         assert!((1100.0..1250.0).contains(&falls(&random, &span(0, 10_000))));
     }
 }

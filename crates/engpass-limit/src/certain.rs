@@ -1,7 +1,7 @@
-//! The part of a line that other flows certainly take.
+//! The part of a line that generators certainly take from other flows.
 //!
-//! Only a `cbr` generator never slows down. It certainly loses nothing where only other generators can be in its way: on the line of its own
-//! host, and at the first port that it shares, if the port serves its class first and has room for every cell that can wait there.
+//! Only a `cbr` generator never slows down. It certainly loses no cell where only other generators can be in its way: on the line of its own host, and at the
+//! first port that it shares, if the port serves its class first and has room for every cell that can wait there.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ pub(super) struct Taken {
     /// Start and end of the generator, in picoseconds.
     begins: u64,
     stops: u64,
-    /// Least and largest time from sending a cell until it has left the line, in picoseconds.
+    /// Least and largest time from the sending of a cell until the cell has left the line, in picoseconds.
     lag: [u64; 2],
 }
 
 impl Taken {
-    /// Returns the cells that leave the line in the time in which another flow is served.
+    /// Returns the number of these cells that leave the line while another flow is served.
     pub(super) fn cells(&self, span: &Span) -> u64 {
         let first = self.begins.max(span.from.saturating_sub(self.lag[0]));
         let last = self.stops.min(span.until.saturating_sub(self.lag[1]));
@@ -50,11 +50,11 @@ type Line = (usize, NodeId);
 #[derive(Default)]
 pub(super) struct Certain(BTreeMap<Line, Vec<Taken>>);
 
-/// A generator up to the first line that it shares.
+/// The course of a generator up to the first line that it shares.
 struct Course {
     flow: usize,
     pace: Pace,
-    /// Index in its route of the first line that others use, too.
+    /// Index in the generator's route of the first line that others may use, too.
     meets: usize,
 }
 
@@ -66,7 +66,7 @@ impl Certain {
             return Self::default();
         }
         for (flow, (traffic, path)) in testbed.traffic.values().zip(&topology.flows).enumerate() {
-            // All lines to which a choice or an event may bring it.
+            // Notes all lines to which a choice or an event may bring the flow.
             for hop in possible_hops(topology, path) {
                 note(&mut users, (hop.link, hop.from), flow);
                 if matches!(traffic, Traffic::TcpStream(_)) {
@@ -94,7 +94,7 @@ impl Certain {
         all.filter(move |taken| taken.flow != flow)
     }
 
-    /// Records the cells of a generator on the lines that it has alone, and on the first one that it shares.
+    /// Records the cells of a generator on the lines that it has alone, and on the first line that it shares.
     fn follow<'u>(
         &mut self,
         testbed: &Testbed,
@@ -137,7 +137,7 @@ impl Certain {
                 pace: course.pace,
                 begins: start.map_or(0, |start| start.0),
                 stops: stop.map_or(u64::MAX, |stop| stop.0),
-                // Every line rounds instants up again.
+                // Every line rounds instants up to picoseconds again.
                 lag: [least, least.saturating_add(waits).saturating_add(place as u64 + 1)],
             };
             self.0.entry((hop.link, hop.from)).or_default().push(taken);
@@ -157,7 +157,7 @@ fn note(users: &mut BTreeMap<Line, Vec<usize>>, line: Line, flow: usize) {
     }
 }
 
-/// Returns whether some circuit on a path of a flow is of the category that is served first.
+/// Returns whether a flow may use a circuit of the category that switches serve first.
 fn goes_first(topology: &Topology, flow: usize) -> bool {
     let path = &topology.flows[flow];
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
@@ -168,7 +168,7 @@ fn goes_first(topology: &Topology, flow: usize) -> bool {
     })
 }
 
-/// Returns the longest wait of a cell behind PDUs of others in the same NIC, in picoseconds; `None` if generators alone fill the line.
+/// Returns the longest wait of a cell behind PDUs of other flows in the same NIC, in picoseconds; `None` if generators alone fill the line.
 fn behind_nic(
     testbed: &Testbed,
     topology: &Topology,
@@ -186,7 +186,7 @@ fn behind_nic(
     for other in others {
         match testbed.traffic[other] {
             Traffic::Cbr(_) => waiting += 1.0,
-            // Its bursts have no bound here.
+            // The bursts of this source have no bound here.
             Traffic::OnOff(_) => return None,
             _ => {}
         }
@@ -195,7 +195,7 @@ fn behind_nic(
     (load < 1.0 && slots < 1e9).then(|| slot.after(slots as u64 + 1))
 }
 
-/// Returns the longest wait of a cell behind others of its class at a port that serves this class first, in picoseconds; `None` if cells may be lost there.
+/// Returns the longest wait of a cell behind others of its class, at a port that serves this class first, in picoseconds; `None` if cells may be lost there.
 fn behind_classmates(
     testbed: &Testbed,
     topology: &Topology,
@@ -217,7 +217,7 @@ fn behind_classmates(
         }
         load += course.pace.per_second() / slot.per_second();
     }
-    // Each has one cell at any instant, one more comes while another class is served, and one while the count is rounded.
+    // At any instant each generator has at most one cell there. One more cell comes while another class is served, and one because the count is rounded.
     let most = classmates.len() as u64 + 2;
     (load <= 1.0 && switch.output_buffer.0 >= most).then(|| slot.after(most))
 }

@@ -1,4 +1,4 @@
-//! Parameters of a TCP connection, and the rate that its window allows.
+//! Parameters of a TCP connection, and the rate that its windows allow.
 
 use engpass_model::host::Side;
 use engpass_model::idle::LonePacket;
@@ -15,16 +15,16 @@ use super::idle::{Pick, Travel};
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
 
-/// Parameters of an open connection.
+/// Parameters of an open TCP connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connection {
     /// Payload of a full segment, in bytes.
     pub(super) segment: u64,
     /// Header of every segment, options included, in bytes.
     pub(super) header: u64,
-    /// Full segments per acknowledgement.
+    /// Number of full segments per acknowledgement.
     pub(super) segments_per_ack: f64,
-    /// Least number of acknowledgements per bit of payload.
+    /// Least number of acknowledgements per bit of payload that arrive at the sender.
     pub(super) least_acks: f64,
     /// True if more than one acknowledgement per window certainly arrives.
     pub(super) certain: bool,
@@ -36,15 +36,15 @@ pub(super) struct Connection {
 /// The payload that may be in flight, and the round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// Most payload bytes that are sent and not acknowledged.
+    /// Largest number of payload bytes that are sent and not acknowledged.
     pub(super) bytes: u64,
     pub(super) set_by: SetBy,
-    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path: over the slowest path there, because data is delivered in
-    /// order, and over the fastest path back, because acknowledgements are cumulative.
+    /// Time from sending a full segment to handling its acknowledgement on an idle path, in picoseconds: over the slowest path to the receiver, because data is
+    /// delivered in order, and over the fastest path back, because acknowledgements are cumulative.
     pub(super) round_trip: f64,
-    /// As `round_trip`, but over the fastest of all possible paths there.
+    /// Like `round_trip`, but over the fastest of all possible paths to the receiver.
     shortest: f64,
-    /// Most payload bytes in flight in short segments, and the round trip of the shortest segment in picoseconds.
+    /// Largest number of payload bytes in flight if segments are short, and the round trip of the shortest segment in picoseconds.
     pub(super) shorter: (u64, f64),
 }
 
@@ -70,12 +70,12 @@ pub(super) fn connection(
     let message = config.message.bytes();
     // Timestamps if both hosts have them (RFC 7323 section 3.2).
     let options = if sender.timestamps && receiver.timestamps { TIMESTAMPS_BYTES } else { 0 };
-    // The smaller segment size; it counts the options of a segment (RFC 6691).
+    // The smaller segment size of the two ends; it includes the options of a segment (RFC 6691).
     let agreed = sender.mss.min(receiver.mss) - options;
     // Every path drops longer segments, and the sender learns the path MTU (RFC 1191).
     let segment = agreed.min(widest(topology, path, lane) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
-    // A receiver that counts bytes waits for `ack_every` segments of the negotiated size. If segments end with writes, the last segment may add nearly one
-    // more segment.
+    // A receiver that counts bytes waits for `ack_every` segments of the negotiated size. If segments end with writes, the last one may add nearly another
+    // segment.
     let tails = sender.write_boundaries
         && !message.is_multiple_of(segment)
         && receiver.ack_counting != AckCounting::Segments;
@@ -100,7 +100,7 @@ pub(super) fn connection(
     };
     // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
     let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
-    // If too long segments are split, the last part is short.
+    // If segments that are too long for the path are split, the last part is short.
     let full_segments = nagles && message >= segment && bytes >= 2 * segment && !path.discovers_mtu;
     let shorter = if full_segments { segment } else { bytes };
     let full = segment.min(message).min(bytes);
@@ -108,7 +108,7 @@ pub(super) fn connection(
         segment,
         header,
         segments_per_ack: (waits_for + u64::from(tails)) as f64,
-        // One per window is enough.
+        // One acknowledgement per window is enough.
         least_acks: 1.0 / (8 * bytes) as f64,
         certain: false,
         full_segments,
@@ -122,8 +122,8 @@ pub(super) fn connection(
     }
 }
 
-/// Returns the largest packet with data, in bytes, that some path of a lane takes unfragmented; or that all paths take, if the sender does not discover the
-/// path MTU.
+/// Returns the length in bytes of the largest packet with data that some path of a lane takes unfragmented; that all paths take, if the sender does not
+/// discover the path MTU.
 fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     if !path.discovers_mtu {
         return path.path_mtu;
@@ -131,7 +131,7 @@ fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     let stops = &lane.there.stops;
     let mut widest = vec![0; stops.len()];
     widest[0] = u64::MAX;
-    // Every move leads to a later stop.
+    // Stops are in order: every move leads to a later stop.
     for (place, stop) in stops.iter().enumerate() {
         for onward in &stop.onward {
             // Routers may fragment packets in a tunnel.
@@ -143,11 +143,11 @@ fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     widest[stops.len() - 1]
 }
 
-/// Returns the largest number of payload bytes that are sent and not acknowledged, and the reason.
+/// Returns the largest number of payload bytes that are sent and not acknowledged, and the buffer or rule that sets it.
 fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, message: u64) -> (u64, SetBy) {
     let scales = sender.window_scaling && receiver.window_scaling;
     let field = 65_535;
-    // The smallest scale that can announce the buffer (RFC 7323 section 2.2). Windows are rounded up to its unit.
+    // The smallest scale that can announce the receive buffer (RFC 7323 section 2.2). Windows are rounded up to its unit.
     let scale = (0..14).find(|scale| receiver.receive_buffer >> scale <= field).unwrap_or(14);
     let scale = if scales { scale } else { 0 };
     let buffer = receiver.receive_buffer.max(receiver.receive_minimum_segments * segment);
@@ -155,7 +155,7 @@ fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, mes
     let announced = buffer.min(most).next_multiple_of(1 << scale).min(most);
     let kept = match sender.send_buffer_rule {
         SendBufferRule::Bytes => sender.send_buffer,
-        // Sent bytes do not count.
+        // With this rule, bytes that were sent do not count in the send buffer.
         SendBufferRule::HighWater => u64::MAX,
         // An empty buffer takes a whole write.
         SendBufferRule::WholeWrites => sender.send_buffer.max(message),

@@ -1,7 +1,7 @@
-//! Bounds of flows with several paths: all parallel lines together.
+//! Bounds of flows with several paths: what all parallel lines carry together.
 //!
-//! All paths have the same number of links, so every packet crosses one link of each *level*. A flow gets no more than the lines of a level let through
-//! together. Each line gets no more than the traffic that can come to it.
+//! All paths have the same number of links, so every packet crosses one link of each *level*. A flow gets no more than the lines of a level carry together, and
+//! each line carries no more than the traffic that can come to it.
 
 use std::collections::BTreeMap;
 
@@ -40,22 +40,22 @@ impl Builder<'_> {
     }
 }
 
-/// The resources at one place for all lanes of a flow, in bit/s.
+/// Payload that can pass the resources at one place, for all lanes of a flow, in bit/s.
 #[derive(Clone, Copy)]
 struct PlaceTotals {
     /// Largest bound of any lane that uses the place alone, without `ahead`.
     most: f64,
-    /// Payload of all lanes that arrives without use of the resource in the measurement window.
+    /// Payload of all lanes that arrives without using the resource in the measurement window.
     ahead: f64,
-    /// Payload that can come to it.
+    /// Payload that can come to the place.
     comes: f64,
 }
 
 impl PlaceTotals {
-    /// A place to which no lane is added yet.
+    /// A place to which no lane was added.
     const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
 
-    /// Adds lanes of which `comes` arrives here and whose own bound here is `own`. Returns the payload of these that passes.
+    /// Adds lanes whose payload `comes` arrives here and whose own bound here is `own`. Returns the part of this payload that passes.
     fn add(&mut self, own: Option<&Self>, comes: f64) -> f64 {
         let (most, ahead) = own.map_or((f64::INFINITY, 0.0), |own| (own.most, own.ahead));
         self.most = self.most.max(most);
@@ -64,7 +64,7 @@ impl PlaceTotals {
         comes.min(most + ahead)
     }
 
-    /// Returns the payload that passes, and the payload that could pass.
+    /// Returns the payload that passes the place, and the payload that could pass if more came.
     fn passes(&self) -> [f64; 2] {
         let most = self.most + self.ahead;
         [self.comes.min(most), most]
@@ -74,11 +74,11 @@ impl PlaceTotals {
 /// One level of the paths of a flow.
 #[derive(Default)]
 struct Level {
-    /// The lines, each with the resources before it by path segment.
+    /// The lines of the level, each with the resources before it by path segment.
     lines: BTreeMap<Hop, (PlaceTotals, BTreeMap<PathSegment, PlaceTotals>)>,
-    /// The nodes before those lines at which a path segment begins.
+    /// The nodes before these lines at which a path segment begins.
     nodes: BTreeMap<NodeId, PlaceTotals>,
-    /// Payload that is inside circuits on this level, and therefore comes to no node.
+    /// Payload that is inside circuits on this level, and therefore comes to no node here.
     inside: f64,
 }
 
@@ -88,11 +88,11 @@ pub(super) struct LevelBounds {
     back: Vec<Level>,
 }
 
-/// The bound of parallel resources together.
+/// The bound that parallel resources set together.
 pub(super) struct LevelBound {
-    /// In bit/s.
+    /// Largest payload that passes all of them, in bit/s.
     pub(super) most: f64,
-    /// All of them are used up then: no other resource holds a part of the packets back.
+    /// True if all of them are then used up: no resource elsewhere holds a part of the packets back.
     pub(super) is_full: bool,
     pub(super) beside: ParallelResources,
 }
@@ -106,10 +106,10 @@ pub(super) enum ParallelResources {
 }
 
 impl LevelBounds {
-    /// Returns the bounds for the lanes of a flow. `sent` is the largest payload that each lane sends, in bit/s.
+    /// Returns the bounds for the lanes of a flow. `sent` is the largest payload that each lane can send, in bit/s.
     pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
         let mut cuts = Self { there: Vec::new(), back: Vec::new() };
-        // Lanes with equal paths in a direction are combined there.
+        // Lanes with equal paths in a direction are treated as one there.
         for like in alike(lanes, |lane| &lane.lane.there) {
             let sent = like.iter().map(|lane| sent[*lane]).sum();
             follow(&mut cuts.there, topology, lanes, &like, false, sent);
@@ -121,7 +121,7 @@ impl LevelBounds {
         cuts
     }
 
-    /// Returns the bound of all resources parallel to this place; `None` if there are no others.
+    /// Returns the bound that a place and all resources parallel to it set together; `None` if there are no parallel resources.
     pub(super) fn at(&self, place: Place) -> Option<LevelBound> {
         let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
         let cut = |passes: Vec<[f64; 2]>, beside| {
@@ -155,7 +155,7 @@ impl LevelBounds {
     }
 }
 
-/// Returns the lanes, by index, in groups with equal paths.
+/// Returns the indices of lanes, in groups with equal paths.
 fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Spread) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for lane in 0..lanes.len() {
@@ -167,7 +167,7 @@ fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Sprea
     groups
 }
 
-/// Adds the traffic that lanes with equal paths may send to the levels of their paths.
+/// Adds the traffic that lanes with equal paths may send to each level of these paths.
 fn follow(
     levels: &mut Vec<Level>,
     topology: &Topology,
@@ -184,10 +184,10 @@ fn follow(
         joint.ahead += gate.ahead;
     }
     let stops = if back { &lane.lane.back.stops } else { &lane.lane.there.stops };
-    // Number of links before each stop, and payload that comes to it.
+    // By stop: number of links before it, and payload that comes to it.
     let mut arriving = vec![(0, 0.0); stops.len()];
     arriving[0].1 = sent;
-    // The stop is a node that packets have reached before: they enter or leave a tunnel there.
+    // By stop: true if packets have already reached its node before, because they only enter or leave a tunnel at the stop.
     let mut is_known = vec![false; stops.len()];
     for (place, stop) in stops.iter().enumerate() {
         let (first, comes) = arriving[place];

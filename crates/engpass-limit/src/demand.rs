@@ -1,4 +1,4 @@
-//! Computes the needs of one unit of every lane: lines, shapers, policers, CPUs and its application.
+//! Computes the needs of one unit of every lane: of lines, shapers, policers, CPUs and its application.
 //!
 //! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell. A lane is made of the connections of a flow whose packets
 //! take the same paths; most flows have one lane.
@@ -25,7 +25,8 @@ use super::need::{Demand, Resource, Resources, application, unnamed};
 use super::receivers::SeparateReceivers;
 use super::way::Unit;
 
-/// Returns the resources, and the needs of every lane in the order of the flows in the file. `apart` has the separate receivers, if the testbed has any.
+/// Returns the resources, and the needs of every lane, in the order of the flows in the file. `apart` holds the separate receivers, if the testbed has
+/// multicast groups.
 pub(super) fn demands<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -51,8 +52,8 @@ pub(super) fn demands<'a>(
     (builder.resources, demands)
 }
 
-/// Returns the class of a flow. Generators come before streams, because they do not yield. If all switches on the path serve by priority, everything of the
-/// `cbr` category comes before everything else.
+/// Returns the class of a flow; classes are served in ascending order. Generators come before streams, because they do not yield. If all switches on the path
+/// serve by priority, all traffic of the `cbr` category comes before all other traffic.
 fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: bool) -> u8 {
     let first = path.circuit.is_some_and(|circuit| topology.circuits[circuit].category == Category::Cbr);
     let (_, between) = path.route.split_last().expect("a route has a hop");
@@ -73,7 +74,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns a lane without needs.
+    /// Returns a lane whose needs are still to be added.
     fn new_demand(&self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
         let (name, traffic) =
             self.testbed.traffic.get_index(flow).expect("every flow belongs to a traffic entry");
@@ -217,14 +218,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the limiter of one window per round trip on every connection.
+    /// Adds the limit of TCP's window: one window per round trip on every connection.
     fn window(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
         let Window { round_trip, .. } = tcp.window;
         let windows = demand.windows(tcp);
         let capacity = windows * SECOND as f64 / round_trip;
         let resource = self.resources.get(Resource::Window(demand.index), || capacity);
         let time = demand.span.seconds() * SECOND as f64;
-        // An acknowledgement at the end of the warm-up releases a whole window at once.
+        // An acknowledgement at the end of the warm-up lets a whole window go at once.
         let ahead = if demand.span.warm { windows } else { 0.0 };
         let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
         let needs = [(resource, demand.payload_bits)];
@@ -233,10 +234,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the measurement window.
+    /// Adds the limit of an application that writes `bit_per_s` of payload on average, and at most `most` bits in the measurement window.
     fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
         let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
-        // The need is the payload of a unit. An empty message needs nothing; therefore it has no limiter.
+        // The application is needed by the payload of a unit. An empty message needs nothing, so it is not limited.
         let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
         let name = application(demand.table);
         if let Some(limiter) = demand.add(name, &[(offered, payload)]) {

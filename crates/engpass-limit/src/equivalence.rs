@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::need::{Demand, Resources};
 
-/// Returns the equivalence classes of flows, each in the order of the file. `lanes` has the lanes of each flow.
+/// Returns the equivalence classes of flows, each in the order of the file. `lanes` has the index range of each flow's lanes.
 ///
-/// Two flows with one lane each are equivalent if they need equal amounts of the same resources, or of resources of equal capacity that no other flow
-/// needs. Exchanging both leaves the network unchanged.
+/// Two flows with one lane each are equivalent if they need equal amounts of the same resources, or of resources with equal capacity that no other flow needs.
+/// If such flows are exchanged, the network stays the same.
 pub(super) fn groups(
     resources: &Resources,
     demands: &[Demand<'_>],
@@ -30,7 +30,7 @@ pub(super) fn groups(
     groups
 }
 
-/// Returns a key of all properties of a flow that matter for its limit.
+/// Returns a key of all properties of a flow on which its limit depends.
 fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
     // Resources that only this flow needs are numbered in the order of its needs.
     let mut own: Vec<usize> = Vec::new();

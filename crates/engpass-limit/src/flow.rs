@@ -1,4 +1,4 @@
-//! All lanes of a flow together: its limiters, and its bound.
+//! All lanes of a flow together: its limiters, and its bounds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,9 +22,9 @@ pub(super) struct Flow<'d, 'a> {
     pub(super) lanes: &'d [Demand<'a>],
 }
 
-/// A limiter, with all lanes of the flow that need it.
+/// A limiter of a flow: a possible bottleneck, with all lanes that need it.
 pub(super) struct LimiterRow {
-    /// Index of a lane in the flow, and index of the limiter in the lane. A lane needs a line twice if it has two circuits there.
+    /// Pairs of a lane's index in the flow and the limiter's index in the lane. A lane has two entries if it needs a line for two circuits.
     members: Vec<(usize, usize)>,
 }
 
@@ -39,12 +39,12 @@ pub(super) fn lanes_of(demands: &[Demand<'_>]) -> Vec<Range<usize>> {
 }
 
 impl<'d, 'a> Flow<'d, 'a> {
-    /// Returns its first lane. Properties that do not depend on the path are equal for all lanes.
+    /// Returns the flow's first lane. Properties that do not depend on the path are equal for all lanes.
     pub(super) fn first(&self) -> &'d Demand<'a> {
         &self.lanes[0]
     }
 
-    /// Returns the number of connections of all lanes.
+    /// Returns the sum of the connections of all lanes.
     pub(super) fn connections(&self) -> f64 {
         self.lanes.iter().map(Demand::streams).sum()
     }
@@ -70,12 +70,12 @@ impl<'d, 'a> Flow<'d, 'a> {
         rows
     }
 
-    /// Returns the goodput if all lanes need all their resources, in bit/s.
+    /// Returns the flow's fair share: its goodput if all lanes need all their resources, in bit/s.
     pub(super) fn fair(&self, all: &Allocation) -> f64 {
         self.lanes.iter().map(|lane| all.rates[lane.index] * lane.payload_bits).sum()
     }
 
-    /// Returns the bound of each row.
+    /// Returns the bound that each limiter in `rows` sets on the flow.
     pub(super) fn bounds(
         &self,
         topology: &Topology,
@@ -105,7 +105,7 @@ impl<'d, 'a> Flow<'d, 'a> {
             if is_own(limiter.kind()) {
                 return alone(each.sum());
             }
-            // Lanes that share a resource get no more of it than the lane that needs least of it.
+            // Lanes that share a resource together get no more of it than if all needed as little as the lane that needs least.
             let ahead: Vec<f64> = members().map(|(lane, limiter)| lane.limiters[limiter].ahead).collect();
             let most = each.zip(&ahead).map(|(most, ahead)| if *ahead > 0.0 { most - ahead } else { most });
             alone(most.fold(0.0, f64::max) + ahead.iter().sum::<f64>())
@@ -114,11 +114,11 @@ impl<'d, 'a> Flow<'d, 'a> {
     }
 }
 
-/// The bound that a row sets on a flow.
+/// The bound that a limiter sets on a flow.
 pub(super) struct Bound {
-    /// In bit/s.
+    /// Largest goodput, in bit/s.
     pub(super) most: f64,
-    /// The bound does not depend on another place.
+    /// True if the bound does not depend on another place.
     is_full: bool,
     /// The bottleneck, if several parallel resources together bound the flow.
     pub(super) together: Option<Bottleneck>,
@@ -136,13 +136,13 @@ pub(super) fn tightest(bounds: &[Bound]) -> usize {
 }
 
 impl LimiterRow {
-    /// Returns the limiter of its first lane.
+    /// Returns the limiter as the flow's first lane that needs it has it.
     pub(super) fn limiter<'d>(&self, flow: &Flow<'d, '_>) -> &'d Limiter {
         let (lane, limiter) = self.members[0];
         &flow.lanes[lane].limiters[limiter]
     }
 
-    /// Returns the number of connections with packets there, and the share of all packets of the flow.
+    /// Returns the number of the flow's connections that need the limiter, and the share of the flow's packets that do.
     pub(super) fn share(&self, flow: &Flow<'_, '_>) -> (f64, f64) {
         let of = |(lane, limiter): &(usize, usize)| {
             let demand = &flow.lanes[*lane];
@@ -158,7 +158,7 @@ impl LimiterRow {
         (connections, packets / flow.connections())
     }
 
-    /// Returns, for every lane that needs this limiter, the resources to which its needs are then reduced.
+    /// Returns, for every lane that needs the limiter, the limiter's resources: the only ones that the lane then needs.
     fn only(&self, flow: &Flow<'_, '_>) -> BTreeMap<usize, Vec<usize>> {
         let mut only: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (lane, limiter) in &self.members {
@@ -172,18 +172,18 @@ impl LimiterRow {
 /// The goodput that a flow would have if it needed only one of its limiters and the other flows needed all their resources.
 pub(super) struct SingleLimit {
     pub(super) goodput: f64,
-    /// Shares of the link that the flow and the others, by index, then take; 0 and empty if the limiter is not a link.
+    /// Shares of the link that the flow then takes, and that each other flow takes, by index; 0 and empty if the limiter is not a link.
     pub(super) own: f64,
     pub(super) others: Vec<(usize, f64)>,
-    /// Share that the others take together.
+    /// Share of the link that all other flows take together.
     pub(super) share: f64,
 }
 
-/// Computes the goodput that `flow` would have if it needed only `row` and the other flows needed all their resources. Lanes that do not need it get their
-/// fair share.
+/// Computes the goodput that `flow` would have if it needed only the limiter `row` and the other flows needed all their resources. Lanes that do not need the
+/// limiter get their fair share.
 ///
-/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and the resource that stops them. Up to that
-/// level no other resource of the flow was used up. Therefore leaving the others out changes nothing before, and all lanes of the flow that need this
+/// The smallest of these goodputs is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and the resource that stops them. Up to
+/// that level no other resource of the flow was used up. Therefore leaving the others out changes nothing before, and all lanes of the flow that need this
 /// resource stop there.
 pub(super) fn alone(
     resources: &Resources,
@@ -199,7 +199,7 @@ pub(super) fn alone(
         let rates = if only.contains_key(&lane.index) { &allocation.rates } else { &all.rates };
         goodput += rates[lane.index] * lane.payload_bits;
     }
-    // Lanes that need less leave more to other flows. That may lower their own rate.
+    // Lanes that need less leave more to other flows, and this may lower the flow's own rate.
     if flow.lanes.len() > 1 {
         goodput = f64::max(goodput, flow.fair(all));
     }
@@ -223,7 +223,7 @@ pub(super) fn alone(
 }
 
 impl SingleLimit {
-    /// Returns the shares of others for `flow`, which is equivalent to `found_for`: the two are exchanged.
+    /// Returns the other flows on a line as `flow` sees them. They were found for the equivalent flow `found_for`, so the two are exchanged.
     pub(super) fn others_of(&self, found_for: usize, flow: usize) -> Others {
         let others = self.others.iter().map(|(one, _)| *one);
         let mut first: Vec<usize> = others.filter(|one| *one != flow).take(NAMED).collect();
@@ -236,7 +236,7 @@ impl SingleLimit {
     }
 }
 
-/// Returns whether it bounds the payload that a lane sends, lost packets included, or for TCP the payload that it delivers.
+/// Returns whether a bottleneck of this kind bounds the payload that a lane sends, lost packets included; for TCP it bounds the payload that arrives.
 fn sends(kind: BottleneckKind) -> bool {
     use BottleneckKind::{Application, SendingBus, SendingHost, SendingMemory, SendingPath, SocketBuffers};
     matches!(kind, Application | SendingBus | SendingHost | SendingMemory | SendingPath | SocketBuffers)
@@ -283,7 +283,7 @@ fn together(topology: &Topology, limiter: &Limiter, beside: &ParallelResources) 
         }
     };
     names.dedup();
-    // These are two circuits over one link, or a router beside a circuit.
+    // Several circuits over one link, or a router beside a circuit, have only one name.
     if names.len() < 2 {
         return limiter.bottleneck.clone();
     }

@@ -12,7 +12,7 @@ use super::demand::Builder;
 use super::idle::{Arrived, Pick, Travel};
 use super::need::{Demand, Need, Resource, named};
 
-/// Kinds of bottlenecks at one end of a flow.
+/// Kinds of bottlenecks at one host of a flow.
 struct Kinds {
     path: BottleneckKind,
     memory: BottleneckKind,
@@ -34,7 +34,7 @@ const RECEIVING: Kinds = Kinds {
     host: BottleneckKind::ReceivingHost,
 };
 
-/// CPU time of a host in picoseconds: per unit, and the least per bit of payload.
+/// CPU time of a host in picoseconds: per unit, and the least time per bit of payload.
 pub(super) type Times<U, B> = (U, B);
 
 /// Returns when packets reach the receiver on the fastest path.
@@ -43,14 +43,14 @@ fn shortest(demand: &Demand<'_>, packets: Vec<LonePacket>) -> Arrived {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns the picoseconds that a UDP message takes to its receiver without other traffic.
+    /// Returns the time that a UDP message takes to its receiver without other traffic, in picoseconds.
     pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
         let arrived = shortest(demand, idle::message(&send, message, demand.path.mtu).collect());
         arrived.last + receive.datagram(message, arrived.packets)
     }
 
-    /// Returns the picoseconds that a TCP segment takes to its receiver without other traffic.
+    /// Returns the time that a TCP segment takes to its receiver without other traffic, in picoseconds.
     pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
         let formed = vec![LonePacket::new(header + payload, send.segment())];
@@ -64,8 +64,8 @@ impl<'a> Builder<'a> {
             .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))
     }
 
-    /// Adds the needs at both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead`
-    /// acknowledgements may arrive after the end.
+    /// Adds the needs at both hosts, given the CPU times of each. Pauses of hosts do not count, because they are random and a run may have none. `acks_ahead`
+    /// acknowledgements may arrive after the end of the run.
     pub(super) fn hosts<S, LS, R, LR>(
         &mut self,
         demand: &mut Demand<'a>,
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
         let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
         let own = demand.traffic.data_path(side);
         let busy = time(&host.work(side, own));
-        // `simulate` has one CPU for the whole data path. No engine is faster.
+        // The engine `simulate` has one CPU for the whole data path; no engine is faster.
         let whole = host.occupation(side, own);
         let before = demand.limiters.len();
         let supply = SECOND as f64 * demand.span.seconds();
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         let slowest =
             parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
         let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
-        // If one of them takes all the time, that one limits.
+        // If one part of the data path takes all the time, that part is the limit.
         let whole_time = time(&whole) / SECOND as f64;
         let is_one = whole_time <= slowest * (1.0 + ROUNDING);
         let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
@@ -120,8 +120,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds memory and I/O bus of a host, and the alternation of CPU and DMA on a data path without pipelining. `turns` is the sum of their times in
-    /// picoseconds per unit, as `simulate` counts them; `most` is their bound in bit/s.
+    /// Adds the needs of memory and I/O bus of a host, and of CPU and DMA that work in turn on a data path without pipelining. `turns` is the sum of their
+    /// times in picoseconds per unit, as `simulate` counts them; `most` is their bound in bit/s.
     fn data(
         &mut self,
         demand: &mut Demand<'a>,

@@ -1,4 +1,4 @@
-//! The idle delay of a flow: the time that a unit takes one way without other traffic. docs/model.md describes each step.
+//! The idle delay of a flow: the time that a unit takes to its receiver without other traffic. docs/model.md describes each step.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use engpass_testbed::{Move, Onward, Spread, Topology};
 
 use crate::engine_work::EngineWork;
 
-/// Choice among several paths.
+/// The path that an idle delay is computed for, if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     /// The fastest of all possible paths.
@@ -20,12 +20,12 @@ pub(super) enum Pick {
     Longest,
 }
 
-/// The packets of a unit at its receiver.
+/// Arrival of a unit's packets at the receiver.
 #[derive(Clone, Copy)]
 pub(super) struct Arrived {
-    /// Arrival of the last one, in picoseconds.
+    /// Instant at which the last packet arrives, in picoseconds.
     pub(super) last: u64,
-    /// Least number of packets.
+    /// Least number of packets that arrive.
     pub(super) packets: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Travel<'a> {
     topology: &'a Topology,
     spread: &'a Spread,
     pick: Pick,
-    /// Known arrivals of a lone packet: by stop, its bytes of IP payload, and the bytes of the packets that entered the tunnels around it.
+    /// Arrivals of a lone packet that are known: by stop, the packet's bytes of IP payload, and the bytes of the packets that entered the tunnels around it.
     known: BTreeMap<(usize, u64, Vec<u64>), Arrived>,
 }
 
@@ -44,12 +44,12 @@ impl<'a> Travel<'a> {
         Self { work, topology: work.topology, spread, pick, known: BTreeMap::new() }
     }
 
-    /// Returns the arrival of packets that the sender hands to its NIC, in order.
+    /// Returns the arrival of the packets that the sender hands to its NIC, in order.
     pub(super) fn of(&mut self, packets: Vec<LonePacket>) -> Arrived {
         self.from(0, packets)
     }
 
-    /// Returns the arrival from a stop on. Packets on one path wait for each other. Where they may part, each goes on as if it were alone.
+    /// Returns the arrival of packets that are at a stop. Packets on one path wait for each other; where they may part, each continues as if it were alone.
     fn from(&mut self, mut stop: usize, mut packets: Vec<LonePacket>) -> Arrived {
         loop {
             match self.onward(stop)[..] {
@@ -84,7 +84,7 @@ impl<'a> Travel<'a> {
         all
     }
 
-    /// Returns the arrival of a packet from a stop with several paths, relative to its arrival there.
+    /// Returns the arrival of a packet at a stop with several paths, relative to the instant at which it is at this stop.
     fn lone(&mut self, stop: usize, packet: &LonePacket) -> Arrived {
         let entered: Vec<u64> = packet.entered().iter().map(|(_, payload)| *payload).collect();
         let key = (stop, packet.payload, entered);

@@ -1,8 +1,8 @@
 //! Closed-form limits: the goodput that every flow can get, its bottleneck, and the next one.
 //!
-//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path (`Layers` for the
-//! lines). These resources are shared max-min fairly. Each of them alone is a candidate for the bottleneck. `docs/limit.md` has the formulas, their sources
-//! and the omissions.
+//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path (`Layers` for lines). The
+//! flows share these resources max-min fairly. Each resource by itself is a candidate for the bottleneck. `docs/limit.md` has the formulas, their sources and
+//! the omissions.
 
 mod acks;
 mod bound;
@@ -41,7 +41,7 @@ use max_min::{Allocation, allocate};
 use need::{Demand, Limiter, Resources};
 use receivers::SeparateReceivers;
 
-/// Returns the limit of every flow, and the use of every link with all flows at their limits.
+/// Returns the limit of every flow, and the use of every link if all flows are at their limits.
 ///
 /// # Panics
 /// If `engpass_network::unmodelled` rejects the testbed.
@@ -55,7 +55,7 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     }
 }
 
-/// As [`limit`], for a testbed in which each receiver of a group is a traffic of its own if `apart` is set.
+/// Like [`limit`], for the testbed of `apart`, if set, in which each receiver of a multicast group is a traffic of its own.
 fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateReceivers>) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology, apart);
     let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
@@ -93,7 +93,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
     LimitOutcome { flows, links, nodes: node_load::nodes(&named) }
 }
 
-/// Returns every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it per second.
+/// Returns every line, CPU and other resource: its name, its capacity, and the amount that all flows at their fair shares use per second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     let apart = SeparateReceivers::new(testbed, topology);
@@ -105,22 +105,22 @@ pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
 }
 
-/// The inputs from which the outcome is made.
+/// The results from which the outcome is made, with the testbed that gives names.
 struct Named<'d, 'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
     resources: &'d Resources,
     demands: &'d [Demand<'a>],
-    /// All flows at their fair shares.
+    /// Allocation with all flows at their fair shares.
     all: &'d Allocation,
 }
 
-/// A candidate for the bottleneck of a flow, with details for its summary.
+/// A candidate for the bottleneck of a flow, with details for the flow's summary.
 struct CandidateDetail<'d> {
     limiter: &'d Limiter,
     /// Goodput in bit/s if only this limited the flow.
     goodput: f64,
-    /// Share of the link that the flow then takes; 0 if the candidate is not a link.
+    /// Share of the link that the flow then takes, from 0 to 1; 0 if the candidate is not a link.
     own: f64,
     others: Others,
     part: Part,
@@ -129,20 +129,20 @@ struct CandidateDetail<'d> {
 /// Other flows on a line.
 struct Others {
     count: usize,
-    /// Share of the line that they take together.
+    /// Share of the line that all of them take together, from 0 to 1.
     share: f64,
-    /// Indices of the first of them, as many as a summary names.
+    /// Indices of the first of these flows, as many as a summary names.
     first: Vec<usize>,
 }
 
-/// The part of a flow that uses a candidate.
+/// The part of a flow that needs a candidate.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Connections with packets there.
+    /// Number of connections that need it.
     connections: f64,
-    /// Share of all packets of the flow.
+    /// Share of the flow's packets that need it, from 0 to 1.
     packets: f64,
-    /// All connections of the flow.
+    /// Number of all connections of the flow.
     all: f64,
 }
 
@@ -194,7 +194,7 @@ fn flow_limit(
     }
 }
 
-/// Smaller relative differences come from rounding, because times of hosts are whole picoseconds.
+/// Relative differences smaller than this come from rounding, because times of hosts are whole picoseconds.
 const ROUNDING: f64 = 1e-6;
 
 /// Returns the bound that one limiter sets on the goodput of a lane, in bit/s.
@@ -226,8 +226,8 @@ fn farthest<'d, 'a>(flow: &Flow<'d, 'a>) -> Option<(&'d Demand<'a>, Connection)>
     lanes.reduce(|one, other| if other.1.window.round_trip > one.1.window.round_trip { other } else { one })
 }
 
-/// Returns the line on a lane's paths that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on each connection
-/// that fills it, both in bytes.
+/// Returns the line on a lane's paths that its windows fill first: the name of its link, its bandwidth-delay product, and the payload in flight on each
+/// connection that fills it, both in bytes.
 fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
     let lines = lane.limiters.iter().filter_map(|limiter| limiter.line);
     let rates = lines.map(|layers| {

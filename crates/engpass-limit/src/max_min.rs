@@ -1,8 +1,8 @@
-//! Allocates shared resources: class after class, max-min fair within a class.
+//! Allocates shared resources: one class after the other, max-min fair within a class.
 //!
-//! Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the rates of all flows of a class rise together until a resource is used up.
-//! The flows that need it stop there, the others go on. The rate that is kept equal is that of the bits of cells or frames. Therefore flows on one link get
-//! equal parts of the line.
+//! Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the rates of all flows of a class rise together until a resource is used up. The
+//! flows that need this resource stop, and the others go on. The rates that are kept equal are those of the bits of cells or frames. Therefore flows on one
+//! link get equal parts of the line.
 //!
 //! Rates are floats, because they only go into reports. Sums, products and quotients of them are equal on every machine.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::need::Demand;
 
-/// Smaller relative differences come from rounding.
+/// Relative differences smaller than this come from rounding.
 const ROUNDING: f64 = 1e-12;
 
 /// Use of a resource by one unit (message, segment, cell) of a flow.
@@ -20,7 +20,7 @@ pub(super) struct ResourceUse {
     pub(super) resource: usize,
     /// Amount in the resource's unit; positive.
     pub(super) amount: f64,
-    /// For a receiver of a group: the number of the copy. Receivers behind the same copy share the need.
+    /// For a receiver of a multicast group: number of the copy. Receivers behind the same copy share its need.
     pub(super) copy: usize,
 }
 
@@ -34,13 +34,13 @@ pub(super) struct Allocation {
 }
 
 impl Allocation {
-    /// Returns the use of `resource` by `lane`, per second.
+    /// Returns the amount of `resource` that `lane` uses per second.
     pub(super) fn of(&self, lane: usize, resource: usize) -> f64 {
         self.taken[lane].iter().filter(|taken| taken.resource == resource).map(|taken| taken.amount).sum()
     }
 }
 
-/// Allocates the resources to `demands`. Each lane in `only` needs only the resources listed for it.
+/// Allocates the resources to `demands`. A lane in `only` needs only the resources listed for it.
 pub(super) fn allocate(
     capacities: &[f64],
     demands: &[Demand<'_>],
@@ -102,7 +102,7 @@ pub(super) fn allocate(
         for lane in members {
             for taken in &taken[lane] {
                 let rest = left[taken.resource] - taken.amount;
-                // A rest within rounding is no capacity.
+                // A remainder within rounding counts as no capacity.
                 left[taken.resource] = if rest > ROUNDING * capacities[taken.resource] { rest } else { 0.0 };
             }
         }
@@ -110,7 +110,8 @@ pub(super) fn allocate(
     Allocation { rates, taken }
 }
 
-/// Returns the competitors with their needs up to `resource`. A generator does not slow down for losses behind it; therefore later needs do not count.
+/// Returns the competitors with their needs up to `resource`, in the order in which they meet resources. A generator does not slow down for losses behind a
+/// resource; therefore later needs do not count.
 fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<'a>> {
     competitors
         .iter()
@@ -123,9 +124,9 @@ fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<
 
 #[derive(Clone, Copy)]
 struct Competitor<'a> {
-    /// Bits of cells or frames in a unit.
+    /// Bits of cells or frames in a unit; rates are kept equal in these bits.
     weight: f64,
-    /// The multicast group, if it is a receiver of one.
+    /// Index of the multicast group, if the competitor is a receiver of one.
     group: Option<usize>,
     needs: &'a [ResourceUse],
 }
@@ -145,7 +146,7 @@ impl Shared {
         Self(lists.into_values().filter(|list| list.len() > 1).collect())
     }
 
-    /// Returns the needs that another receiver covers. A copy carries as much as the fastest receiver behind it needs. That receiver, the first of equals,
+    /// Returns the needs that another receiver covers. A copy carries as much as the fastest receiver behind it needs; this receiver, the first of equals,
     /// accounts for the need of all. `rate` is `None` for receivers that do not count.
     fn met_by_others(&self, rate: impl Fn(usize) -> Option<f64>) -> BTreeSet<(usize, usize)> {
         let mut met = BTreeSet::new();
@@ -161,7 +162,7 @@ impl Shared {
     }
 }
 
-/// Returns the units per second of each competitor.
+/// Returns the rate of each competitor, in units per second.
 fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> Vec<f64> {
     let mut rates = vec![0.0; competitors.len()];
     let mut left = capacities.to_vec();
@@ -236,13 +237,13 @@ mod tests {
 
     #[test]
     fn multicast_receivers_use_a_shared_line_once() {
-        // A line for all, one line for each receiver, and another flow on the first line.
+        // A line for all, a line for each of two receivers, and another flow on the first line.
         let needs = |own: usize| [need(0, 1.0), need(own, 1.0)];
         let (slow, fast, other) = (needs(1), needs(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &slow[..]), one(Some(0), &fast[..]), one(None, &other[..])];
         assert_eq!(fill(&[10.0, 2.0, 4.0], &all, &Shared::of(&all)), [2.0, 4.0, 6.0]);
-        // If its own line is not narrow, each receiver gets half of the shared line.
+        // If its own line is wide enough, each receiver gets half of the shared line.
         assert_eq!(fill(&[10.0, 8.0, 9.0], &all, &Shared::of(&all)), [5.0, 5.0, 5.0]);
     }
 

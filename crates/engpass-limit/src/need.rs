@@ -1,4 +1,4 @@
-//! Resources, limiters, and the needs of lanes. A lane is made of the connections of a flow whose packets take the same paths.
+//! Resources, limiters, and the needs of lanes (connections of a flow whose packets take the same paths).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::engine_work::EngineWork;
 use super::max_min::ResourceUse;
 use super::piece::LineLayers;
 
-/// A shared resource. The order of the variants has no meaning.
+/// A shared resource, with the unit in which it is counted. The order of the variants has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Resource {
     /// A direction of a link, in parts of its bits.
@@ -37,7 +37,7 @@ pub(super) enum Resource {
     Turns(usize, NodeId),
     /// Tokens of the token bucket of a line, in bits of frames.
     Bucket(usize, NodeId),
-    /// A token bucket that is too small for a frame and lets nothing through.
+    /// A token bucket that is smaller than a frame and therefore lets nothing through.
     Closed(usize, NodeId),
     /// A tunnel that drops packets that are too long for it.
     Refusing(usize),
@@ -51,9 +51,9 @@ pub(super) enum Resource {
 #[derive(Default)]
 pub(super) struct Resources {
     index: BTreeMap<Resource, usize>,
-    /// Capacity per second.
+    /// Capacity of each resource per second.
     pub(super) capacities: Vec<f64>,
-    /// Lanes that need each resource, in their order.
+    /// Lanes that need each resource, in ascending order.
     pub(super) users: Vec<Vec<usize>>,
 }
 
@@ -88,45 +88,45 @@ impl Resources {
         self.find(Resource::Line(link, from))
     }
 
-    /// Returns the index of a resource, if any lane uses it.
+    /// Returns the index of a resource; `None` if no lane uses it.
     pub(super) fn find(&self, resource: Resource) -> Option<usize> {
         self.index.get(&resource).copied()
     }
 }
 
-/// A possible limit of a flow: one or more resources that count as one.
+/// A possible limit of a flow: one or more resources that count as one bottleneck.
 pub(super) struct Limiter {
     pub(super) bottleneck: Bottleneck,
     pub(super) resources: Vec<usize>,
     /// For a link in the direction of the data: the layers of a unit on it.
     pub(super) line: Option<LineLayers>,
-    /// Its place on the paths; `None` at the ends.
+    /// Place of the resources on the lane's paths; `None` for resources at the hosts.
     pub(super) place: Option<Place>,
-    /// Share of the lane's packets, or of its acknowledgements, that need it.
+    /// Share of the lane's packets, or of its acknowledgements, that need the resources.
     pub(super) share: f64,
-    /// For a shaper or policer: its circuit.
+    /// For a shaper or policer: index of its circuit.
     pub(super) circuit: Option<usize>,
-    /// For memory, I/O bus and CPU and DMA in turn: the data path, and the needs of a byte on it.
+    /// For memory, I/O bus, and CPU and DMA in turn: the data path, and the needs of a byte on it.
     pub(super) data: Option<(DataPath, Transfer)>,
     /// Bound that these resources set on the lane's goodput over the measurement window, in bit/s. If `None`, it follows from the capacities with the lane
     /// alone on the resources.
     pub(super) at_most: Option<f64>,
-    /// The part of `at_most` that does not use the resources in the measurement window.
+    /// The part of `at_most` that arrives without using the resources in the measurement window.
     pub(super) ahead: f64,
-    /// Generators that certainly take a part of a line, and that part as a share of its capacity in the measurement window.
+    /// Indices of generators that certainly take a part of the line, and this part as a share of the line's capacity in the measurement window.
     pub(super) certain: (Vec<usize>, f64),
     /// Fair share in the long run, in bit/s, if the resources together allow less than each of them alone; otherwise infinite.
     pub(super) in_the_long_run: f64,
 }
 
-/// Use of a resource by a flow.
+/// Need of a resource by a lane.
 #[derive(Clone, Copy)]
 pub(super) struct Need {
-    /// Amount per unit, if all segments are full and every acknowledgement arrives.
+    /// Amount per unit if all segments are full and every acknowledgement arrives.
     pub(super) unit: f64,
     /// Least amount per bit of payload.
     pub(super) least: f64,
-    /// Bits of payload that arrive in the measurement window without using the resource in it.
+    /// Bits of payload that arrive in the measurement window without using the resource within the window.
     pub(super) ahead: f64,
 }
 
@@ -136,19 +136,19 @@ pub(super) struct Demand<'a> {
     pub(super) index: usize,
     /// Index of the flow.
     pub(super) flow: usize,
-    /// The multicast group, if the lane is one of its receivers. Receivers that need a resource for the same copy share that need.
+    /// Index of the multicast group, if the lane is one of its receivers. Receivers behind the same copy share the need of a resource.
     pub(super) group: Option<usize>,
-    /// Number of the copy of its group's packets on each link of its path, by the number of links before.
+    /// For a receiver of a group: number of the copy on each link of its path, by the number of links before.
     pub(super) copies: &'a [usize],
     /// Work of routers on its packets.
     pub(super) work: EngineWork<'a>,
     pub(super) lane: Lane,
     pub(super) name: &'a str,
-    /// Name of the traffic in the file; for a receiver that of its group.
+    /// Name of the traffic table in the file; for a receiver that of its group.
     pub(super) table: &'a str,
     pub(super) traffic: &'a Traffic,
     pub(super) path: &'a FlowPath,
-    /// It is a generator, which sends cells regardless of losses. A class has either only generators or none.
+    /// True for a generator, which sends cells regardless of losses. A class has either only generators or none.
     pub(super) generator: bool,
     /// Classes are served in ascending order; see `class`.
     pub(super) class: u8,
@@ -156,20 +156,20 @@ pub(super) struct Demand<'a> {
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
-    /// The connections of a `tcp-stream`.
+    /// Parameters of the connections of a `tcp-stream`.
     pub(super) connection: Option<Connection>,
-    /// The part of the measurement window that the flow can use.
+    /// The part of the measurement window in which the flow can be served.
     pub(super) span: Span,
-    /// Picoseconds from the begin of a unit until its receiver has it, without other traffic; `None` for a generator.
+    /// Time from the begin of a unit until its receiver has it, without other traffic, in picoseconds; `None` for a generator.
     pub(super) idle_delay: Option<u64>,
     /// Needs of one unit, in the order in which it meets the resources.
     pub(super) uses: Vec<ResourceUse>,
     pub(super) limiters: Vec<Limiter>,
-    /// Largest payload that passes each place on its paths, including places that packets reach only after an event.
+    /// Largest payload that passes each place on the lane's paths, including places that packets reach only after an event.
     pub(super) gates: Vec<LaneBound>,
-    /// Tunnels that drop some of its packets, while others take another path.
+    /// Indices of tunnels that drop some of the lane's packets while others take another path.
     pub(super) refused: Vec<usize>,
-    /// By stop on the path there: the certain limits of round-robin.
+    /// By stop on the path to the receiver: the limits that strict round-robin certainly sets.
     pub(super) turns: BTreeMap<usize, Turns>,
 }
 
@@ -180,7 +180,7 @@ impl Limiter {
 }
 
 impl Demand<'_> {
-    /// Adds a limiter of some resources at the ends, unless all needs are zero.
+    /// Adds a limiter that consists of some resources at the hosts, unless all needs are zero.
     pub(super) fn add(&mut self, bottleneck: Bottleneck, needs: &[(usize, f64)]) -> Option<&mut Limiter> {
         self.add_at(None, bottleneck, needs)
     }
@@ -218,7 +218,7 @@ impl Demand<'_> {
         self.limiters.last_mut()
     }
 
-    /// Adds a limiter of one resource, which has `supply` in the measurement window.
+    /// Adds a limiter of one resource, of which `supply` is available in the measurement window.
     pub(super) fn add_bounded(
         &mut self,
         bottleneck: Bottleneck,
@@ -237,35 +237,35 @@ impl Demand<'_> {
         Some(limiter)
     }
 
-    /// Returns the number of the copy of its group's packets that comes to a place of its path; 0 without a group.
+    /// Returns the number of the copy of its group's packets that comes to a place; 0 without a group.
     pub(super) fn copy(&self, place: Place) -> usize {
         // A router receives the copy of the link before it.
         let at_node = matches!(place.spot, Spot::Node(_));
         self.copies.get(place.level - usize::from(at_node)).copied().unwrap_or(0)
     }
 
-    /// Returns the seconds for which a unit occupies a resource that the flow has alone.
+    /// Returns the time in seconds for which a unit occupies a resource that the flow has alone.
     pub(super) fn time(&self, resources: &Resources, resource: usize) -> f64 {
         let needs = self.uses.iter().filter(|need| need.resource == resource).map(|need| need.amount);
         needs.sum::<f64>() / resources.capacities[resource]
     }
 
-    /// Returns the need of data: an amount per unit and the least amount per bit of payload.
+    /// Returns the need of data: the amount per unit, and the least amount per bit of payload.
     pub(super) fn need(&self, unit: f64, least: f64) -> Need {
         Need { unit, least, ahead: 0.0 }
     }
 
-    /// Returns the need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends are enough.
+    /// Returns the need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends may be enough.
     pub(super) fn need_of_ack(&self, connection: &Connection, ack: f64) -> Need {
         Need {
             unit: ack / connection.segments_per_ack,
             least: ack * connection.least_acks,
-            // The last windows may be acknowledged after the end. If one acknowledgement per window is enough, the SYN-ACK replaces the missing one.
+            // The last windows may be acknowledged after the end. If one acknowledgement per window is enough, the SYN-ACK stands for the missing one.
             ahead: if self.span.warm || connection.certain { self.windows(connection) } else { 0.0 },
         }
     }
 
-    /// Returns the bits of payload in all its windows.
+    /// Returns the bits of payload in the windows of all connections of the lane.
     pub(super) fn windows(&self, connection: &Connection) -> f64 {
         8.0 * connection.window.bytes as f64 * self.streams()
     }
@@ -284,37 +284,37 @@ impl Demand<'_> {
 /// A place on the paths of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// On the path back.
+    /// True for a place on the path back.
     pub(super) back: bool,
-    /// Number of links before it.
+    /// Number of links before the place.
     pub(super) level: usize,
     pub(super) spot: Spot,
 }
 
-/// One of the places of a level.
+/// One of the places that are parallel on a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spot {
     /// A line.
     Line(Hop),
     /// Token bucket, policer or shaper before a line, for the packets of a path segment.
     Leg(Hop, PathSegment),
-    /// A router, behind as many links as its level says.
+    /// A router; its level is the number of links before it.
     Node(NodeId),
 }
 
-/// Bound of a lane's payload that passes a place, over the measurement window, in bit/s.
+/// Largest payload of a lane that passes a place, over the measurement window, in bit/s.
 pub(super) struct LaneBound {
     pub(super) place: Place,
     pub(super) most: f64,
-    /// The part of `most` that does not use the place in the measurement window.
+    /// The part of `most` that arrives without using the place in the measurement window.
     pub(super) ahead: f64,
 }
 
-/// A stop at which packets take the path segments in turn, without packets of other flows.
+/// A stop at which packets take the path segments in turn (round-robin), without packets of other flows.
 pub(super) struct Turns {
-    /// Payload of the longest packets divided by that of the shortest.
+    /// Payload of the longest packets divided by that of the shortest ones.
     pub(super) ratio: f64,
-    /// By path segment: largest payload above its share, in bits, because the last round may be incomplete.
+    /// By path segment: largest payload beyond its equal share, in bits, because the last round may be incomplete.
     pub(super) above: Vec<f64>,
 }
 

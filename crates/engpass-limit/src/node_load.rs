@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use super::need::Resource;
 use super::{Named, fraction};
 
-/// Returns the nodes whose engine takes time, in the order of the file.
+/// Returns the nodes whose engine (CPU or forwarding) takes time, with its load, in the order of the file.
 pub(super) fn nodes(named: &Named<'_, '_>) -> IndexMap<String, NodeOutcome> {
     let Named { testbed, topology, .. } = *named;
     let first = topology.hosts + topology.switches;

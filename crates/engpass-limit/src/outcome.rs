@@ -13,7 +13,7 @@ pub struct LimitOutcome {
     pub flows: IndexMap<String, FlowLimit>,
     /// Every link by name, in the order of the file.
     pub links: IndexMap<String, LinkLimit>,
-    /// Nodes whose engine takes time, with all flows at their fair shares.
+    /// Nodes whose engine takes time, with the load if all flows are at their fair shares.
     pub nodes: IndexMap<String, NodeOutcome>,
 }
 
@@ -24,9 +24,9 @@ pub struct FlowLimit {
     pub kind: &'static str,
     /// Paths of its packets.
     pub paths: Vec<Path>,
-    /// Payload that can arrive: of messages, or the 48 bytes of a generator's cells.
+    /// Payload that arrives if all flows get their fair shares, in bit/s: of messages, or the 48 bytes of a generator's cells.
     pub goodput_bit_per_s: f64,
-    /// Payload to offer for that; equal to the goodput.
+    /// Payload to offer to reach this goodput; equal to it.
     pub offered_bit_per_s: f64,
     /// Largest goodput that this flow can reach over the measurement window. No engine of the model exceeds it, apart from the backlog at the end of the
     /// warm-up.
@@ -39,15 +39,15 @@ pub struct FlowLimit {
     pub window: Option<WindowLimit>,
     /// One-way delay of a message, or of a full TCP segment, that meets no other traffic, in seconds, over the fastest path. `None` for generators.
     pub idle_delay_s: Option<f64>,
-    /// Names of events that the fair share ignores.
+    /// Names of events of the file that the fair share ignores.
     pub ignored_events: Vec<String>,
-    /// The candidate with the smallest goodput.
+    /// The candidate with the smallest fair goodput.
     pub bottleneck: Bottleneck,
-    /// The candidate with the second smallest goodput, which limits once the bottleneck is removed; `None` if there is only one.
+    /// The candidate with the second smallest fair goodput, which limits once the bottleneck is removed; `None` if there is only one.
     pub next: Option<Bottleneck>,
     /// Bottleneck, reason and next bottleneck in words.
     pub summary: String,
-    /// The waterfall from the line rate of the most limiting link to the goodput: the rate left after each step.
+    /// The waterfall: the rate that is left after each step, from the line rate of the most limiting link to the goodput.
     pub stages: Vec<Stage>,
     /// For multicast traffic: the limit of each receiver, by host, in the order of the file. The flow has the limit of the receiver that gets least.
     pub receivers: Vec<(String, FlowLimit)>,
@@ -61,14 +61,14 @@ pub struct FlowLimit {
 pub struct Candidate {
     /// The resource that limits.
     pub bottleneck: Bottleneck,
-    /// Goodput if nothing else limited this flow and the others had their fair shares.
+    /// Goodput if nothing else limited this flow and all other flows had their fair shares.
     pub goodput_bit_per_s: f64,
     /// The bound if nothing else limited this flow; infinite for a random source without a bound. For one of several parallel links it is the bound of all
     /// of them together, given the traffic that can come to each.
     pub bound_bit_per_s: f64,
 }
 
-/// Use of a link with all flows at their limits.
+/// Use of a link if all flows are at their limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLimit {
     /// The two directions; the one from the link's first end comes first.
@@ -82,7 +82,7 @@ pub struct DirectionLimit {
     pub from: String,
     /// Receiving node.
     pub to: String,
-    /// Line rate.
+    /// Line rate, in bit/s.
     pub line_rate_bit_per_s: f64,
     /// Share of the line that is used, physical framing included, from 0 to 1.
     pub utilisation: f64,

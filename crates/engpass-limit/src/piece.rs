@@ -1,4 +1,4 @@
-//! The links on all paths of a lane, with the packets of a unit that cross each of them.
+//! The links on all paths of a lane, with the packets of a unit that cross each link.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use engpass_testbed::{Spread, Topology};
 
 use engpass_model::wire::layers::{Layer, Layers, Wire};
 
-/// Packets of a unit that have equal lengths.
+/// Packets of a unit that all have the same length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
-    /// Mean number of packets; 0 if packets come only after an event, or only from datagrams of another length.
+    /// Mean number of these packets; 0 if they come only after an event, or only from datagrams of another length.
     pub(super) count: f64,
     /// Bytes of tunnel headers in each packet.
     pub(super) added: u64,
@@ -28,17 +28,17 @@ impl Part {
         Self { count: 1.0, added: 0, header, data }
     }
 
-    /// Returns the layers of one of the packets on a line.
+    /// Returns the layers of one packet on a line.
     pub(super) fn on(&self, wire: &Wire) -> Layers {
         wire.in_tunnel(self.added, self.header, self.data)
     }
 
-    /// Returns the length of one of the packets, IP header included.
+    /// Returns the length of one packet in bytes, IP header included.
     fn bytes(&self) -> u64 {
         IP_HEADER_BYTES + self.added + self.header + self.data
     }
 
-    /// Returns the bits of payload in one packet.
+    /// Returns the payload of one packet, in bits.
     pub(super) fn bits(&self) -> f64 {
         (8 * self.data) as f64
     }
@@ -46,7 +46,7 @@ impl Part {
 
 /// A link on the paths of a lane.
 pub(super) struct PathLink {
-    /// Number of links before it, equal on every path.
+    /// Number of links before this one, equal on every path.
     pub(super) level: usize,
     pub(super) leg: PathSegment,
     /// The stop to which its path segment leads.
@@ -55,22 +55,22 @@ pub(super) struct PathLink {
     pub(super) position: usize,
     pub(super) hop: Hop,
     pub(super) wire: Wire,
-    /// The packets of a unit that cross it.
+    /// The packets of a unit that cross the link.
     pub(super) parts: Vec<Part>,
-    /// Share of the lane's packets on this level that cross it.
+    /// Share of the lane's packets on this level that cross the link.
     pub(super) share: f64,
-    /// All packets of the lane cross it, because there is no choice before it.
+    /// True if all packets of the lane cross the link, because there is no choice before it.
     pub(super) surely: bool,
-    /// Smallest MTU up to here, without those inside tunnels; of several paths, the largest of their values.
+    /// Smallest MTU on the path up to and including the link, without MTUs inside tunnels; of several paths, the largest value.
     pub(super) mtu: u64,
-    /// Bytes that tunnels add to each packet that is not fragmented in them; of several paths to it, the fewest.
+    /// Bytes that tunnels add to each packet that is not fragmented in them; of several paths to the link, the fewest.
     pub(super) added: u64,
-    /// A tunnel that drops packets before they come to this line, and whether such tunnels drop all of them.
+    /// A tunnel that drops packets before they come to this link, and whether such tunnels drop all of them.
     pub(super) refused: Option<(usize, bool)>,
 }
 
 impl PathLink {
-    /// Returns the circuit that it belongs to, and whether packets take that forward.
+    /// Returns the circuit that the link belongs to, and true if packets take it in its forward direction.
     pub(super) fn circuit(&self) -> Option<(usize, bool)> {
         match self.leg {
             PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
@@ -78,13 +78,13 @@ impl PathLink {
         }
     }
 
-    /// Returns the node at the end of its path segment; `None` for a link before the last one.
+    /// Returns the node at the end of the path segment if this is the last link of it; otherwise `None`.
     pub(super) fn end(&self, topology: &Topology) -> Option<NodeId> {
         (self.position + 1 == topology.hops(self.leg).len()).then_some(self.hop.to)
     }
 }
 
-/// The layers of all packets of a unit that cross a line, in parts of a bit of the line.
+/// The layers of all packets of a unit that cross a line, in parts of a bit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineLayers {
     pub(super) hop: Hop,
@@ -94,7 +94,7 @@ pub(super) struct LineLayers {
 }
 
 impl LineLayers {
-    /// Adds up the layers of packets: the number of packets, and the layers of each.
+    /// Adds up the layers of packets, given the number of packets and the layers of each.
     pub(super) fn new(piece: &PathLink, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
         let nothing = piece.wire.nothing();
         let (hop, level, parts_per_bit) = (piece.hop, piece.level, nothing.parts_per_bit());
@@ -107,7 +107,7 @@ impl LineLayers {
         all
     }
 
-    /// Returns the parts of one layer.
+    /// Returns the parts of one layer, over all packets.
     pub(super) fn parts(&self, layer: Layer) -> f64 {
         self.parts[layer as usize]
     }
@@ -125,15 +125,15 @@ impl LineLayers {
 
 /// The packets of a unit that come to a stop of a spread.
 pub(super) struct Arriving {
-    /// Number of links before it.
+    /// Number of links before the stop.
     pub(super) level: usize,
     pub(super) parts: Vec<Part>,
     surely: bool,
-    /// Smallest MTU up to here, without those inside tunnels; of several paths, the largest of their values.
+    /// Smallest MTU on the path up to the stop, without MTUs inside tunnels; of several paths, the largest value.
     pub(super) mtu: u64,
-    /// For each tunnel around the packets: the packets that entered it.
+    /// For each tunnel around the packets: the packets as they entered it.
     entered: Vec<Vec<Part>>,
-    /// The tunnel that they have entered, if it drops some of them.
+    /// The tunnel that the packets have entered last, if it drops some of them.
     refused: Option<usize>,
 }
 
@@ -146,8 +146,8 @@ impl Arriving {
     }
 }
 
-/// Returns all links of a spread in the order of their levels, and the packets that come to each of its stops. The sender sends the unit as the packets
-/// `sent`. Routers fragment them if `cut` is set.
+/// Returns all links of a spread, level by level, and the packets that come to each of its stops. The sender sends the unit as the packets `sent`; routers
+/// fragment them if `cut` is set.
 pub(super) fn pieces(
     topology: &Topology,
     spread: &Spread,
@@ -216,7 +216,7 @@ pub(super) fn pieces(
                     continue;
                 }
                 let encapsulation = match leg {
-                    // Frame links have none.
+                    // Frame links need no encapsulation in cells.
                     PathSegment::Link(_) | PathSegment::Tunnel { .. } => Encapsulation::default(),
                     PathSegment::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
                 };
@@ -251,7 +251,7 @@ pub(super) fn pieces(
     (pieces, arriving)
 }
 
-/// Adds packets to others of equal lengths.
+/// Adds packets to the list, to others of the same length if there are any.
 fn add(parts: &mut Vec<Part>, part: Part) {
     let lengths = |part: &Part| (part.added, part.header, part.data);
     match parts.iter_mut().find(|known| lengths(known) == lengths(&part)) {
@@ -260,7 +260,7 @@ fn add(parts: &mut Vec<Part>, part: Part) {
     }
 }
 
-/// Adds the fragments of packets for an MTU. The first fragments have the tunnel headers, then the transport header.
+/// Adds the fragments of packets for an MTU to the list. The first fragments have the tunnel headers, then the transport header.
 pub(super) fn cut_into(parts: &mut Vec<Part>, part: Part, mtu: u64) {
     let cut = Fragments::of(part.added + part.header + part.data, mtu);
     let (mut added, mut header) = (part.added, part.header);

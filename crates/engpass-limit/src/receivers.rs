@@ -1,4 +1,4 @@
-//! Multicast: computes the limit of each receiver as if the sender sent to it alone. Shared resources carry each datagram only once.
+//! Multicast: computes the limit of each receiver as if the sender sent to this receiver alone, but shared resources carry each datagram only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use crate::engine_work::CopyPoint;
 use crate::outcome::{FlowLimit, LimitOutcome};
 
-/// A testbed in which each receiver of a group is a traffic of its own.
+/// A testbed in which each receiver of a multicast group is a traffic of its own.
 pub(crate) struct SeparateReceivers {
     pub(crate) testbed: Testbed,
     pub(crate) topology: Topology,
@@ -26,7 +26,7 @@ pub(crate) struct SeparateReceivers {
 }
 
 impl SeparateReceivers {
-    /// Separates the receivers of all groups. Returns `None` if no group has several receivers.
+    /// Separates the receivers of all multicast groups. Returns `None` if no group has several receivers.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology) -> Option<Self> {
         if topology.flows.iter().all(|path| path.branches.is_empty()) {
             return None;
@@ -72,7 +72,7 @@ impl SeparateReceivers {
         &self.names[self.of[flow]]
     }
 
-    /// Converts the limits back to the testbed of the file.
+    /// Converts the limits of this testbed back to limits of the file's testbed.
     pub(crate) fn fold(&self, answer: LimitOutcome, testbed: &Testbed, topology: &Topology) -> LimitOutcome {
         let mut each: BTreeMap<usize, Vec<FlowLimit>> = BTreeMap::new();
         for (limit, of) in answer.flows.into_values().zip(&self.of) {
@@ -90,11 +90,11 @@ impl SeparateReceivers {
             let (limit, bound) = (least(|one| one.goodput_bit_per_s), least(|one| one.bound_bit_per_s));
             let limit = FlowLimit {
                 paths: topology.paths(testbed, index),
-                // The slowest receiver gets no more than any other.
+                // The receiver that gets least gets no more than any other, so the smallest bound holds for the flow.
                 bound_bit_per_s: bound.bound_bit_per_s,
                 bound_bottleneck: bound.bound_bottleneck,
                 bound_summary: bound.bound_summary,
-                // Not the delay of a certain receiver, because in a run another one may get least.
+                // Not the delay of one particular receiver, because in a run another receiver may get least.
                 idle_delay_s: all.iter().filter_map(|one| one.idle_delay_s).reduce(f64::min),
                 receivers: config.to.iter().cloned().zip(all).collect(),
                 ..limit
@@ -152,7 +152,8 @@ fn copy_points(path: &FlowPath) -> BTreeMap<NodeId, CopyPoint> {
     points
 }
 
-/// Returns the path of a group's packets to the receiver at the end of a branch, and the number of the copy on each link: 1 plus the index of its branch.
+/// Returns the path of a group's packets to the receiver at the end of the branch `leaf`, and the number of the copy on each link: 1 plus the index of its
+/// branch.
 fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<usize>) {
     let branches = path.branches_to(leaf);
     let links = |branch: &usize| {

@@ -14,8 +14,8 @@ use super::flow::Flow;
 use super::need::{Demand, Limiter};
 use super::{CandidateDetail, Named, Others, Part};
 
-/// Returns the summary of a flow: "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at 33.57
-/// Mbit/s".
+/// Returns the summary of a flow's fair share: "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
+/// 33.57 Mbit/s".
 pub(super) fn sentence(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -59,10 +59,10 @@ pub(super) fn sentence(
     format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
 }
 
-/// Returns the part of the flow that uses the limiter: "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; empty if all of it
-/// does.
+/// Returns the part of the flow that needs the limiter: "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; empty if all of the
+/// flow does.
 fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
-    // A difference within rounding does not count.
+    // A difference within rounding is ignored.
     if packets > 1.0 - super::ROUNDING || limiter.place.is_none() {
         String::new()
     } else if (packets * all - connections).abs() < super::ROUNDING {
@@ -110,7 +110,7 @@ fn plural(kind: BottleneckKind) -> bool {
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Names what the closed forms ignore: random loss on the paths, events, and packets that are too long for some of the paths.
+/// Names the facts that the closed forms ignore: random loss on the paths, events, and packets that are too long for some of the paths.
 fn left_out(testbed: &Testbed, topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
         .filter_map(|limiter| limiter.line)
@@ -237,7 +237,7 @@ fn reason(
     }
 }
 
-/// Returns the reason for a window limit: "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of
+/// Returns the reason for a limit by windows: "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of
 /// link `wan` is 112.51 MB, and socket buffers of 105.92 MB would fill it".
 fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let (demand, connection) = super::farthest(flow).expect("only a TCP flow has a window");
@@ -259,7 +259,7 @@ fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     )
 }
 
-/// Names the unit of a flow: "message of 1024 B".
+/// Returns the unit of a flow in words: "message of 1024 B".
 fn unit(demand: &Demand<'_>) -> String {
     let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
     format!("{unit} of {} B", (demand.payload_bits / 8.0).round())
@@ -269,7 +269,7 @@ fn data(bottleneck: &CandidateDetail<'_>) -> (DataPath, Transfer) {
     bottleneck.limiter.data.expect("memory and I/O bus limiters have a data path")
 }
 
-/// Names other flows and their share: "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
+/// Returns other flows and their share in words: "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
 fn takers(topology: &Topology, others: &Others) -> String {
     let verb = if others.count == 1 { "takes" } else { "take" };
     let list = list(&names(topology, others.first.iter().copied()), others.count);

@@ -1,4 +1,4 @@
-//! The waterfall: from the line rate to the goodput, one step for each layer and each limit that lowers the rate.
+//! The waterfall: from the line rate to the goodput, with one step for each layer and each limit that lowers the rate.
 
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
@@ -11,10 +11,10 @@ use super::need::Demand;
 use super::piece::LineLayers;
 use super::{CandidateDetail, Named, fraction};
 
-/// Shares of packets are rounded.
+/// Relative differences smaller than this come from rounding of shares.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns the steps on the most limiting link and on those parallel to it, then the limits that are lower.
+/// Returns the steps on the most limiting link and on the links parallel to it, then a step for each lower limit.
 pub(super) fn stages(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -37,7 +37,7 @@ pub(super) fn stages(
     match lines.iter().filter(|line| line.rate > 0.0).count() {
         1 => stages.step("other traffic", own),
         _ => {
-            // A line is not full if round-robin or hashing brings it less than another line.
+            // Lines do not become full if round-robin or hashing brings them less traffic than another line.
             let left: f64 = lines.iter().map(|line| line.rate - line.others).sum();
             stages.step("other traffic", left.max(own));
             stages.step("uneven spread", own);
@@ -106,13 +106,13 @@ pub(super) fn stages(
 /// A line, and the flow's use of it in packets of one length.
 struct Line {
     layers: LineLayers,
-    /// Line rate and use by other flows, in bit/s, both 0 if the line is listed already; and the flow's use if it gets the goodput of the link.
+    /// Line rate, and its use by other flows, in bit/s; both are 0 if the line is listed already. Then the use by this flow if it gets the link's goodput.
     rate: f64,
     others: f64,
     own: f64,
 }
 
-/// Returns all lines that the flow crosses on a level, with its use of them if it gets `goodput` there.
+/// Returns all lines that the flow crosses on a level, with its use of each if the flow gets `goodput` on this level.
 fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64) -> Vec<Line> {
     let Named { topology, resources, demands, all, .. } = *named;
     let fair = flow.fair(all);
@@ -124,7 +124,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
             let layers = limiter.line.expect("the limiter is a line");
             let share = if fair > 0.0 { goodput / fair } else { 0.0 };
             let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
-            // Segments of connections may differ in length if the MTUs of their paths do.
+            // Segments of different connections may differ in length if the MTUs of their paths do.
             let alike = |one: &LineLayers| {
                 one.line() == layers.line() && one.parts(Layer::Payload) == layers.parts(Layer::Payload)
             };
@@ -152,7 +152,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
     lines
 }
 
-/// Returns the layers of a medium, in steps from the outside to the inside.
+/// Returns the layers of a link's medium, as steps from the outside to the inside.
 fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [Layer])> {
     let mut steps: Vec<(&'static str, &'static [Layer])> = match link.lines[0].framing {
         Framing::Cells { .. } => {
@@ -192,7 +192,7 @@ impl Waterfall {
         self.0.last().expect("the stages begin with the line rate").rate_bit_per_s
     }
 
-    /// Adds a step, never above the last one, not even by rounding.
+    /// Adds a step whose rate is not above that of the step before, not even by rounding.
     fn step(&mut self, name: &str, rate: f64) {
         self.0.push(Stage { name: name.to_owned(), rate_bit_per_s: rate.min(self.last()) });
     }

@@ -1,4 +1,4 @@
-//! Needs of a lane on its paths: lines, shapers, policers, token buckets and routers, and the same for acknowledgements.
+//! Needs of a lane on its paths: of lines, shapers, policers, token buckets and routers, for data and for acknowledgements.
 
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
@@ -30,7 +30,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Returns its packets at the sender. A datagram has `message` bytes of payload.
+    /// Returns the packets of a unit at the sender. A datagram has `message` bytes of payload.
     pub(super) fn sent(self, message: u64) -> Vec<Part> {
         match self {
             Self::Cell => vec![Part::one(0, 0)],
@@ -39,7 +39,7 @@ impl Unit {
         }
     }
 
-    /// Returns the layers of one of its packets on a line.
+    /// Returns the layers of one packet of the unit on a line.
     fn packet(self, piece: &PathLink, part: &Part) -> Layers {
         match self {
             Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
@@ -47,12 +47,12 @@ impl Unit {
         }
     }
 
-    /// Returns the layers of all its packets on a line.
+    /// Returns the layers of all packets of the unit on a line.
     fn on(self, piece: &PathLink) -> LineLayers {
         LineLayers::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
     }
 
-    /// Returns its need of a resource. `of` returns the amount that a packet with these layers takes.
+    /// Returns the unit's need of a resource. `of` returns the amount that a packet with these layers takes.
     fn need(self, demand: &Demand<'_>, piece: &PathLink, of: impl Fn(&Layers) -> f64) -> Need {
         let amount = |part: &Part| of(&self.packet(piece, part));
         let unit = piece.parts.iter().map(|part| part.count * amount(part)).sum();
@@ -61,18 +61,18 @@ impl Unit {
                 let layers = self.on(piece);
                 unit * layers.parts_per_bit() / layers.parts(Layer::Payload)
             }
-            // It may be that only its cheapest packets come here, and the others elsewhere.
+            // Perhaps only the packets with the smallest need per bit come here, and the others take another path.
             Self::Cell | Self::Datagram => {
                 piece.parts.iter().map(|part| amount(part) / part.bits()).fold(f64::INFINITY, f64::min)
             }
-            // A full packet without a UDP header is a fragment.
+            // A full packet without a UDP header is possible: a later fragment.
             Self::Drawn => piece.wire.least(piece.added, longest_payload(piece.mtu), of),
             Self::Segment { header, segment } => piece.wire.least(piece.added + header, segment, of),
         };
         demand.need(unit, least)
     }
 
-    /// Returns the bits of its longest frame, and of the shortest frame that the flow may send instead, without physical framing.
+    /// Returns the bits of the unit's longest frame, and of the shortest frame that the flow may send instead, without physical framing.
     fn longest_and_shortest(self, piece: &PathLink) -> [f64; 2] {
         let frames = || piece.parts.iter().map(|part| frame_bits(&self.packet(piece, part)));
         let longest = frames().fold(0.0, f64::max);
@@ -86,7 +86,7 @@ impl Unit {
         }
     }
 
-    /// Returns the packets per unit on a link, and the fewest packets per bit of payload.
+    /// Returns the number of packets per unit on a link, and the least number of packets per bit of payload.
     fn packets(self, piece: &PathLink) -> (f64, f64) {
         let packets: f64 = piece.parts.iter().map(|part| part.count).sum();
         let least = match self {
@@ -102,17 +102,17 @@ impl Unit {
     }
 }
 
-/// Returns the bytes behind the IP header of the longest packet of a datagram for this MTU.
+/// Returns the largest number of bytes that a packet of a datagram has behind its IP header, for this MTU.
 fn longest_payload(mtu: u64) -> u64 {
     (mtu - IP_HEADER_BYTES).min(MAX_UDP_PAYLOAD + UDP_HEADER_BYTES)
 }
 
-/// Returns the bits of cells or frames, without physical framing.
+/// Returns the bits of a packet's cells or frames, without physical framing.
 fn frame_bits(layers: &Layers) -> f64 {
     (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
 }
 
-/// The links on a lane's paths there, and the packets that come to its stops.
+/// The links on a lane's paths to the receiver, and the packets that come to the stops of these paths.
 pub(super) struct There {
     pieces: Vec<PathLink>,
     pub(super) arriving: Vec<Arriving>,
@@ -127,18 +127,18 @@ impl There {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns the links on the paths of a unit there. A datagram has `message` bytes of payload.
+    /// Returns the links on a unit's paths to the receiver. A datagram has `message` bytes of payload.
     pub(super) fn there(&self, demand: &Demand<'a>, unit: Unit, message: u64) -> There {
         let (pieces, arriving) = pieces(self.topology, &demand.lane.there, unit.sent(message), true);
         There { pieces, arriving }
     }
 
-    /// Returns the links on the paths back of an acknowledgement with `header` bytes of transport header.
+    /// Returns the links on the paths back, for an acknowledgement with a transport header of `header` bytes.
     fn back(&self, demand: &Demand<'a>, header: u64) -> Vec<PathLink> {
         pieces(self.topology, &demand.lane.back, vec![Part::one(header, 0)], false).0
     }
 
-    /// Adds lines, token buckets, policers and shapers on the paths there. Generators are not shaped.
+    /// Adds the needs of lines, token buckets, policers and shapers on the paths to the receiver. Generators are not shaped.
     pub(super) fn route(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
         // There are several first links if the sender has a bond.
         let first = there.pieces.iter().filter(|piece| piece.level == 0).map(|piece| unit.on(piece));
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a line, less the capacity that others certainly take.
+    /// Adds the need of a line; its supply is reduced by the capacity that generators certainly take.
     fn line(
         &mut self,
         demand: &mut Demand<'a>,
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
         let others = self.certain.on(hop, demand.flow).map(|taken| (taken.flow, taken.cells(&demand.span)));
         let others: Vec<(usize, u64)> = others.filter(|(_, cells)| *cells > 0).collect();
         let taken: f64 = others.iter().map(|(_, cells)| *cells as f64 * cell).sum();
-        // The gap after the last frame may lie after the end.
+        // The gap behind the last frame may lie after the end of the run.
         let whole = capacity * demand.span.seconds() + piece.wire.gap() as f64;
         let place = Place { back, level: piece.level, spot: Spot::Line(hop) };
         let supply = (whole - taken).max(0.0);
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the shaper at the begin of a circuit.
+    /// Adds the need of the shaper at the begin of a circuit.
     fn shape(&mut self, demand: &mut Demand<'a>, piece: &PathLink, back: bool, cells: Need) {
         let (Some((circuit, true)), 0) = (piece.circuit(), piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
@@ -212,10 +212,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the policer before the second link of a circuit.
+    /// Adds the need of the policer before the second link of a circuit.
     fn police(&mut self, demand: &mut Demand<'a>, piece: &PathLink, back: bool, cells: Need) {
         let (Some((circuit, true)), 1) = (piece.circuit(), piece.position) else { return };
-        // Tagged cells pass.
+        // A policer that tags cells drops none, so it is no limit.
         let Some((pace, tolerance, PolicingAction::Discard)) = self.topology.circuits[circuit].policing
         else {
             return;
@@ -223,7 +223,7 @@ impl<'a> Builder<'a> {
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = &self.topology.circuits[circuit].name;
         let limiting = named(BottleneckKind::Policer, name, format!("policer of circuit `{name}`"));
-        // Cells that are early by the tolerance pass as well (I.371, GCRA).
+        // Cells that come too early by at most the tolerance pass as well (I.371, GCRA).
         let time = demand.span.seconds() + tolerance.ps() as f64 / SECOND as f64;
         let supply = pace.per_second() * time + 1.0;
         let place = Place { back, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
@@ -233,8 +233,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a tunnel that drops all datagrams of the lane that come to it because they are too long. If only some packets to a line meet such a tunnel, the
-    /// line stays open, and the tunnel is only listed in `refused`.
+    /// Adds the limit of a tunnel that drops all datagrams of the lane that come to it, because they are too long. If only some packets to a line meet such a
+    /// tunnel, the line stays open, and the tunnel is listed in `refused`.
     fn refusal(&mut self, demand: &mut Demand<'a>, piece: &PathLink, bits: Need) {
         let Some((tunnel, all)) = piece.refused else { return };
         if !all {
@@ -250,8 +250,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the token bucket of a line, for `bits` of frames. `longest` is the longest frame of a unit in bits, `shortest` the shortest one of the flow.
-    /// Cell links have no bucket here: the length of a packet before segmentation is not defined there.
+    /// Adds the need of the token bucket of a line, for `bits` of frames. `longest` is the longest frame of a unit in bits, `shortest` the shortest frame of
+    /// the flow. Cell links have no bucket here, because the length of a packet before segmentation is not defined there.
     fn tokens(
         &mut self,
         demand: &mut Demand<'a>,
@@ -264,7 +264,7 @@ impl<'a> Builder<'a> {
         let link = &self.topology.links[hop.link];
         let Some(Queue::TokenBucket(bucket)) = &link.queues[link.end_of(hop.from)] else { return };
         let (rate, burst) = (bucket.rate.0 as f64, bucket.burst.bytes() as f64 * 8.0);
-        // Frames longer than the bucket are lost.
+        // Frames that are longer than the bucket are lost.
         let (resource, capacity) = if longest <= burst {
             (Resource::Bucket(hop.link, hop.from), rate)
         } else {
@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
         };
         let tokens = self.resources.get(resource, || capacity);
         let title = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
-        // It is full at the start, and again after the line has been down.
+        // The bucket is full at the start, and again after the line has been down.
         let fillings = 1.0 + restarts(self.testbed, self.topology, hop.link, &demand.span);
         let supply = if shortest <= burst { rate * demand.span.seconds() + burst * fillings } else { 0.0 };
         // If no acknowledgement passes the bucket, no connection opens.
@@ -284,7 +284,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the routers on the paths. They take their time for every incoming packet, acknowledgements included.
+    /// Adds the needs of routers on the paths. A router takes its time for every incoming packet, acknowledgements included.
     pub(super) fn routers(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
         let tcp = demand.connection;
         let back = tcp.map_or(Vec::new(), |tcp| self.back(demand, tcp.header));
@@ -392,8 +392,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the needs of a generator: `rate` returns its mean cells per second for its pace, `most` is the largest number of cells in the measurement
-    /// window. It has no host cost and no shaper.
+    /// Adds the needs of a generator, which has no host cost and no shaper. `rate` returns its mean number of cells per second for its pace; `most` is the
+    /// largest number of cells in the measurement window.
     pub(super) fn generator(&mut self, demand: &mut Demand<'a>, rate: impl Fn(Pace) -> f64, most: f64) {
         let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(demand.index), || cells);
