@@ -42,10 +42,10 @@ fn unit(word: &str) -> Option<Unit> {
     Some(Unit { base, mantissa, exponent, places })
 }
 
-/// A quantity with its unit, held as a whole number of the smallest steps of its dimension.
+/// A quantity with its unit, held exactly: as a whole number of the smallest steps of its dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
-    /// Count of smallest steps: bytes, bit/s, picoseconds, 10^-7 %.
+    /// Number of smallest steps: bytes, bit/s, picoseconds, or 10^-7 %.
     pub(crate) steps: i128,
     /// The unit as it was written.
     unit: String,
@@ -78,7 +78,7 @@ impl Amount {
         (steps <= LARGEST).then(|| Self { steps, unit: word.to_string(), counts })
     }
 
-    /// Returns the base unit and the word after it. Only amounts of equal dimension can be added.
+    /// Returns the base unit, and for a rate the word that says what it counts. Only amounts of equal dimension can be added.
     pub(crate) fn dimension(&self) -> String {
         let base = self.of().base;
         match &self.counts {
@@ -87,7 +87,7 @@ impl Amount {
         }
     }
 
-    /// Writes `steps` in this amount's unit if that is exact, else in the base unit.
+    /// Returns `steps` as text in the unit of this amount if that is exact, otherwise in the base unit.
     pub(crate) fn with(&self, steps: i128) -> String {
         let counts = self.counts.as_deref().map(|word| format!(" {word}")).unwrap_or_default();
         let own = self.of();
@@ -120,7 +120,7 @@ impl Amount {
     }
 }
 
-/// Writes `steps` as a decimal number of `unit`s; `None` if that needs too many decimal places.
+/// Returns `steps` as a decimal number in `unit`; `None` if that needs too many decimal places.
 fn written(steps: i128, unit: &Unit) -> Option<String> {
     // The number is steps / 10^places / (mantissa * 10^exponent). A binary unit can need up to `EXTRA` more decimal places.
     const EXTRA: u32 = 12;

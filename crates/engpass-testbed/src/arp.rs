@@ -7,7 +7,7 @@ use crate::topology::{Hop, NodeId, PathSegment, Topology};
 pub struct ArpInterface {
     /// The router.
     pub router: NodeId,
-    /// Index of its link.
+    /// Index of the interface's link.
     pub link: usize,
     /// The lines that carry a request, breadth first: a line comes after the one over which the request reaches its node. The first is the router's line.
     pub tree: Vec<Hop>,

@@ -9,7 +9,7 @@ use crate::links;
 use crate::resolve::Resolver;
 use crate::topology::{BondPath, LinkEnds, NodeKind};
 
-/// Returns the link of the initially active member.
+/// Returns the index of the link that is the active member at the start.
 fn first_active(path: &BondPath) -> usize {
     path.links[path.config.mode.config().preference(&path.config.links).first_active()]
 }
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         self.bonds = kept.collect();
     }
 
-    /// Resolves a bond whose references are valid. Returns `None` after it reports an error, or if a link has an error reported earlier.
+    /// Resolves a bond whose references are valid. Returns `None` after it has reported an error, or if an error of one of its links was reported before.
     fn bond(&mut self, name: &str, config: &Bond) -> Option<BondPath> {
         let node = self.node(&config.node);
         let index = |name: &String| self.links.iter().position(|link| link.name == *name);
@@ -83,8 +83,8 @@ impl Resolver<'_> {
         Some(BondPath { name: name.into(), node, peer, links: members, config: config.clone() })
     }
 
-    /// Checks that the other end of a bond is compatible with it; reports an error if not. Bonds that failed to resolve (`None`) suppress the checks
-    /// that need all bonds.
+    /// Checks that the node at the other end of a bond can work with it, and reports an error if not. If a bond failed to resolve (`None`), checks that need
+    /// all bonds are skipped.
     fn suits_other_end(&mut self, path: &BondPath, bonds: &[Option<BondPath>]) -> bool {
         let shares = |other: &&BondPath| {
             other.node == path.peer && other.links.iter().any(|link| path.links.contains(link))
@@ -140,7 +140,7 @@ impl Resolver<'_> {
         };
         let index = |path: &BondPath| self.draft.bonds.get_index_of(&path.name);
         if is_mutual && index(other) < index(path) {
-            // Already reported for the other bond.
+            // The error was already reported for the other bond.
             return false;
         }
         let help = "give the bonds at both ends the same links and matching `mode` and `primary`, or disable one of them with `up = false`";
@@ -148,16 +148,16 @@ impl Resolver<'_> {
         false
     }
 
-    /// Warns if all packets towards the node of a bond take the first link, because the other end chooses no other one.
+    /// Warns if all packets towards the node of a bond take its first link, because the node at the other end never chooses another one.
     fn is_one_sided(&mut self, path: &BondPath) {
         let BondPath { name, node, peer, .. } = path;
         if matches!(self.kind(*peer), NodeKind::Router(_)) {
-            // The `ecmp` policy of the router chooses. Links that it leaves unused are reported as spare.
+            // The router's `ecmp` policy chooses. Links that it leaves unused are reported as spare elsewhere.
             return;
         }
         let joins = |link: &LinkEnds| link.ends.contains(node) && link.ends.contains(peer);
         if self.links.iter().position(joins).is_some_and(|first| !path.links.contains(&first)) {
-            // Neither direction takes the bond.
+            // No packet takes the bond in either direction.
             return;
         }
         let (node, peer) = (&self.nodes[*node], &self.nodes[*peer]);

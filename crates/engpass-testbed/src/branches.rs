@@ -8,11 +8,11 @@ use crate::topology::{FlowPath, NodeId, PathSegment};
 /// receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Index of the parent branch, at whose end this one begins; `None` if it begins at the sender.
+    /// Index of the parent branch, at whose end this branch begins; `None` if it begins at the sender.
     pub of: Option<usize>,
-    /// The node at its end: one that copies packets or decides whether they go on, or a receiver.
+    /// The node at which the branch ends: a receiver, or a node that copies packets or decides whether they go on.
     pub to: NodeId,
-    /// Its path segments, at least one.
+    /// Path segments of the branch, at least one.
     pub legs: Vec<PathSegment>,
 }
 
@@ -46,8 +46,9 @@ impl FlowPath {
     }
 }
 
-/// Builds the tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
-/// in the order of the first receiver behind each. With `prunes`, the first branch ends at the first node behind the sender.
+/// Builds the multicast tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
+/// in the order of the first receiver behind each. With `prunes`, the first branch ends at the first node behind the sender, so that this node can stop all
+/// packets.
 pub(crate) fn branches(
     ways: &[(NodeId, Vec<PathSegment>)],
     prunes: bool,
@@ -59,7 +60,7 @@ pub(crate) fn branches(
     tree
 }
 
-/// Adds the branches of these paths that begin at the end of the branch `of`; those of one segment only if `short`.
+/// Adds the branches that begin at the end of the branch `of`. With `short`, each has one path segment only.
 fn grow(
     ways: &[(NodeId, &[PathSegment])],
     (of, short): (Option<usize>, bool),
@@ -76,7 +77,7 @@ fn grow(
         let mut taken: Vec<(NodeId, &[PathSegment])> =
             ways.iter().filter(|(_, legs)| legs.first() == Some(&first)).copied().collect();
         let mut legs = Vec::new();
-        // Up to the node where the paths diverge.
+        // The branch goes on to the node where the paths diverge.
         while let Some(leg) = taken[0].1.first().copied()
             && (legs.is_empty() || !short)
             && taken.iter().all(|(_, way)| way.first() == Some(&leg))

@@ -28,7 +28,7 @@ pub struct Point {
     pub topology: Topology,
 }
 
-/// A checked file: its variants, the axes of its sweep, and every point of them.
+/// A checked file: its variants, the axes of its sweep, and through them all its points.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     source: Source,
@@ -42,7 +42,7 @@ pub struct Campaign {
     axes: Vec<Axis>,
     swept: Vec<Swept>,
     warnings: Diagnostics,
-    /// Traffic that agents on real hosts cannot produce, if the file does not mention such hosts. Otherwise `warnings` has it.
+    /// Warnings about traffic that agents on real hosts cannot produce, if the file does not mention such hosts. Otherwise `warnings` has them.
     unmade: Diagnostics,
 }
 
@@ -66,8 +66,8 @@ pub fn load(
     }
 }
 
-/// The variants that reject a `--set` value. If at least one variant accepts the value, the error becomes a warning: the other variants cannot be run
-/// with it, and an error is reported for their points.
+/// The variants that reject a `--set` value. If at least one variant accepts it, the error becomes a warning, because the other variants can still run; points
+/// of the rejecting variants report the error.
 #[derive(Default)]
 struct Refusals {
     variants: BTreeSet<usize>,
@@ -96,7 +96,7 @@ impl Refusals {
     }
 }
 
-/// Findings that count only if every point has them, by path and subject.
+/// Findings that are reported only if every point has them, by path and subject.
 #[derive(Default)]
 struct AtEveryPoint {
     points: usize,
@@ -104,7 +104,7 @@ struct AtEveryPoint {
 }
 
 impl AtEveryPoint {
-    /// Moves the findings of this kind out of the findings of one point.
+    /// Takes such findings out of the findings of one point and counts them.
     fn note(&mut self, here: &mut Findings) {
         self.points += 1;
         for problem in here.extract(|problem| problem.everywhere.is_some()) {
@@ -155,12 +155,12 @@ impl Campaign {
         }
         let (variants, changes): (Vec<_>, Vec<_>) = variants(&tree, found).into_iter().unzip();
         let Sweep { axes: mut swept, mut impossible } = sweep::axes(&tree, found);
-        // A `--set` of a swept path replaces the axis by that one value.
+        // If `--set` gives a swept path, its axis is replaced by that one value.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
         let unsound = found.errors() > 0;
-        // Every value in the file must be valid, even if a variant or the sweep replaces it. A key may be missing, because variants or the sweep may
-        // supply it.
+        // Every value in the file must be valid, even if a variant or the sweep replaces it. But a required key may be missing, because variants or the sweep
+        // may supply it.
         let mut own = Findings::ignoring("missing-key");
         let draft = read::read(&tree, &mut own);
         found.append(own);
@@ -330,7 +330,7 @@ impl Campaign {
     /// Checks that agents on real hosts can produce the traffic of a point of the sweep.
     ///
     /// # Errors
-    /// As [`point`](Self::point), and if the model knows something that agents cannot produce.
+    /// Those of [`point`](Self::point), and traffic that agents cannot produce.
     pub fn check_agents(&self, variant: &str, sweep: &[(String, String)]) -> Result<(), Diagnostics> {
         let mut agents = Agents::default();
         self.point_and(variant, sweep, &mut agents)?;
@@ -430,7 +430,7 @@ impl Campaign {
         &self.warnings
     }
 
-    /// Returns [`warnings`](Self::warnings) without those about values that only variants other than `variants` set.
+    /// Returns [`warnings`](Self::warnings) without those about values that only other variants than `variants` set.
     pub fn warnings_of(&self, variants: &[String]) -> Diagnostics {
         let others = self.variants().iter().filter(|name| !variants.contains(name));
         let sources = others.filter_map(|name| ValueSource::Variant(name.as_str().into()).name());
@@ -492,7 +492,7 @@ fn variants(tree: &Node, found: &mut Findings) -> Vec<(String, Vec<Override>)> {
     if variants.is_empty() { base() } else { variants }
 }
 
-/// Returns the testbed, or `None` if a part of it is missing.
+/// Returns the testbed of the draft; `None` if a part of it could not be read.
 fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
     fn all<T: Clone>(map: &indexmap::IndexMap<String, Option<T>>) -> Option<indexmap::IndexMap<String, T>> {
         map.iter().map(|(name, value)| Some((name.clone(), value.clone()?))).collect()

@@ -1,4 +1,4 @@
-//! Deserializes a component from its tree. Faults know their path.
+//! Deserializes a component from its table in the tree. A fault names the path of the wrong value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 use crate::path::suggestion;
 use crate::tree::{Node, Table, Value};
 
-/// Why a value could not be read.
+/// Fault of a value that could not be read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) code: &'static str,
@@ -180,7 +180,7 @@ impl<'de> Deserializer<'de> for TableReader<'_> {
     }
 }
 
-/// A value inside the table of a component.
+/// A value somewhere inside the table of a component.
 struct ValueReader<'a> {
     node: &'a Node,
     without: &'a BTreeSet<Vec<String>>,
@@ -231,7 +231,7 @@ impl<'de> Deserializer<'de> for ValueReader<'_> {
 
     fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            // The visitor reports a list that is too short.
+            // A list that is too short is reported by the visitor.
             Value::List(nodes) if nodes.len() > length => {
                 Err(de::Error::invalid_length(nodes.len(), &visitor))
             }

@@ -33,7 +33,7 @@ impl Severity {
     }
 }
 
-/// Key for removing duplicate findings: code and path, and the axis; without an axis the message, position and `--set`.
+/// Key for removing duplicate findings: code, path and sweep axis; for findings without an axis code, path, message, position and `--set`.
 pub(crate) type DuplicateKey =
     (&'static str, Option<String>, Result<Arc<str>, (String, Option<(usize, usize)>, Option<String>)>);
 
@@ -58,14 +58,14 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Byte range in the file.
     pub span: Option<Range<usize>>,
-    /// Origin of the value if it is not its own key in the file: ``variant `free` ``.
+    /// Origin of the value if it is not the value's own key in the file, such as ``variant `free` ``.
     pub source: Option<String>,
-    /// The `--set PATH=VALUE` that gave the value, and the byte range of it to underline.
+    /// The `--set PATH=VALUE` that gave the value, and the byte range to underline in it.
     pub(crate) set: Option<(String, Range<usize>)>,
     /// The sweep axis that gave the value. Findings that differ only in the value are shown once.
     pub(crate) axis: Option<Arc<str>>,
-    /// Set if the finding counts only when every point has it, because one variant may need what another does not use. The text is its subject, in
-    /// addition to the path.
+    /// Set if the finding is reported only when every point has it, because one variant may need what another does not use. The text is the finding's subject,
+    /// in addition to the path.
     pub(crate) everywhere: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Diagnostic {
         self
     }
 
-    /// Returns the key by which duplicates are removed. Findings about values of one axis share a key.
+    /// Returns the key by which duplicate findings are removed. Findings about values of one axis share a key.
     pub(crate) fn sameness(&self) -> DuplicateKey {
         let own =
             || (self.message.clone(), self.span.clone().map(|span| (span.start, span.end)), self.set_text());
@@ -181,7 +181,7 @@ pub struct Diagnostics {
     list: Vec<Diagnostic>,
     /// Findings that are not in the list.
     more: Counts,
-    /// True if the check stopped early.
+    /// True if the check stopped early, so that there may be more findings.
     stopped: bool,
     text: Arc<str>,
 }
@@ -389,7 +389,7 @@ impl LineStarts {
         Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
     }
 
-    /// Line and column from 1.
+    /// Returns line and column, both from 1, of the byte at offset `at`.
     fn position(&self, text: &str, at: usize) -> (usize, usize) {
         let line = self.0.partition_point(|start| *start <= at);
         let column =

@@ -25,7 +25,7 @@ pub struct Change {
     pub event: usize,
 }
 
-/// The changes of one event in order of time, without an end.
+/// The changes that one event makes, in order of time; the sequence never ends.
 #[derive(Clone, Debug)]
 pub struct EventChanges {
     times: Changes,
@@ -55,8 +55,8 @@ pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Ve
     events.map(of).collect()
 }
 
-/// Returns all changes of a run with this seed up to and including its end, in order of time. Changes at one instant are in the order of their events
-/// in the file.
+/// Returns all changes of a run with this seed up to and including the end of the run, in order of time. Changes at one instant are in the order of their
+/// events in the file.
 pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
     let end = testbed.run.duration.0;
     let events = changes_by_event(testbed, topology, seed).into_iter();

@@ -40,7 +40,7 @@ impl Add for Counts {
     }
 }
 
-/// The findings so far. It dereferences to the kept ones.
+/// The findings so far: some are kept, the others only counted. Dereferences to the kept ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Findings {
     kept: Vec<Diagnostic>,
@@ -79,7 +79,7 @@ impl Findings {
         self.count(Counts::of(dropped.severity));
     }
 
-    /// Adds an error of this code. Calls `make` only if the error is kept.
+    /// Adds an error with this code. Calls `make` only if the error is kept, not just counted.
     pub(crate) fn push_error(&mut self, code: &'static str, make: impl FnOnce() -> Diagnostic) {
         if self.ignored == Some(code) {
             return;
@@ -110,7 +110,7 @@ impl Findings {
         self.stopped = true;
     }
 
-    /// Returns true if there may be more findings than those kept and counted.
+    /// Returns true if there may be more findings than were kept and counted.
     pub(crate) fn has_stopped(&self) -> bool {
         self.stopped
     }
@@ -188,7 +188,7 @@ mod tests {
         }
         assert!(found.iter().all(|one| one.severity == Severity::Error));
         assert_eq!(found.counted(), Counts { errors: 1, warnings: MOST });
-        // An error that is not kept is not built.
+        // An error beyond the maximum is counted without being built.
         found.push_error("bad-value", || panic!("an error beyond the maximum is not built"));
         assert_eq!(found.errors(), MOST + 2);
     }

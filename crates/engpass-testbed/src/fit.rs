@@ -1,5 +1,5 @@
-//! Warnings about values that the packets of the traffic do not fit: segment sizes above the path MTU, and discard thresholds with too little room for
-//! a packet.
+//! Warnings about values that are too small for the packets of the traffic: segment sizes above the path MTU, and discard thresholds that leave too little room
+//! for a packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::path_mtu::HEADERS;
 use crate::resolve::Resolver;
 use crate::topology::{FlowPath, Hop, NodeId, PathSegment};
 
-/// An `mss` of the file, and the flow on whose path the longest segments fit.
+/// An `mss` of the file, and the flow whose path carries the longest segments.
 struct GivenMss<'a> {
     mss: Size,
     flow: &'a FlowPath,
@@ -31,13 +31,13 @@ struct PortLoad<'a> {
 }
 
 impl Resolver<'_> {
-    /// Warns about values that the packets of these flows do not fit.
+    /// Warns about values that are too small or too large for the packets of these flows.
     pub(crate) fn warn_of_packets_that_do_not_fit(&mut self, flows: &[FlowPath]) {
         self.segments_above_the_path_mtu(flows);
         self.thresholds_without_room(flows);
     }
 
-    /// Warns about each `mss` that is above what the paths of all its connections carry.
+    /// Warns about each `mss` above the segment size that the paths of all its connections carry.
     fn segments_above_the_path_mtu(&mut self, flows: &[FlowPath]) {
         let mut given: BTreeMap<Vec<&str>, GivenMss> = BTreeMap::new();
         for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
@@ -82,7 +82,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Warns about switches that begin PDUs up to a threshold above which the longest PDU of the traffic does not fit.
+    /// Warns about switches that accept new PDUs up to a threshold, above which the longest PDU of the traffic does not fit.
     fn thresholds_without_room(&mut self, flows: &[FlowPath]) {
         let mut ports: BTreeMap<Hop, PortLoad> = BTreeMap::new();
         for (traffic, flow) in self.draft.traffic.values().zip(flows) {
@@ -96,7 +96,7 @@ impl Resolver<'_> {
                 let (Some(route), Some(circuit)) = (self.route(&[leg]), &self.circuits[circuit]) else {
                     continue;
                 };
-                // A generator of cells sends no PDUs, but fills queues.
+                // A generator sends no PDUs, but its cells fill queues.
                 let cells = packet
                     .map_or(0, |packet| aal5::cells(circuit.encapsulation.sdu(packet.min(circuit.mtu))));
                 for pair in route.windows(2) {
@@ -106,7 +106,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        // The port of each switch with the longest PDU.
+        // By switch: the port with the longest PDU.
         let mut worst: BTreeMap<NodeId, (u64, &str)> = BTreeMap::new();
         for (hop, load) in &ports {
             if self.can_fill(*hop, &load.inputs) {
@@ -128,7 +128,7 @@ impl Resolver<'_> {
             return;
         }
         let (kind, name) = (discard.kind(), &self.nodes[node]);
-        // The size of the packet is in the help, so that a sweep over sizes gives one warning.
+        // The size of the packet is in the help, not in the message, so that a sweep over sizes gives one warning.
         let message = format!(
             "`{kind}` of switch `{name}` has room for {} above its `{key}`, less than a packet of traffic `{flow}` needs: packets that it accepts lose cells when the queue is full",
             CellCount(room)

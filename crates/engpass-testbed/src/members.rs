@@ -8,7 +8,7 @@ use crate::resolve::Resolver;
 use crate::topology::{Hop, Member, NodeId, NodeKind, PathSegment, reversed};
 
 impl Resolver<'_> {
-    /// Returns the receivers of a traffic that join or leave. `ways` are the paths to all receivers. Reports receivers that cannot.
+    /// Returns the receivers of a multicast traffic that join or leave. `ways` holds the paths to all receivers. Reports receivers that cannot join or leave.
     pub(crate) fn members(
         &mut self,
         name: &str,

@@ -14,18 +14,18 @@ use crate::topology::{Hop, NodeId};
 pub struct Member {
     /// The receiving host.
     pub host: NodeId,
-    /// Indices of its events in the testbed.
+    /// Indices of the receiver's events in the testbed.
     pub events: Vec<usize>,
-    /// Links that its IGMP messages cross: from the host to the last router on the path to it, or to the last switch if there is no router.
+    /// Links that IGMP messages of the receiver's host cross: up to the last router on the path from the sender, or to the last switch if there is no router.
     pub reports: Vec<Hop>,
 }
 
-/// When a receiver is a member of its group.
+/// Times at which a receiver is a member of its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// It is a member from the beginning of the run.
+    /// True if the receiver is a member from the beginning of the run.
     pub from_start: bool,
-    /// Times, in picoseconds, at which it joins (true) or leaves (false), alternately.
+    /// Times, in picoseconds, at which the receiver joins (true) or leaves (false), alternately.
     pub changes: Vec<(u64, bool)>,
 }
 
@@ -50,7 +50,7 @@ impl Membership {
         Self { from_start, changes: changes.map(|(at, _, joins)| (at, joins)).collect() }
     }
 
-    /// Returns true if the receiver is a member at an instant; a change at that instant has happened.
+    /// Returns true if the receiver is a member at the instant `at`; a change at that instant counts as done.
     pub fn holds(&self, at: u64) -> bool {
         let before = self.changes.partition_point(|(change, _)| *change <= at);
         before.checked_sub(1).map_or(self.from_start, |last| self.changes[last].1)
@@ -74,8 +74,8 @@ impl Membership {
         intervals
     }
 
-    /// Returns the IGMP messages of the host up to and including `end`, with their times in picoseconds: a report and its repetitions after each join, a leave
-    /// message at each leave.
+    /// Returns the IGMP messages of the receiver's host up to and including `end`, with their times in picoseconds: a report and its repetitions after each
+    /// join, a leave message at each leave.
     pub fn messages(&self, igmp: &Igmp, end: u64) -> Vec<(u64, Message)> {
         let mut messages = Vec::new();
         for (place, &(at, joins)) in self.changes.iter().enumerate() {

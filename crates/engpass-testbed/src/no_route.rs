@@ -16,7 +16,7 @@ impl Resolver<'_> {
         let Some(route) = self.graph.path(from, to, |_| true, |node| !self.is_host(node)) else {
             return self.no_path(path, &what, from, to);
         };
-        // Links connect the nodes, so a circuit is missing over a part with ATM links.
+        // Links connect the nodes, so a circuit is missing on a part that consists of ATM links.
         let Some((a, b)) =
             self.stretches(&route).into_iter().find(|(a, b)| self.circuits_between(*a, *b).is_empty())
         else {

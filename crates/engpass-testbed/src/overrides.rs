@@ -11,7 +11,7 @@ use crate::read::{FAMILIES, TOP};
 use crate::required_keys::{Audit, SHAPES};
 use crate::tree::{self, Entry, Node, Table, Value};
 
-/// A value for a path.
+/// A value that replaces or adds the value at a path.
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
     pub(crate) path: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, fou
     }
 }
 
-/// Walks down tables whose keys are paths.
+/// Collects the values below tables whose keys are paths or parts of paths.
 pub(crate) struct Flat<'a> {
     /// Returns true if a table at this path is a value, false if its keys continue the path.
     pub(crate) leaf: &'a dyn Fn(&[String], &Table) -> bool,
@@ -174,7 +174,7 @@ fn split_rate(rate: &mut Node) {
     }
 }
 
-/// Turns a kind that is a word, as in `ecmp = "hash"`, into the table of this kind, so that a path can set one of its keys.
+/// Turns a kind given as a word, as in `ecmp = "hash"`, into the table of this kind, so that an override can set one of its keys.
 fn open_kind(node: &mut Node, kind: &str) {
     if matches!(&node.value, Value::Text(word) if word == kind) {
         let inner = Node { origin: node.origin.clone(), value: Value::Table(Arc::default()) };
@@ -183,7 +183,7 @@ fn open_kind(node: &mut Node, kind: &str) {
     }
 }
 
-/// Returns an error if a path cannot exist in this tree, for an axis that has no valid value to try.
+/// Returns the error if a path cannot exist in this tree, for an axis that has no valid value to try.
 pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic> {
     let mut changed = tree.clone();
     if let Err(problem) = apply(&mut changed, change) {
@@ -194,7 +194,7 @@ pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic
     let (last, above) = below.split_last()?;
     let component = locate_table(tree, base)?;
     let (schema, kind) = SHAPES.of(&base[0], component)?;
-    // Audit a table that has only this path against the schema of its component.
+    // Checks a table that has only this path against the schema of its component.
     let entry = |node| Entry { key: change.key.clone(), node };
     let leaf = Node { origin: change.key.clone(), value: Value::Text(String::new()) };
     let mut table = Table::from_iter([(last.clone(), entry(leaf))]);

@@ -14,7 +14,7 @@ use crate::topology::{Fan, IcmpWay, NodeId, NodeKind, PathSegment};
 pub(crate) const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
 
 impl IcmpWay {
-    /// Returns the path of the ICMP messages of a router, given the nodes that they reach.
+    /// Returns the path of a router's ICMP messages, given the shortest paths to the node that they go to.
     pub(crate) fn along(router: NodeId, reach: &ShortestPaths) -> Self {
         Self { router, legs: reach.path(), fan: reach.has_choice().then(|| reach.fan()) }
     }
@@ -43,7 +43,7 @@ impl Resolver<'_> {
             Some([there, _]) => there.legs().collect(),
             None => legs.to_vec(),
         };
-        // For each router, the smallest MTU of the path segments on which it forwards packets.
+        // By router, the smallest MTU of the path segments on which it forwards packets of the traffic.
         let mut narrow: BTreeMap<NodeId, u64> = BTreeMap::new();
         for leg in taken {
             let (node, mtu) = (self.route(&[leg])?.first()?.from, self.mtu(leg)?);
@@ -64,7 +64,7 @@ impl Resolver<'_> {
         Some(ways.into())
     }
 
-    /// Returns the length of the longest packets that the `mss` of a sender allows, in bytes.
+    /// Returns the length of the longest packets that the sender's `mss` allows, in bytes.
     pub(crate) fn segment_limit(&self, traffic: &Traffic, from: NodeId) -> u64 {
         let NodeKind::Host(host) = self.kind(from) else { return u64::MAX };
         let host = self.draft.hosts[host].as_ref();

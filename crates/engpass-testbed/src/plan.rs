@@ -23,7 +23,7 @@ use crate::route::NextHop;
 use crate::topology::{BondPath, FlowPath, LinkEnds, NodeId, NodeKind, Topology};
 
 const PS_PER_NS: u64 = 1000;
-/// Any MTU will do, because the choice of congestion control does not depend on it.
+/// An MTU is needed to resolve TCP parameters, but any will do, because the choice of congestion control does not depend on it.
 const ANY_MTU: u64 = 1500;
 
 /// A point for real hosts and namespaces. Keys name their unit.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The source that set a value.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) enum ValueSource {
-    /// Its own key in the file.
+    /// The value's own key in the file.
     #[default]
     File,
     /// A variant's table in the file.
@@ -20,7 +20,7 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    /// Returns its name for messages; `None` for the file.
+    /// Returns the name of the source for messages; `None` for the file.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::File => None,

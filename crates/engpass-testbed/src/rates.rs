@@ -9,15 +9,15 @@ use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::topology::{Line, LinkEnds};
 
-/// A rate and its constraints.
+/// A rate as written, and the constraints on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) rate: FramedRate,
-    /// Value of `counts` in the table.
+    /// Value of the key `counts` in the same table.
     pub(crate) counts: Option<Basis>,
-    /// True if it may be zero.
+    /// True if the rate may be zero.
     pub(crate) zero: bool,
-    /// True if it must not exceed the rate of the link.
+    /// True if the rate must not exceed that of the link.
     pub(crate) bounded: bool,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct Wanted {
 /// after a run.
 const LONGEST_GAP: u64 = 3_600_000_000_000_000;
 
-/// Returns the pace of a rate on the first line of its route. `first` is that link and line. Returns `Some(None)` for a rate of zero; `None` after it
-/// reports an error, or if the link is unknown.
+/// Returns the pace of a rate on the first line of its route. `first` is that link and line. Returns `Some(None)` for a rate of zero; `None` after it has
+/// reported an error, or if the link is unknown.
 pub(crate) fn pace(
     checker: &mut Checker<'_>,
     wanted: Wanted,
@@ -56,7 +56,7 @@ pub(crate) fn pace(
     }
     let (line_rate, slot) = cells_of(first?)?;
     let (link, _) = first?;
-    // A basis in the value overrides the one of the table. Shares and cells/s ignore it.
+    // A word in the value (`line`, `cells`, `payload`) overrides `counts` of the table. Shares and cells/s ignore both.
     let basis = wanted.counts.unwrap_or(Basis::Line);
     match try_cell_pace(wanted.rate, basis, line_rate, slot) {
         Err(TooFine) => {
@@ -78,7 +78,7 @@ pub(crate) fn pace(
     }
 }
 
-/// Returns help text with the possible meanings of a rate without a basis, in numbers for this link.
+/// Returns help text with the possible meanings of a rate that does not say what it counts, in numbers for this link.
 fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     let reading = |basis: Basis, word: &str, what: &str| {
         let number = cells.and_then(|(line_rate, slot)| {

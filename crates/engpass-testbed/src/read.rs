@@ -47,8 +47,8 @@ pub(crate) const TOP: &[&str] = &[
 pub(crate) const FAMILIES: &[&str] =
     &["host", "switch", "router", "link", "circuit", "tunnel", "bond", "traffic", "event"];
 
-/// A testbed as far as it could be read. A component that could not be read at all is `None`. A single wrong value in a component is left out or
-/// replaced by an example, and listed in [`ReportedValues`](crate::reported::ReportedValues).
+/// A testbed as far as it could be read. A component that could not be read at all is `None`. A single wrong value in a component is left out, or replaced by
+/// an example, and listed in [`ReportedValues`](crate::reported::ReportedValues).
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
@@ -63,14 +63,14 @@ pub(crate) struct Draft {
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
     pub(crate) events: IndexMap<String, Option<Event>>,
     pub(crate) run: Option<Run>,
-    /// Families whose table could not be read. If a misspelt key was the only fault, with the names in the table.
+    /// Families whose table could not be read. If only its key is misspelt, with the names in the table.
     pub(crate) elsewhere: BTreeMap<&'static str, Option<BTreeSet<String>>>,
     /// Family and name of components with an invalid reference.
     pub(crate) astray: BTreeSet<(&'static str, String)>,
 }
 
 impl Draft {
-    /// Returns true if a name may belong to a family whose table could not be read.
+    /// Returns true if a component with this name may be in a family whose table could not be read.
     pub(crate) fn may_be(&self, family: &str, name: &str) -> bool {
         self.elsewhere
             .get(family)
@@ -184,7 +184,7 @@ fn plural(key: &str) -> Option<&str> {
     key.strip_suffix("es").or(key.strip_suffix('s')).filter(|stem| FAMILIES.contains(stem))
 }
 
-/// Returns help for an unknown top-level key. Plurals of families are a common mistake there.
+/// Returns help for an unknown top-level key. The plural of a family is a common mistake there.
 fn top_help(key: &str, node: &Node) -> Option<String> {
     match plural(key) {
         Some(family) if node.table().is_some() => {
@@ -332,7 +332,7 @@ fn component<T>(
         if examples.contains(&first) {
             return None;
         }
-        // The audit reported keys that the file lacks. Any other missing key was left out by this loop.
+        // The check of the schema has reported keys that the file lacks. Any other missing key was left out by this loop.
         let lacking = fault.code == "missing-key";
         if !lacking {
             let place: Vec<String> = path.iter().chain(&fault.path).cloned().collect();
@@ -340,7 +340,7 @@ fn component<T>(
             let diagnostic = Diagnostic::error(fault.code, fault.message).path(&place).at(origin);
             found.push(diagnostic.maybe_help(fault.help));
         }
-        // An invalid item removes its whole list, and a table without a required key is removed as a whole.
+        // An invalid item removes its whole list; a table without a required key is removed as a whole.
         let key: Vec<String> = match lacking {
             true => vec![first.clone()],
             false => fault.path.into_iter().take_while(|part| part.parse::<usize>().is_err()).collect(),
@@ -354,7 +354,7 @@ fn component<T>(
     }
 }
 
-/// Returns an example value of this schema, in place of a missing or wrong one.
+/// Returns an example value of this schema, as a replacement for a missing or wrong one.
 fn example_of(schema: &Json) -> Node {
     let text = crate::required_keys::example(schema);
     crate::tree::parse_value(&text)

@@ -1,11 +1,11 @@
-//! Records what was reported, so that consequences of an error are not reported as well.
+//! Records the values that were reported, so that consequences of an error are not reported as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::path;
 
-/// Missing or wrong values that were reported.
+/// Missing or wrong values about which errors were reported.
 #[derive(Default)]
 pub(crate) struct ReportedValues {
     paths: BTreeSet<String>,
@@ -30,7 +30,7 @@ impl ReportedValues {
         faulty
     }
 
-    /// Returns true if the value at this path or a table above it was reported, or an unknown key beside it that may be a misspelling of it.
+    /// Returns true if an error was reported about the value at this path or a table above it, or about an unknown key beside it that may be its misspelling.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         if self.paths.is_empty() {
             return false;
@@ -41,7 +41,7 @@ impl ReportedValues {
                 .any(|unknown| path::nearest(unknown, [*key]).is_some())
     }
 
-    /// Returns true if anything at or below this path was reported.
+    /// Returns true if an error was reported about anything at or below this path.
     pub(crate) fn within(&self, path: &[&str]) -> bool {
         let base = path::join(path);
         let below = format!("{base}.");

@@ -96,12 +96,12 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
 
 /// Checks a table for missing and unknown keys.
 pub(crate) struct Audit<'a> {
-    /// Path of the table of the component.
+    /// Path of the component's table.
     pub(crate) base: &'a [String],
-    /// The kind, if the table has the key `kind`, which is not part of the schema.
+    /// The component's kind, if its table has the key `kind`, which is not part of the schema.
     pub(crate) kind: Option<&'a str>,
     pub(crate) found: &'a mut Findings,
-    /// Unknown keys as paths below the component; at most one more than are reported.
+    /// Unknown keys found, as paths below the component; at most one more than are reported.
     pub(crate) unknown: BTreeSet<Vec<String>>,
 }
 
@@ -139,7 +139,7 @@ impl Audit<'_> {
                         self.table(inside, &entry.key, inner, &below(key));
                     }
                 }
-                // The keys of this table are names. References are checked elsewhere.
+                // The keys of this table are names. Whether they exist is checked elsewhere.
                 None if schema["additionalProperties"].is_object() => {}
                 None => {
                     let (base, known) = (self.base, &known);
@@ -162,7 +162,7 @@ impl Audit<'_> {
             return;
         }
         for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-            // A misspelt key was already reported.
+            // A misspelt key was already reported; it may stand for the required one.
             let misspelt = || {
                 let strange = table.keys().filter(|key| !known.contains(&key.as_str()));
                 strange.into_iter().any(|word| nearest(word, known.iter().copied()) == Some(key))
@@ -179,7 +179,7 @@ impl Audit<'_> {
     }
 }
 
-/// Returns the schema for a table at this position; `None` if it may not be a table.
+/// Returns the schema that a table at this position must satisfy; `None` if the value must not be a table.
 fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Json> {
     if schema["type"] == "object" || schema["properties"].is_object() {
         return Some(schema);
@@ -188,7 +188,7 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     if let [only] = tables[..] {
         return Some(only);
     }
-    // A family: the form whose only key is the kind. Deserialization reports a table with several keys.
+    // A family: its kind is the only key. Deserialization reports a table with several keys.
     if node.table().is_none_or(|table| table.len() != 1) {
         return None;
     }
@@ -198,7 +198,7 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     tables.into_iter().find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
 }
 
-/// Returns the table forms among those that a value of this schema may have: one for each kind of a family, or one as an alternative to a plain value.
+/// Returns the forms of a table that this schema allows: one for each kind of a family, or one as an alternative to a plain value.
 pub(crate) fn table_forms(schema: &Json) -> Vec<&Json> {
     let forms = schema["anyOf"].as_array().into_iter().flatten();
     forms.filter(|form| form["type"] == "object").collect()

@@ -24,7 +24,7 @@ use crate::tree::Node;
 
 /// Resolves the valid parts of the draft and reports errors. Returns the topology if everything could be resolved.
 ///
-/// `faulty` holds the errors reported before. Parts that depend on them are skipped.
+/// `faulty` holds the values about which errors were reported before. Parts that depend on them are skipped.
 pub(crate) fn resolve(
     draft: &Draft,
     tree: &Node,
@@ -110,7 +110,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) links: &'a [LinkEnds],
     pub(crate) graph: Graph<'a>,
     ways: RoutingGraph,
-    /// True if every link of the file was resolved. Otherwise a missing path is no error.
+    /// True if every link of the file was resolved. Otherwise a missing path may be due to a faulty link, and is not reported.
     pub(crate) whole: bool,
     pub(crate) checker: Checker<'a>,
     pub(crate) circuits: Vec<Option<CircuitPath>>,
@@ -128,17 +128,17 @@ fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) 
 /// Path of the packets of a traffic or of the outer packets of a tunnel.
 pub(crate) struct Way {
     pub(crate) legs: Vec<PathSegment>,
-    /// The shortest paths to the receiver; and those back, if they differ from the reversed ones. `None` if a circuit decides the path.
+    /// The shortest paths to the receiver; and the shortest paths back, if they are not the reversed ones. `None` if a circuit decides the path.
     pub(crate) reach: Option<(ShortestPaths, Option<ShortestPaths>)>,
 }
 
 impl Way {
-    /// Returns the path over a single path segment from host to host.
+    /// Returns the path that consists of a single path segment from host to host.
     fn over(leg: PathSegment) -> Self {
         Self { legs: vec![leg], reach: None }
     }
 
-    /// Returns the path segments in both directions if policies choose among several; else `None`.
+    /// Returns the path segments that policies choose among, in both directions; `None` if nothing chooses.
     pub(crate) fn fans(&self) -> Option<Box<[Fan; 2]>> {
         let (there, Some(back)) = self.reach.as_ref()? else { return None };
         Some(Box::new([there.fan(), back.fan()]))
@@ -156,7 +156,7 @@ impl Resolver<'_> {
 
     fn relays(&self, node: NodeId) -> bool {
         matches!(links::switch(self.draft, node), Some(Switch::Atm(_)))
-            // A switch with errors may be an ATM switch.
+            // A switch with errors may be an ATM switch, so it counts as one.
             || matches!(self.kind(node), NodeKind::Switch(index) if self.draft.switches[index].is_none())
     }
 
@@ -245,7 +245,7 @@ impl Resolver<'_> {
         });
         if self.draft.has_invalid_reference("traffic", name) || self.faulty.has(&["traffic", name, "circuit"])
         {
-            // The path is unknown, but some rates are invalid on any path.
+            // Without a path the rate cannot be converted, but some rates are invalid on any path.
             if let Some(wanted) = wanted {
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], None);
             }
@@ -254,7 +254,7 @@ impl Resolver<'_> {
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
         let receivers: Vec<NodeId> = traffic.receivers().into_iter().map(|to| self.node(to)).collect();
-        // The path to the first receiver gives the checks below. The others must at least have a path.
+        // The path to the first receiver is used by the checks below. The other receivers must at least have a path.
         let others: Vec<Option<Way>> =
             receivers.iter().skip(1).map(|to| self.packets(name, traffic, from, *to)).collect();
         for way in others.iter().flatten() {
@@ -338,8 +338,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// Returns the path segments in both directions if policies choose among them or among those of a tunnel's outer packets. The inner `None`:
-    /// nothing chooses. The outer `None`: a circuit or tunnel has an error.
+    /// Returns the path segments in both directions if policies choose among them, or among those of a tunnel's outer packets. The inner `None` means that
+    /// nothing chooses; the outer `None`, that a circuit or tunnel has an error.
     fn fans(&self, way: &Way) -> Option<Option<Box<[Fan; 2]>>> {
         let fans = way.fans();
         if fans.is_some() || !self.chooses_in_tunnels(&way.legs) {
@@ -392,7 +392,7 @@ impl Resolver<'_> {
             let routers: Vec<NodeId> = ends.filter(|node| is_router(*node)).collect();
             (routers, legs == way.legs)
         });
-        // With several receivers, take the path with the most routers, the first one among equals.
+        // Of several receivers, the path with the most routers counts, the first one among equals.
         let longest = ways.reduce(|one, other| if other.0.len() > one.0.len() { other } else { one });
         let Some((routers, is_only_way)) = longest else { return };
         let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
@@ -407,7 +407,7 @@ impl Resolver<'_> {
             .report(&["traffic", name, "ttl"], Diagnostic::warning("ttl-exceeded", message).help(help));
     }
 
-    /// Adds the circuit of a generator that names none; `None` after it reports an error.
+    /// Adds a circuit for a generator that names none. Returns its index; `None` after it has reported an error.
     fn implicit_circuit(
         &mut self,
         name: &str,
@@ -433,7 +433,7 @@ impl Resolver<'_> {
         Some(self.circuits.len() - 1)
     }
 
-    /// Returns the path of the packets between two hosts; `None` after it reports an error.
+    /// Returns the path of the packets between two hosts; `None` after it has reported an error.
     ///
     /// A circuit between the two hosts has precedence over all other paths.
     fn packets(&mut self, name: &str, traffic: &Traffic, from: NodeId, to: NodeId) -> Option<Way> {
@@ -480,7 +480,7 @@ impl Resolver<'_> {
             }
             [] => {
                 let Some(there) = self.ways.reach(from, to) else {
-                    // The missing circuit may have an error that was already reported.
+                    // If a circuit is missing, its error may already have been reported.
                     if !self.unknown_circuits() {
                         self.report_no_route(&path, from, to);
                     }
@@ -492,7 +492,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
+    /// Returns the shortest paths for packets between two nodes; `None` if there is no path.
     pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<ShortestPaths> {
         self.ways.reach(from, to)
     }

@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, grouped};
 
 /// The largest text that is read, in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
-/// Largest number of separators between values. Each value takes some hundred bytes of memory while the text is read.
+/// Largest number of separators between values in a text, because each value takes some hundred bytes of memory while it is read.
 pub(crate) const MAX_SIGNS: usize = 1 << 21;
 
 /// A text and its name in messages.
@@ -54,7 +54,7 @@ impl Source {
     }
 }
 
-/// Returns an error if reading the text would take too much memory. It counts ends of lines, commas, brackets and the like, about two for each value.
+/// Returns an error if reading the text would take too much memory. The estimate counts line ends, commas, brackets and the like, about two for each value.
 pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
     let signs = text.bytes().filter(|byte| b"\n,=[{.".contains(byte)).count();
     (signs > MAX_SIGNS).then(|| {

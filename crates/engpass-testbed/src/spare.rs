@@ -13,12 +13,12 @@ use crate::resolve::Resolver;
 use crate::route::{Passage, ShortestPaths};
 use crate::topology::{EventPath, Fan, NodeId, NodeKind, PathSegment};
 
-/// What the paths of all traffic use, collected while they are found.
+/// The use of links, nodes and segments by all traffic, collected while its paths are found.
 #[derive(Default)]
 pub(crate) struct PathUsage {
     /// Path segments that packets take, in their direction.
     taken: BTreeSet<PathSegment>,
-    /// For a node and an equally short but unused path segment, the segment that packets take instead.
+    /// By node and unused path segment of a shortest path: the segment that packets take instead.
     spare: BTreeMap<(NodeId, PathSegment), PathSegment>,
     /// Nodes at which packets have a choice of segments, with the segments.
     choices: BTreeSet<(NodeId, Vec<PathSegment>)>,
@@ -30,7 +30,7 @@ impl PathUsage {
         self.spare.extend(reach.spare().map(|(node, first, spare)| ((node, spare), first)));
     }
 
-    /// Records the path of a traffic, and its reverse path if it is answered.
+    /// Records the path of a traffic, and the reverse path if the traffic is answered.
     pub(crate) fn note(&mut self, legs: &[PathSegment], fans: Option<&[Fan; 2]>, answered: bool) {
         let directions = if answered { 2 } else { 1 };
         let Some(fans) = fans else {
@@ -52,7 +52,7 @@ impl PathUsage {
 }
 
 impl Resolver<'_> {
-    /// Warns about things without effect. The paths of all traffic must be recorded before.
+    /// Warns about parts of the file without effect. The paths of all traffic must be recorded before.
     pub(crate) fn warn_of_unused(&mut self, events: &[EventPath], arp: &[ArpInterface]) {
         // Without traffic the hosts run the user's programs, which may use any path.
         if self.draft.traffic.is_empty() {
@@ -80,14 +80,14 @@ impl Resolver<'_> {
         self.events_without_effect(events, &shown, arp);
     }
 
-    /// Warns about token buckets on used lines that never hold the tokens of a packet as long as the MTU.
+    /// Warns about token buckets on used lines that are too small to hold the tokens of a packet as long as the MTU.
     fn buckets_below_the_mtu(&mut self, shown: &PathUsage) {
         let mut found = Vec::new();
         for leg in &shown.taken {
             let PathSegment::Link(hop) = leg else { continue };
             let link = &self.links[hop.link];
             let end = link.end_of(hop.from);
-            // Segments over links carry frames.
+            // Only path segments over links are listed, and they carry frames.
             let frame = link.frame_bytes(link.mtu);
             if let Some(Queue::TokenBucket(bucket)) = &link.queues[end]
                 && bucket.burst.bytes() < frame
@@ -180,7 +180,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Records the segments that packets take inside tunnels. Warns about tunnels that no packet enters.
+    /// Records the segments that packets take inside the tunnels that they enter. Warns about tunnels that no packet enters.
     fn enter_tunnels(&mut self, shown: &mut PathUsage) {
         let mut entered: Vec<PathSegment> = shown.taken.iter().copied().collect();
         while let Some(leg) = entered.pop() {

@@ -34,19 +34,19 @@ pub struct AxisValue {
     pub unit: Option<String>,
 }
 
-/// An axis with its values as nodes of the tree.
+/// An axis, with its values as nodes of the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Swept {
     pub(crate) axis: Axis,
     pub(crate) path: Vec<String>,
     pub(crate) key: Origin,
     pub(crate) nodes: Vec<Node>,
-    /// True if these are all values of the axis, in order.
+    /// True if no value of the axis is missing, which would be due to a fault.
     complete: bool,
 }
 
 impl Swept {
-    /// Returns the value with this text as an override; `None` if the axis has none.
+    /// Returns the value with this text as an override; `None` if the axis has no such value.
     pub(crate) fn value(&self, text: &str) -> Option<Override> {
         let index = self.axis.values.iter().position(|value| value.text == text)?;
         Some(self.nth(index))
@@ -68,12 +68,12 @@ impl Swept {
 #[derive(Default)]
 pub(crate) struct Sweep {
     pub(crate) axes: Vec<Swept>,
-    /// Paths of invalid axes, which were reported. Nothing is known about their values.
+    /// Paths of axes without any valid value, which were reported.
     pub(crate) impossible: Vec<Vec<String>>,
 }
 
-/// Reads `[sweep]` and reports invalid axes. An invalid axis keeps those values that are valid by themselves. If none is, its path is checked against
-/// the tree.
+/// Reads `[sweep]` and reports invalid axes. An invalid axis keeps the values that are valid by themselves. If it has none, its path is checked against the
+/// tree.
 pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
     let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Sweep::default() };
     let Some(table) = entry.node.table() else {
@@ -81,7 +81,7 @@ pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
         return Sweep::default();
     };
     let mut given = Vec::new();
-    // A `from` directly in a component names a host; it does not begin a range.
+    // A key `from` directly in a component names a host and does not begin a range.
     let leaf = |path: &[String], table: &Table| {
         path.len() > 2 - usize::from(path[0] == "run") && RANGE.iter().any(|key| table.contains_key(*key))
     };
@@ -142,7 +142,7 @@ const RANGE: &[&str] = &["from", "to", "step", "factor"];
 const FORMS: &str = "a sweep is a list, `[\"1 kB\", \"2 kB\"]`, or a range: `{ from = \"1 kB\", to = \"64 kB\", step = \"1 kB\" }`, \
                      or with `factor = 2` in place of `step`";
 
-/// Returns the values of an axis. After faults some are missing, but each returned value is valid by itself.
+/// Returns the values of an axis. If there are faults, some values are missing, but each returned value is valid by itself.
 fn values(node: &Node, faults: &mut Findings) -> Vec<Node> {
     match &node.value {
         Value::List(nodes) => list(node, nodes, faults),
@@ -187,7 +187,7 @@ fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
             faults.push(mixed(item, &first, &other));
         }
     }
-    // Drop all quantities: it is unknown which of the units is wrong.
+    // All quantities are dropped, because it is unknown which of the units is wrong.
     values.retain(|(_, amount)| amount.is_none() || faults.len() == before);
     values.into_iter().map(|(item, _)| item.clone()).collect()
 }
@@ -214,7 +214,7 @@ fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
         let message = format!("unknown key `{}`", crate::tree::shortened(key));
         let help = crate::path::suggestion(key, "a range has", RANGE);
         faults.push(Diagnostic::error("unknown-key", message).at(&entry.key).maybe_help(help));
-        // The unknown key is probably a misspelt required one, so do not report that one as missing. If it resembles none, it may stand for any.
+        // The unknown key is probably a misspelt required one, which is then not reported as missing. If it resembles none, it may stand for any of them.
         match crate::path::nearest(key, RANGE.iter().copied()) {
             Some(near) => missing.retain(|key| *key != near && !(*key == "step" && near == "factor")),
             None => missing.clear(),
@@ -257,13 +257,13 @@ fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
             };
             steps.into_iter().map(node_of).collect()
         }
-        // Both ends are values of the range, whatever the step is.
+        // Whatever the step is, both ends are values of the range.
         (Some((from, to)), _) => vec![from.node.clone(), to.node.clone()],
         (None, _) => Vec::new(),
     }
 }
 
-/// Returns both ends of a range if their units agree with each other and with the step.
+/// Returns both ends of a range, if their units agree with each other and with that of the step.
 fn ends<'a>(
     from: Option<&'a Bound<'a>>,
     to: Option<&'a Bound<'a>>,
@@ -292,7 +292,7 @@ fn ends<'a>(
     Some((from, to))
 }
 
-/// Returns the values of a range with a step, in the smallest steps of the unit; `None` after a fault or without valid ends.
+/// Returns the values of a range with a step, as numbers of smallest steps of the unit; `None` after a fault, or without valid ends.
 fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findings) -> Option<Vec<i128>> {
     let place = &step.node.origin;
     let step = step.amount.steps;
@@ -310,7 +310,7 @@ fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findi
     Some((0..count).map(|index| from.steps + index * step).collect())
 }
 
-/// Returns the values of a range with a factor, in the smallest steps of the unit; `None` after a fault or without valid ends.
+/// Returns the values of a range with a factor, as numbers of smallest steps of the unit; `None` after a fault, or without valid ends.
 fn geometric(
     from: Option<&Amount>,
     ends: Option<(&Amount, &Amount)>,
@@ -339,7 +339,7 @@ fn geometric(
     let mut values = vec![from.steps];
     loop {
         let last = *values.last().expect("the list begins with `from`");
-        // Round to the smallest step, such as a whole byte.
+        // Values are rounded to the smallest step, such as a whole byte.
         let Some(next) = last.checked_mul(digits).map(|product| (product + one / 2) / one) else {
             return Some(values);
         };
@@ -392,7 +392,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Warns about values of a variant that the sweep replaces.
+/// Warns about values of a variant that the sweep replaces in every point.
 pub(crate) fn overruled(axes: &[Swept], variant: &str, changes: &[Override]) -> Vec<Diagnostic> {
     let swept = |change: &&Override| axes.iter().any(|axis| axis.path == change.path);
     let warn = |change: &Override| {

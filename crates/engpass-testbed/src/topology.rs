@@ -58,8 +58,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Returns the MTUs by which the two ends of a TCP connection size their first segments, in bytes, the sender of the traffic first. It is the MTU
-    /// of the path segment on which the end sends, or the path MTU if that is known from the start.
+    /// Returns the MTUs by which the two ends of a TCP connection size their first segments, in bytes, the sender of the traffic first: the MTU of the path
+    /// segment on which the end sends, or the path MTU if that is known from the start.
     pub fn segment_mtus(&self, path: &FlowPath) -> [u64; 2] {
         if !path.discovers_mtu {
             return [path.path_mtu; 2];
@@ -77,31 +77,31 @@ impl Topology {
         node_kind(self.hosts, self.switches, node)
     }
 
-    /// Returns the first link of a path segment, in its direction. Policies take the weight of a segment from this link.
+    /// Returns the first link of a path segment, in the segment's direction. Policies take the weight of a segment from this link.
     pub fn first_hop(&self, leg: PathSegment) -> Hop {
         self.hops(leg)[0]
     }
 
-    /// Returns the last link of a path segment, in its direction.
+    /// Returns the last link of a path segment, in the segment's direction.
     pub fn last_hop(&self, leg: PathSegment) -> Hop {
         let hops = self.hops(leg);
         hops[hops.len() - 1]
     }
 
-    /// Returns true if events change the state that a node sees of the link on which a path segment begins.
+    /// Returns true if events change how a node sees the link on which a path segment begins.
     pub fn sees_events(&self, node: NodeId, leg: PathSegment) -> bool {
         let PathSegment::Link(Hop { link, .. }) = leg else {
             // A tunnel stays up when links on its path fail, and events never change ATM links.
             return false;
         };
-        // A node that follows the bond at the other end sees what that bond sees.
+        // A node that follows the bond at the other end sees the state that the bond sees.
         let node = self.bond_at(node, leg).map_or(node, |bond| self.bonds[bond].node);
         let end = self.links[link].end_of(node);
         self.events.iter().any(|event| event.link == link && event.seen_by[end])
     }
 
-    /// Returns the bond that chooses the member link for packets that leave a node on this path segment. It is a bond of the node, or a bond of the
-    /// other end that uses one member at a time, in both directions.
+    /// Returns the bond that chooses the member link for packets that leave a node on this path segment: a bond of the node, or a bond of the node at the other
+    /// end that uses one member at a time, for both directions.
     pub fn bond_at(&self, node: NodeId, leg: PathSegment) -> Option<usize> {
         let PathSegment::Link(Hop { link, .. }) = leg else { return None };
         let at = |node: NodeId| self.bonds.iter().position(|bond| bond.is_at(node, link));
@@ -129,7 +129,8 @@ impl Topology {
         2 * hop.link + self.links[hop.link].end_of(hop.from)
     }
 
-    /// Returns the links of a path segment in its direction. For a tunnel, these are the links of the path that takes the first of several segments.
+    /// Returns the links of a path segment, in its direction. For a tunnel, these are the links of the path that takes the first of several equally short
+    /// segments.
     pub fn hops(&self, leg: PathSegment) -> Vec<Hop> {
         match leg {
             PathSegment::Link(hop) => vec![hop],
@@ -139,12 +140,12 @@ impl Topology {
         }
     }
 
-    /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, regardless of their sender.
+    /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, even if their sender allows it.
     pub fn refuses(&self, leg: PathSegment) -> bool {
         matches!(leg, PathSegment::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
     }
 
-    /// Returns a path segment and, if it is a tunnel, all segments that packets in it may take.
+    /// Returns a path segment; for a tunnel, also all segments that its outer packets may take.
     pub fn legs_within(&self, leg: PathSegment) -> Vec<PathSegment> {
         let mut legs = vec![leg];
         if let PathSegment::Tunnel { tunnel, forward } = leg {
@@ -195,7 +196,7 @@ pub struct LinkEnds {
     pub lines: [Line; 2],
     /// Propagation delay, positive.
     pub delay: Time,
-    /// MTU in bytes; only for Ethernet and point-to-point links.
+    /// MTU in bytes, for Ethernet and point-to-point links only.
     pub mtu: u64,
     /// Bytes that framing adds to a packet on point-to-point links.
     pub overhead: u64,
@@ -205,10 +206,10 @@ pub struct LinkEnds {
     pub jitter: Time,
     /// Share of the packets that are lost at random; zero on ATM links.
     pub loss: Share,
-    /// Share of the packets that packets sent later overtake, and their extra delay; `None` on ATM links.
+    /// Share of the packets that are delayed so that later packets overtake them, and their extra delay; `None` on ATM links.
     pub reorder: Option<(Share, Time)>,
-    /// Queue discipline of the transmitter at each end; `None` at hosts and ATM switches. A router also has one on ATM links, for the packets that
-    /// wait to become cells.
+    /// Queue discipline of the transmitter at each end; `None` at hosts and ATM switches. A router also has one on an ATM link, for the packets that wait to
+    /// become cells.
     pub queues: [Option<Queue>; 2],
 }
 
@@ -229,17 +230,17 @@ impl Line {
 }
 
 impl LinkEnds {
-    /// Returns the index in `ends` of `node`, which must be one of the two.
+    /// Returns the index in `ends` of `node`, which must be one of the two nodes.
     pub fn end_of(&self, node: NodeId) -> usize {
         usize::from(self.ends[0] != node)
     }
 
-    /// Returns the line that begins at `node`, which must be one of the two.
+    /// Returns the line that begins at `node`, which must be one of the two nodes.
     pub fn line_from(&self, node: NodeId) -> Line {
         self.lines[self.end_of(node)]
     }
 
-    /// Returns how the line at one end frames packets. `encapsulation` matters only for lines that carry cells.
+    /// Returns the format in which the line at one end frames packets. `encapsulation` matters only for lines that carry cells.
     pub fn wire(&self, end: usize, encapsulation: Encapsulation) -> Wire {
         let Line { rate, framing } = self.lines[end];
         Wire::new((rate, framing), self.vlan, self.overhead, encapsulation)
@@ -257,7 +258,7 @@ impl LinkEnds {
         }
     }
 
-    /// Returns the bytes that the frame of an IP packet counts in a queue: those on the line without preamble and gap.
+    /// Returns the bytes with which the frame of an IP packet counts in a queue: those on the line without preamble and gap.
     ///
     /// # Panics
     /// On an ATM link, because the bytes there depend on the circuit.
@@ -270,19 +271,19 @@ impl LinkEnds {
     }
 }
 
-/// One link of a route and the direction it is taken in.
+/// One link of a route, in the direction in which the route takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// Index of the link.
     pub link: usize,
-    /// Node at which the hop begins and whose transmitter it uses.
+    /// Node at which the hop begins; its transmitter sends.
     pub from: NodeId,
-    /// Node at which it ends.
+    /// Node at which the hop ends.
     pub to: NodeId,
 }
 
 impl Hop {
-    /// Returns the hop over this link in the other direction.
+    /// Returns the hop over the same link in the other direction.
     pub fn back(self) -> Self {
         Self { link: self.link, from: self.to, to: self.from }
     }
@@ -341,7 +342,7 @@ pub struct CircuitPath {
     /// Pace of the shaper at the sending NIC, never faster than its link; for an adaptive shaper the fastest pace. `None`: cells leave at the pace of
     /// the link.
     pub shaping: Option<Pace>,
-    /// CLP bit of its cells, in both directions.
+    /// CLP bit of the circuit's cells, in both directions.
     pub clp: bool,
     /// Increment, tolerance and action of the policer at the first switch.
     pub policing: Option<(Pace, Time, PolicingAction)>,
@@ -355,11 +356,11 @@ pub const MOST_TUNNELS: usize = 8;
 pub struct TunnelPath {
     /// Name in the file.
     pub name: String,
-    /// Its table in the file.
+    /// The tunnel's table in the file.
     pub config: Tunnel,
-    /// The routers at its ends, in the order of the file.
+    /// The routers at the ends of the tunnel, in the order of the file.
     pub ends: [NodeId; 2],
-    /// True if packets enter it: it is up, and so are the tunnels that carry it.
+    /// True if packets enter the tunnel: it is up, and so are the tunnels that carry it.
     pub is_up: bool,
     /// Nesting depth: 1, plus the depth of the tunnels that carry it.
     pub depth: usize,
@@ -367,17 +368,17 @@ pub struct TunnelPath {
     pub mtu: u64,
     /// Length of the outer headers in bytes.
     pub added: u64,
-    /// Paths of its outer packets from the first end to the second, and back.
+    /// Paths of the tunnel's outer packets from the first end to the second, and back.
     pub ways: [TunnelWay; 2],
 }
 
 impl TunnelPath {
-    /// Returns the path of its outer packets in one direction.
+    /// Returns the path of the tunnel's outer packets in one direction.
     pub fn way(&self, forward: bool) -> &TunnelWay {
         &self.ways[usize::from(!forward)]
     }
 
-    /// Returns the routers at which packets enter and leave it.
+    /// Returns the routers at which packets of one direction enter and leave the tunnel.
     pub fn from_to(&self, forward: bool) -> [NodeId; 2] {
         let [from, to] = self.ends;
         if forward { [from, to] } else { [to, from] }
@@ -391,11 +392,11 @@ pub struct BondPath {
     pub name: String,
     /// The host or Ethernet switch that has the bond as an interface.
     pub node: NodeId,
-    /// The node to which all its links lead.
+    /// The node to which all links of the bond lead.
     pub peer: NodeId,
-    /// Indices of its links, in the order in which its mode counts them.
+    /// Indices of the bond's links, in the order in which the bond's mode counts them.
     pub links: Vec<usize>,
-    /// Its table in the file.
+    /// The bond's table in the file.
     pub config: Bond,
 }
 
@@ -409,7 +410,7 @@ impl BondPath {
 /// The path of a tunnel's outer packets in one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelWay {
-    /// The links of the path that takes the first of several path segments.
+    /// The links of the path that takes the first of several equally short path segments.
     pub route: Vec<Hop>,
     /// All path segments that the outer packets may take.
     pub fan: Fan,
@@ -424,28 +425,28 @@ pub struct FlowPath {
     pub from: NodeId,
     /// Receiving host.
     pub to: NodeId,
-    /// The circuit if it carries the flow from host to host; the flow may use it against its direction. `None` if frames are forwarded: see `legs`.
+    /// The circuit that carries the flow from host to host; the flow may use it against its direction. `None` if frames are forwarded: see `legs`.
     pub circuit: Option<usize>,
     /// True if the flow goes from that circuit's `from` to its `to`.
     pub forward: bool,
     /// Links that data packets cross, those inside circuits and tunnels included.
     pub route: Vec<Hop>,
-    /// The path segments that data packets cross, at least one. If policies choose, it is the path that takes the first of several segments.
+    /// The path segments that data packets cross, at least one. If policies choose, the path that takes the first of several.
     pub legs: Vec<PathSegment>,
-    /// MTU of the first path segment, in bytes. The sending host fragments datagrams to it.
+    /// MTU of the first path segment, in bytes, to which the sending host fragments datagrams.
     pub mtu: u64,
     /// Path MTU in bytes: the smallest MTU of all path segments that data packets may take.
     pub path_mtu: u64,
-    /// All path segments that policies choose among: those of the data packets, and those of the returning packets. `None` if nothing chooses on any
-    /// shortest path in either direction; then all packets take `legs`, and returning packets take them reversed. Packets that a circuit carries from
-    /// host to host, or whose traffic names a circuit, have no choice.
+    /// All path segments among which policies choose: those of the data packets, and those of the packets that come back. `None` if nothing chooses on any
+    /// shortest path in either direction: then all packets take `legs`, and packets that come back take them reversed. Packets that a circuit carries from host
+    /// to host, or whose traffic names a circuit, have no choice.
     pub fans: Option<Box<[Fan; 2]>>,
     /// True if the sender discovers the path MTU (RFC 1191). Routers must not fragment its data packets.
     pub discovers_mtu: bool,
-    /// Paths of the ICMP messages by which routers report packets that are too long for the next path segment to the sender; empty unless it
-    /// discovers the path MTU.
+    /// Paths of the ICMP messages with which routers tell the sender that packets are too long for the next path segment; empty unless the sender discovers the
+    /// path MTU.
     pub icmp: Box<[IcmpWay]>,
-    /// Number of packet sources and connections of the traffic before this one in the file. It determines the source ports.
+    /// Number of packet sources and connections before this traffic in the file. It determines the source ports.
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
@@ -463,9 +464,9 @@ pub struct FlowPath {
 pub struct IcmpWay {
     /// The router.
     pub router: NodeId,
-    /// The path segments; if policies choose, the path that takes the first of several.
+    /// The path segments of the messages; if policies choose, the path that takes the first of several.
     pub legs: Vec<PathSegment>,
-    /// All path segments that policies choose among; `None` if nothing chooses.
+    /// All path segments among which policies choose; `None` if nothing chooses.
     pub fan: Option<Fan>,
 }
 
@@ -483,8 +484,8 @@ pub struct EventPath {
 /// The path segments that packets from one node to another may take. Every segment leads strictly closer to the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fan {
-    /// For every node that the packets may reach except the destination, sorted by node: the path segments on which they may continue, in the order
-    /// of the file, or of the bond for members of a bond. Only a router with a policy and a node with a bond have several.
+    /// For every node that the packets may reach, except the destination, sorted by node: the path segments on which they may continue, in the order of the
+    /// file, or of the bond for its members. Only a router with a policy and a node with a bond have several.
     pub at: Vec<(NodeId, Vec<PathSegment>)>,
 }
 

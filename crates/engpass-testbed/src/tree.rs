@@ -70,7 +70,8 @@ impl Node {
         })
     }
 
-    /// Returns the text given for this value on the command line or by the caller.
+    /// Returns the text of this value if `--set` or the caller of a point gave it; `None` if the text is that of a list, a table or a quoted string, which is
+    /// not the value's own text.
     pub(crate) fn as_set(&self) -> Option<String> {
         match (&self.value, &self.origin.giver) {
             (Value::Table(_) | Value::List(_), _) => None,
@@ -114,7 +115,7 @@ impl Node {
         }
     }
 
-    /// Returns the number of values in it, itself included.
+    /// Returns the number of values in this value, itself included.
     pub(crate) fn size(&self) -> usize {
         1 + match &self.value {
             Value::List(nodes) => nodes.iter().map(Self::size).sum(),
@@ -146,7 +147,7 @@ pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
         found.push(report_unclosed(text, unclosed));
     }
     for error in errors {
-        // Behind an open bracket the parser takes all for its content.
+        // Behind an unclosed bracket the parser takes everything for its content, so errors there mean nothing.
         if let Some(unclosed) = &unclosed
             && error.span().is_none_or(|span| span.start >= unclosed.span.start)
         {
@@ -193,8 +194,8 @@ fn report_unclosed(text: &str, unclosed: &Unclosed) -> Diagnostic {
     Diagnostic::error("syntax", message).at(&place).help(help)
 }
 
-/// Returns the line that gives `key` before the second one at `position`: the first header that is equal, or the first line of the same table with
-/// this key. `None` if it is in the same line or inside a value.
+/// Returns the line that gives `key` before the duplicate at `position`: the first equal header, or the first line of the same table with this key. `None` if
+/// it is in the same line or inside a value.
 fn first_line(text: &str, key: &str, position: usize) -> Option<usize> {
     let begin = text[..position].rfind('\n').map_or(0, |newline| newline + 1);
     let second = text[begin..].lines().next()?.trim();
@@ -230,7 +231,7 @@ fn syntax_help(message: &str, text: &str, span: Option<Range<usize>>) -> String 
     }
 }
 
-/// Returns the header or the key at a position, with quotes around the names that need them; `None` if it needs none.
+/// Returns the header or the key at a position with quotes around the names that need them; `None` if none does.
 fn name_with_quotes(text: &str, position: usize) -> Option<String> {
     const LONGEST: usize = 200;
     let begin = text.get(..position)?.rfind('\n').map_or(0, |newline| newline + 1);
@@ -246,7 +247,7 @@ fn name_with_quotes(text: &str, position: usize) -> Option<String> {
     Some(format!("[{}]", with_quotes(name)?))
 }
 
-/// Parses the value of a `--set`: as TOML if it is a TOML value other than a date, else as text.
+/// Parses the value of a `--set`: as TOML if it is a TOML value other than a date, otherwise as text.
 pub(crate) fn parse_value(text: &str) -> Node {
     let origin = Origin::default();
     let read = DeValue::parse(text).ok().filter(|value| !value.get_ref().is_datetime());
@@ -259,7 +260,7 @@ pub(crate) fn parse_value(text: &str) -> Node {
     node
 }
 
-/// Removes the positions of a value that is not in the file.
+/// Removes the positions in the file from a value that is not in the file.
 fn forget_spans(node: &mut Node) {
     node.origin.span = None;
     match &mut node.value {
@@ -292,7 +293,7 @@ fn value(value: DeValue<'_>) -> Value {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Integer(number),
-            // No key takes a number this large. Kept as text, it is shown in full in the error message.
+            // No key accepts a number this large. As text, it is shown in full in the error message.
             Err(_) => Value::Float(number.to_string()),
         },
         DeValue::Float(number) => Value::Float(number.as_str().into()),

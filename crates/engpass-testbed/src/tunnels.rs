@@ -11,12 +11,12 @@ use crate::topology::{BondPath, Fan, NodeId, NodeKind, PathSegment, TunnelPath, 
 use crate::tree::Value;
 
 impl Resolver<'_> {
-    /// Resolves the tunnels of the file; `None` for those with errors. The tunnel that carries another one is resolved first.
+    /// Resolves the tunnels of the file; those with errors become `None`. A tunnel that carries another one is resolved before it.
     pub(crate) fn resolve_tunnels(&mut self) {
         let draft = self.draft;
         self.tunnels = vec![None; draft.tunnels.len()];
         let mut open: Vec<usize> = (0..draft.tunnels.len()).collect();
-        // Each pass resolves the tunnels whose carrier is resolved. The end is a pass that resolves none.
+        // Each pass resolves the tunnels whose carrier is resolved, until a pass resolves none.
         while !open.is_empty() {
             let before = open.len();
             open.retain(|&index| {
@@ -36,7 +36,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Resolves a tunnel. `carrier` is the tunnel that carries its packets, if any. Returns `None` after it reports an error.
+    /// Resolves a tunnel. `carrier` is the tunnel that carries its outer packets, if any. Returns `None` after it has reported an error.
     fn tunnel(&mut self, name: &str, config: &Tunnel, carrier: Option<usize>) -> Option<TunnelPath> {
         let ends = [self.node(&config.ends[0]), self.node(&config.ends[1])];
         let ways = self.outer_ways((name, config.ttl), ends, carrier)?;
@@ -185,7 +185,7 @@ impl Resolver<'_> {
         self.checker.report(&["tunnel", name, "mtu"], Diagnostic::warning("tunnel-mtu", message).help(help));
     }
 
-    /// Warns about settings for the fragments of outer packets: no packet that enters the tunnel is too long for its path.
+    /// Warns about settings for the fragments of outer packets if no outer packet can be too long for the path.
     fn fragments_no_outer_packet(&mut self, name: &str, most: u64) {
         for key in ["fragment", "reassembly"] {
             let given = find(self.checker.tree, &["tunnel", name, key]).map(|found| &found.value);

@@ -1,19 +1,18 @@
-//! Brackets that a file opens and never closes.
+//! Finds brackets that a file opens and never closes.
 
 use std::ops::Range;
 
-/// A bracket without its end.
+/// A bracket that is never closed.
 pub(crate) struct Unclosed {
     /// Position of the bracket in the text.
     pub(crate) span: Range<usize>,
     /// The character that closes it.
     pub(crate) end: char,
-    /// The header of the next table, if one follows, and the number of its line. The bracket must be closed before.
+    /// The header of the next table, and the number of its line, if one follows: the bracket must be closed before it.
     pub(crate) before: Option<(String, usize)>,
 }
 
-/// Finds the first `{` or `[` that is still open where the next table begins, or at the end of the file. Brackets in strings and comments do not
-/// count.
+/// Returns the first `{` or `[` that is still open where the next table begins, or at the end of the file. Brackets in strings and comments do not count.
 pub(crate) fn find(text: &str) -> Option<Unclosed> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut position = 0;
@@ -67,7 +66,7 @@ fn header(text: &str) -> Option<&str> {
     let is_key = |c: char| c.is_alphanumeric() || "-_.\"' /".contains(c);
     let rest = rest.trim_start();
     let alone = rest.is_empty() || rest.starts_with('#');
-    // A list in a list has values in it: text in quotes, or numbers.
+    // A list in a list holds values, not keys: text in quotes, or numbers.
     let named = keys.starts_with(|c: char| c.is_alphabetic() || c == '_');
     (alone && named && keys.chars().all(is_key)).then_some(header)
 }

@@ -43,7 +43,7 @@ pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     memberships(checker, testbed);
 }
 
-/// Reports events of receivers: an agent joins its group before a run and leaves it afterwards.
+/// Reports events of multicast receivers, because an agent joins its group before a run and leaves it afterwards.
 fn memberships(checker: &mut Checker<'_>, testbed: &Testbed) {
     for (name, event) in testbed.events.iter().filter(|(_, event)| event.is_of_member()) {
         let message = format!(
@@ -108,7 +108,7 @@ fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
     }
 }
 
-/// Returns true if a traffic sends after the warm-up. Agents do not run other traffic.
+/// Returns true if a traffic sends after the warm-up. Agents run no other traffic.
 fn is_measured(testbed: &Testbed, traffic: &Traffic) -> bool {
     let (start, stop) = traffic.window();
     let most = testbed.run.most();
@@ -116,7 +116,7 @@ fn is_measured(testbed: &Testbed, traffic: &Traffic) -> bool {
     stop.unwrap_or(most).min(most) > opened
 }
 
-/// Reports traffic whose start differs from other traffic of the same host: an agent starts everything that its host sends at once.
+/// Reports traffic that starts at another time than other traffic of the same host, because an agent starts everything that its host sends at once.
 fn starts(checker: &mut Checker<'_>, testbed: &Testbed) {
     let mut first: BTreeMap<&str, (&str, Duration)> = BTreeMap::new();
     for (name, traffic) in &testbed.traffic {

@@ -30,7 +30,7 @@ pub(super) fn references<'d>(checker: &mut Checker<'_>, draft: &'d Draft, names:
     draft.bonds.keys().filter(|name| !good.contains(name)).map(String::as_str).collect()
 }
 
-/// Returns the node of a bond; `None` if it cannot have bonds.
+/// Returns the name of a bond's node; `None` if that node cannot have bonds, which is reported.
 fn node(checker: &mut Checker<'_>, draft: &Draft, name: &str, names: &Nodes<'_>) -> Option<String> {
     let path = ["bond", name, "node"];
     let node = find(checker.tree, &path).and_then(Node::name)?;

@@ -1,4 +1,4 @@
-//! Finds costs of hosts that have no effect: those of a protocol or direction that no traffic uses, and a `per_byte` that memory or I/O bus hides.
+//! Finds costs of hosts that have no effect: costs of a protocol or direction that no traffic uses, and a `per_byte` that memory or I/O bus hides.
 
 use engpass_model::host::{Cost, Host, Side};
 use engpass_model::source::{SourceOutput, Traffic};
@@ -7,7 +7,7 @@ use super::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::read::Draft;
 
-/// One end of a traffic at the host, with direction and protocol as the engines with cost models see it.
+/// One end of a traffic, at the host that is checked: direction and protocol as the engines with cost models see them.
 struct Part<'a> {
     traffic: &'a Traffic,
     side: Side,
@@ -21,7 +21,7 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
     if costs.iter().all(|(side, _, cost)| keys(cost, *side).iter().all(|(_, given, ..)| !given)) {
         return;
     }
-    // Traffic that could not be read may use the cost.
+    // Traffic that could not be read may pay the cost.
     if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
         return;
     }
@@ -41,7 +41,7 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
                     "the memory or I/O bus of the host takes longer per byte than the CPU in any case";
                 (cause.into(), "remove it, or give the host a faster `memory` or `io_bus`".into())
             } else if (udp || tcp) && twin(key).is_some_and(|twin| pays(twin, cost, side, &parts)) {
-                // A table that a probe wrote for a whole host has the costs of both protocols.
+                // A table that a probe wrote for a whole host has the costs of both protocols, so an unused one is normal.
                 continue;
             } else {
                 nobody(name, (table, key), (udp, tcp), side, &parts)
@@ -58,7 +58,7 @@ fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
     let tcp = match traffic.sends() {
         SourceOutput::Writes(_) => true,
         SourceOutput::Datagrams { .. } => false,
-        // Generators bypass the host CPU. Traffic that only real hosts make has the costs of the real hosts.
+        // Generators need no CPU of the host, and traffic that only real hosts make has the costs of real hosts.
         SourceOutput::OnRealHosts(_) | SourceOutput::Cells(_) => return Vec::new(),
     };
     let (from, _) = traffic.ends();
@@ -85,7 +85,7 @@ fn keys(cost: &Cost, side: Side) -> [(&'static str, bool, bool, bool); 6] {
     ]
 }
 
-/// Returns the cost of the other protocol that usually appears in a table with this one.
+/// Returns the cost of the other protocol that usually stands in the same table as this cost.
 fn twin(key: &str) -> Option<&'static str> {
     like(if key == "per_ack" { "per_segment" } else { key })
 }
@@ -146,8 +146,8 @@ fn nobody(
     (cause, help)
 }
 
-/// Returns true if memory or I/O bus hides the CPU cost of a byte: the host has a single traffic without other costs, and its bytes take equally long
-/// with and without the cost. Several traffics share the CPU, so every cost may count.
+/// Returns true if memory or I/O bus hides the CPU cost of a byte: the host has a single traffic without other costs, whose bytes take equally long with and
+/// without the cost. With several traffics, which share the CPU, every cost may count.
 fn hidden(host: &Host, cost: &Cost, side: Side, parts: &[Part<'_>]) -> bool {
     let [part] = parts else { return false };
     let others = keys(cost, side)

@@ -11,14 +11,14 @@ use crate::read::Draft;
 use crate::reported::ReportedValues;
 use crate::tree::{Node, Value, shortened};
 
-/// A target as written in the file: a link, and the node of the interface if only one end changes.
+/// A target as written in the file: a link, and the node if only the interface at one end changes.
 pub(crate) struct Target {
     pub(crate) link: String,
     pub(crate) node: Option<String>,
 }
 
 impl Target {
-    /// Parses a target. Names may contain slashes. Therefore the whole text is tried as the name of a link first, then every slash is tried as the separator.
+    /// Parses a target. Names may contain slashes. Therefore the whole text is first tried as the name of a link, and then every slash as the separator.
     pub(crate) fn read(text: &str, is_link: impl Fn(&str) -> bool, is_node: impl Fn(&str) -> bool) -> Self {
         let pairs = || text.match_indices('/').map(|(at, _)| (&text[..at], &text[at + 1..]));
         let pair = if is_link(text) {
@@ -33,7 +33,7 @@ impl Target {
     }
 }
 
-/// Returns the target of an event; `None` if it does not exist, which is reported.
+/// Returns the target of an event; `None` if it does not exist, which is then reported.
 pub(super) fn target(
     checker: &mut Checker<'_>,
     draft: &Draft,

@@ -8,8 +8,8 @@ use crate::findings::Findings;
 use crate::read::Draft;
 use crate::tree::Node;
 
-/// Reports traffic that has the name of a receiver, because tables name receivers `FLOW to HOST`. Warns about traffics to one group with different
-/// receivers, because every receiver of the group gets the packets of all of them.
+/// Reports traffic whose name is that of another traffic's receiver, because tables name receivers `FLOW to HOST`. Warns about several traffics to one group
+/// with different receivers, because every receiver of the group gets the packets of all of them.
 pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
     let mut checker = Checker::new(tree, found);
     let groups = draft.traffic.iter().filter_map(|(name, traffic)| match traffic {
@@ -27,7 +27,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
                 checker.report_key(&["traffic", &receiver], found);
             }
         }
-        // With equal sets of receivers, no host gets packets that it is not meant to get.
+        // With equal sets of receivers, no host gets packets that are not meant for it.
         let differs = |(_, other): &&(&str, &Multicast)| {
             let lacks =
                 |one: &Multicast, other: &Multicast| other.to.iter().any(|host| !one.to.contains(host));

@@ -16,7 +16,7 @@ pub(super) fn is_of_member(tree: &Node, name: &str) -> bool {
     find(tree, &["event", name, "traffic"]).is_some() || matches!(change.as_deref(), Some("join" | "leave"))
 }
 
-/// Returns true if the traffic of an event is multicast traffic, and its target one of the receivers. Reports what is wrong.
+/// Returns true if an event names a multicast traffic and one of its receivers; otherwise reports the error.
 pub(super) fn references(checker: &mut Checker<'_>, draft: &Draft, name: &str, hosts: &Names<'_>) -> bool {
     let (at, of) = (["event", name, "target"], ["event", name, "traffic"]);
     let Some(traffic) = find(checker.tree, &of).and_then(Node::name) else { return false };
@@ -50,7 +50,7 @@ pub(super) fn references(checker: &mut Checker<'_>, draft: &Draft, name: &str, h
     }
     let message = format!("`{}` is no receiver of traffic `{}`", shortened(&host), shortened(&traffic));
     let names: Vec<&str> = receivers.iter().map(String::as_str).collect();
-    // A group without receivers was reported before.
+    // A group without receivers was reported before, so nothing can be suggested.
     let Some(known) = suggestion(&host, "receivers", &names) else { return false };
     let help = format!("add it to `to` of the traffic, or name a receiver; {known}");
     checker.report(&at, Diagnostic::error("dangling-reference", message).help(help));

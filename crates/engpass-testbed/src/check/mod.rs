@@ -50,13 +50,13 @@ impl<'a> Checker<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Reports at the value of a path, or at the nearest existing table above it.
+    /// Reports a finding at the value of a path, or at the nearest existing table above it.
     pub(crate) fn report(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let diagnostic = diagnostic.path(path).at(&self.place(path));
         self.push(diagnostic);
     }
 
-    /// Reports at the key of a path.
+    /// Reports a finding at the key of a path.
     pub(crate) fn report_key(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let place = key_place(self.tree, path).unwrap_or_default();
         self.push(diagnostic.path(path).at(&place));
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
         find(self.tree, path).is_some()
     }
 
-    /// Returns the value as written in the file.
+    /// Returns the value at a path as it is written in the file.
     pub(crate) fn written(&self, path: &[&str]) -> String {
         find(self.tree, path).map(Node::text).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
     fn place(&self, path: &[&str]) -> Origin {
         for end in (1..=path.len()).rev() {
             if let Some(node) = find(self.tree, &path[..end]) {
-                // Point at the name of a table instead of its whole content.
+                // For a table, the position of its name, not of its whole content.
                 let whole = node.table().is_some() || end < path.len();
                 return if whole { key_place(self.tree, &path[..end]) } else { None }
                     .unwrap_or_else(|| node.origin.clone());
@@ -132,7 +132,7 @@ fn empty(draft: &Draft, found: &mut Findings) {
         );
         found.push(Diagnostic::error("empty-testbed", message).help(MINIMAL));
     } else if idle {
-        // The user's own programs can still run in its hosts.
+        // Users can still run their own programs in the hosts.
         let message = "the testbed has no traffic: there is nothing to run but programs in its hosts";
         let help = "`engpass up` makes the hosts, `engpass exec` runs a program in one; \
                     for the engines, add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends";

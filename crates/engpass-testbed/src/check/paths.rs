@@ -1,4 +1,4 @@
-//! Checks the data paths of hosts and traffic: that the path exists in this direction, and that the host has a memory or an I/O bus to limit it.
+//! Checks the data paths of hosts and traffic: that the path exists in the direction, and that the host has a memory or I/O bus that limits it.
 
 use engpass_model::host::{Host, Memory, Side};
 use engpass_model::range_errors::RangeErrors;
@@ -41,14 +41,14 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
             Diagnostic::warning("no-effect", message).help("give a lower rate, or a higher `bandwidth`");
         checker.report(&["host", name, keys[0], keys[1]], found);
     };
-    // A zero bandwidth is reported by itself.
+    // A zero bandwidth is reported elsewhere.
     if let Some(memory) = host.memory.as_ref().filter(|memory| memory.bandwidth.0 > 0) {
         let copies = if memory.write_allocate {
             "a copy with `write_allocate` reads the memory twice and writes it"
         } else {
             "a copy reads and writes the memory"
         };
-        // Encryption within the cache does not use the memory.
+        // Encryption within the cache does not move data to or from memory.
         let encryption = memory.encryption.filter(|_| memory.resident().is_none());
         for (key, rate, transfers, why) in [
             ("copy", memory.copy, memory.copy_transfers(), copies),

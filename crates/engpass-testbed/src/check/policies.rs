@@ -16,7 +16,7 @@ pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_
         for link in &links.list {
             match find(checker.tree, &["link", link, "ends"]).map(|ends| &ends.value) {
                 Some(Value::List(ends)) if !ends.iter().filter_map(Node::name).any(|end| end == *router) => {}
-                // A link whose ends could not be read may end here.
+                // The ends of this link could not be read, so it may end at the router.
                 _ => own.push(*link),
             }
         }

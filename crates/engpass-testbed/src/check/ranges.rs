@@ -90,12 +90,12 @@ const DEPENDENT: &[(&str, &str)] = &[
 ];
 
 impl Checker<'_> {
-    /// Reports the complaints of a component at `base`, unless the value or one that it depends on was reported before.
+    /// Reports the range errors of a component at `base`, except those of values about which, or about whose dependencies, errors were reported before.
     fn complain(&mut self, faulty: &ReportedValues, base: &[&str], errors: RangeErrors) {
         self.complain_as("out-of-range", faulty, base, errors);
     }
 
-    /// Like `complain`, with the given code.
+    /// Like `complain`, with the given code of the diagnostic.
     pub(super) fn complain_as(
         &mut self,
         code: &'static str,
@@ -167,7 +167,7 @@ fn link(
     errors: &mut RangeErrors,
 ) {
     link.check(errors);
-    // Whether the other keys are allowed depends on the medium.
+    // The medium decides which other keys are allowed, so nothing is known about them here.
     if faulty.has(&["link", name, "medium"]) {
         return;
     }
@@ -220,7 +220,7 @@ fn link(
             not_allowed("rate", message, help.into());
         }
         (None, Some(rate)) => {
-            // At the slowest ATM rate a full queue drains within 49 days. Lines with frames have no such bound.
+            // The slowest ATM rate lets a full queue drain within 49 days. Lines with frames have no such bound.
             let bounds = (if atm { 1_000 } else { 1 }, FASTEST);
             let mut check = |path: &[&'static str], rate: Rate| {
                 errors.between(path, rate.0, bounds, "bit/s", "the line rate is out of range");

@@ -68,7 +68,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     }
     let ends = |checker: &mut Checker<'_>, family: &'static str, name: &str| -> Option<[String; 2]> {
         let mut good = true;
-        // Packets begin and end at hosts. Circuits also end at routers.
+        // Packets begin and end at hosts; circuits may also end at routers.
         let (what, plural, known) = match family {
             "circuit" => ("a host or router", "hosts and routers", &packets),
             _ => ("a host", "hosts", &hosts),
@@ -126,7 +126,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         };
         let is_multicast = matches!(&draft.traffic[name], Some(Traffic::Multicast(_)) | None);
         let own = match group {
-            // The wrong type was reported where the table was read.
+            // The wrong type was already reported when the table was read.
             Some(_) if !is_multicast => None,
             Some(items) => receivers(&mut checker, name, items, &hosts, draft),
             None => ends(&mut checker, "traffic", name),
@@ -138,7 +138,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
                 let elsewhere = draft.may_be("circuit", &circuit);
                 checker.refers(&path, &circuit, "a circuit", &circuits, elsewhere)
                     && match (&own, joined.get(circuit.as_str())) {
-                        // The circuit may cover only a part of the path if it ends at a router.
+                        // A circuit that ends at a router may cover only a part of the path.
                         (Some(_), Some(ends))
                             if ends.iter().any(|end| routers.has(end)) && !sends_cells(draft, name) =>
                         {
@@ -256,7 +256,7 @@ impl Checker<'_> {
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));
         let family = what.trim_start_matches("a ").split([' ', ',']).next().unwrap_or("host");
-        // After this many errors suggestions are not worth their time.
+        // After so many errors, suggestions are not worth the time that they take.
         if self.errors > 200 {
             self.report(path, Diagnostic::error("dangling-reference", message));
             return false;

@@ -7,7 +7,7 @@ use crate::read::Draft;
 use crate::topology::MOST_TUNNELS;
 use crate::tree::{Node, Value, shortened};
 
-/// Checks what a tunnel refers to. Returns true if all of it exists.
+/// Checks the routers and the carrier that a tunnel refers to. Returns true if all of them exist.
 pub(super) fn references(
     checker: &mut Checker<'_>,
     draft: &Draft,
@@ -48,7 +48,7 @@ pub(super) fn references(
     let path = ["tunnel", name, "over"];
     if let Some(node) = find(checker.tree, &path) {
         good &= node.name().is_some_and(|over| {
-            // A tunnel over itself is reported by `loops`.
+            // A tunnel that is carried by itself is reported by `loops`.
             let others = Names::new(draft.tunnels.keys().filter(|other| *other != name));
             over == name || checker.refers(&path, &over, "a tunnel", &others, draft.may_be("tunnel", &over))
         });

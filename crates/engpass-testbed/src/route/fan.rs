@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::routing::RoutingGraph;
 use crate::topology::{Fan, NodeId, PathSegment};
 
-/// The nodes that packets between two nodes may reach, and for each the path segments that begin a shortest path from there.
+/// All shortest paths between two nodes: the nodes that packets may reach, and for each the path segments that begin a shortest path from there.
 pub(crate) struct ShortestPaths {
     from: NodeId,
     to: NodeId,
@@ -15,12 +15,12 @@ pub(crate) struct ShortestPaths {
 struct Group {
     /// Path segments and the nodes at their ends, in the order of the file.
     legs: Vec<(PathSegment, NodeId)>,
-    /// Number of path segments, from the first on, that packets may take.
+    /// Number of path segments, from the first on, that packets may take; the others are spare.
     taken: usize,
 }
 
 impl RoutingGraph {
-    /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
+    /// Returns the shortest paths between two nodes; `None` if there is no path.
     pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<ShortestPaths> {
         let towards = self.towards(to, None);
         let mut reach = ShortestPaths { from, to, groups: BTreeMap::new() };
@@ -41,8 +41,7 @@ impl RoutingGraph {
         Some(reach)
     }
 
-    /// Returns the nodes that packets of the reverse direction may reach. Returns `None` if these packets take the reversed path, because nothing
-    /// chooses in either direction.
+    /// Returns the shortest paths of the reverse direction; `None` if these packets take the reversed path, because nothing chooses in either direction.
     pub(crate) fn reach_back(&self, there: &ShortestPaths) -> Option<ShortestPaths> {
         // A unique shortest path is also the unique one back.
         if !there.has_several() {
@@ -82,7 +81,7 @@ impl ShortestPaths {
         Fan { at: self.groups.iter().map(|(node, group)| (*node, legs(group))).collect() }
     }
 
-    /// Returns the path segments that are on a shortest path but unused: the node, its first segment, and the unused one.
+    /// Returns the path segments that are on a shortest path but that no packet takes: the node, the segment that packets take there, and the unused one.
     pub(crate) fn spare(&self) -> impl Iterator<Item = (NodeId, PathSegment, PathSegment)> {
         self.groups.iter().flat_map(|(node, group)| {
             let spare = group.legs[group.taken..].iter();
@@ -90,7 +89,7 @@ impl ShortestPaths {
         })
     }
 
-    /// Returns the path that packets may take with the most nodes for which `counts` is true.
+    /// Returns the path with the most nodes for which `counts` is true, of those that packets may take.
     pub(crate) fn longest(&self, counts: impl Fn(NodeId) -> bool) -> Vec<PathSegment> {
         let mut most: BTreeMap<NodeId, (usize, Option<(PathSegment, NodeId)>)> =
             BTreeMap::from([(self.to, (0, None))]);
@@ -107,7 +106,7 @@ impl ShortestPaths {
             if next.len() > pending {
                 continue;
             }
-            // Among equals, the first.
+            // The first one among equals.
             let best =
                 taken.iter().rev().max_by_key(|(_, to)| most[to].0).expect("a choice has a path segment");
             most.insert(node, (most[&best.1].0 + usize::from(counts(node)), Some(*best)));
@@ -122,7 +121,7 @@ impl ShortestPaths {
     }
 }
 
-/// Returns the minimum of `of` over all path segments that packets in the forward direction may take; `None` if it is `None` for one of them.
+/// Returns the minimum of `of` over all path segments that packets in the forward direction may take; `None` if `of` returns `None` for one of them.
 pub(crate) fn narrowest(
     legs: &[PathSegment],
     fans: Option<&[Fan; 2]>,

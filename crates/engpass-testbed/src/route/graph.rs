@@ -20,8 +20,8 @@ impl<'a> Graph<'a> {
         Self { links, at }
     }
 
-    /// Returns the path with the fewest links, over the allowed links and through the allowed nodes. Among equals it is the one whose links, compared
-    /// from the first on, come earliest in the file.
+    /// Returns the path with the fewest links over the allowed links and through the allowed nodes. Of several, the one whose links come earliest in the file,
+    /// compared from the first link on.
     pub(crate) fn path(
         &self,
         from: NodeId,

@@ -26,8 +26,8 @@ pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Header
     Headers { source, destination, protocol: path.config.header.config().protocol(), ports: [0; 2] }
 }
 
-/// Returns the headers of the packets that the sender of a traffic sends. `flow` is the index of the traffic in the testbed, `stream` that of the
-/// connection in the traffic (0 if it has only one). Every source of the file has a different source port, as long as there are enough ports.
+/// Returns the headers of the packets that the sender of a traffic sends. `flow` is the index of the traffic in the testbed, `stream` that of the connection in
+/// the traffic (0 if it has only one). Every packet source and connection of the file has a source port of its own, as long as there are enough ports.
 pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Headers {
     let path = &topology.flows[flow];
     let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;

@@ -26,16 +26,16 @@ pub struct Gateway {
 pub struct NextHop {
     /// The link over which the packets leave the node.
     pub over: usize,
-    /// The link over which the next router receives, and that router. One of several next hops may be the receiving host itself.
+    /// The link over which the next hop receives, and that router. One of several next hops may be the receiving host itself.
     pub via: (usize, NodeId),
     /// Weight of the next hop in the policy.
     pub weight: u32,
 }
 
 impl Topology {
-    /// Returns the next hops of all hosts and routers towards every non-ATM link end at a host: the first routers on the shortest paths over links
-    /// that carry frames. Hosts, switches and routers without a policy take the first path in the order of the file. A node whose only next hop is
-    /// the receiver itself has no entry. `testbed` must be the testbed of this topology.
+    /// Returns the next hops of all hosts and routers towards every link end at a host that carries frames: the first routers on the shortest paths over links
+    /// with frames. Hosts, switches and routers without a policy take the first path in the order of the file. A node whose only next hop is the receiver
+    /// itself has no entry. `testbed` must be the testbed of this topology.
     pub fn gateways(&self, testbed: &Testbed) -> Vec<Gateway> {
         let passages = (0..self.nodes.len()).map(|node| match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
@@ -99,7 +99,7 @@ impl Topology {
             },
             NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
         };
-        // The circuits after these belong to generators and carry only their cells.
+        // The circuits behind these belong to generators and carry only their cells.
         let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
         let tunnels = self.tunnels.iter().enumerate().filter(|(_, path)| path.is_up);
         let ways =
@@ -107,7 +107,7 @@ impl Topology {
                 .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
-            // Multicast packets never have a choice among paths, but other packets may have one. Therefore this path is not reused for them.
+            // Multicast packets never have a choice among paths, but other packets may have one. Therefore the path of multicast traffic is not reused.
             if traffic.cells().is_none() && !matches!(traffic, Traffic::Multicast(_)) {
                 let way = || Way { legs: flow.legs.clone(), fans: flow.fans.clone() };
                 known.entry((flow.from, flow.to)).or_insert_with(way);

@@ -30,7 +30,7 @@ pub struct Spread {
     pub stops: Vec<Stop>,
 }
 
-/// A stop: a node, and the tunnels in which the packets are there.
+/// A stop: a node together with the tunnels that packets are in there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// Its node.
@@ -39,7 +39,7 @@ pub struct Stop {
     pub tunnels: Vec<usize>,
     /// The moves that packets may make from here, in the order of the file; empty at the receiver.
     pub onward: Vec<Onward>,
-    /// True if packets take the path segments in turns with constant weights: no event changes an interface that the router chooses from.
+    /// True if packets take the path segments in turn, with constant weights: no event changes an interface among which the router chooses.
     pub in_turns: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct Onward {
 }
 
 impl Spread {
-    /// Returns the moves of all packets in sequence if there is only one path, else `None`.
+    /// Returns the moves of all packets in sequence if there is only one path; otherwise `None`.
     pub fn only_way(&self) -> Option<Vec<Move>> {
         let onward = self.stops.iter().filter(|stop| !stop.onward.is_empty());
         onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.by) } else { None }).collect()
@@ -161,12 +161,12 @@ enum Packets {
     Both,
 }
 
-/// What is known in advance about the packets of a connection group.
+/// Advance knowledge about the packets of a group of connections.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     /// Length of each datagram as one IP packet, in bytes, if all are equally long.
     all: Option<u64>,
-    /// The kind of packets that the sender emits.
+    /// The kind of packets that the sender sends: datagrams or fragments.
     sent: Packets,
     /// True if `sent` is certain for all packets.
     certain: bool,
@@ -195,7 +195,7 @@ impl Lengths {
     }
 }
 
-/// Walk along all paths of a connection group in one direction.
+/// A walk over all paths of a group of connections, in one direction.
 struct Walk<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -203,15 +203,15 @@ struct Walk<'a> {
     to: NodeId,
     heads: Headers,
     lengths: Lengths,
-    /// The tunnels in which the packets are, in the order in which they entered them.
+    /// The tunnels that packets are in at this point, in the order of entry.
     inside: Vec<Inside>,
-    /// Stops so far; each comes after the stops that it leads to.
+    /// Stops found so far; each comes after the stops to which it leads.
     stops: Vec<Stop>,
     known: BTreeMap<(NodeId, FramedAt, Packets, Vec<Inside>), usize>,
 }
 
-/// Number of the transmitter at which a host or router sent the frame. Known only at switches, and only if the testbed has bonds, which may hash the
-/// MAC address.
+/// Number of the transmitter of the last host or router that sent the frame. Known only at switches, and only if the testbed has bonds, which may hash MAC
+/// addresses.
 type FramedAt = Option<usize>;
 
 /// A tunnel, its direction, and the kind of packets in it.
@@ -232,7 +232,7 @@ impl Walk<'_> {
         Spread { stops }
     }
 
-    /// Returns the index of the stop of these packets at a node; creates it if necessary.
+    /// Returns the index of the stop for these packets at a node; creates the stop if it is new.
     fn stop(&mut self, node: NodeId, framed_at: FramedAt, packets: Packets) -> usize {
         let ends = self
             .inside
@@ -250,7 +250,7 @@ impl Walk<'_> {
                 let packets = self.behind(node, leg, packets);
                 let (by, to) = if let PathSegment::Tunnel { tunnel, forward } = leg {
                     self.inside.push(Inside { tunnel, forward, packets });
-                    // Outer packets show no ports, so fragments get the same choices.
+                    // Outer packets show no ports, so their fragments get the same choices.
                     let to = self.stop(node, None, Packets::Whole);
                     self.inside.pop();
                     (Move::Enter(leg), to)
@@ -271,7 +271,8 @@ impl Walk<'_> {
         self.stops.len() - 1
     }
 
-    /// Returns the path segments that packets take at a node, each with its share and kind of packets; and true if packets take turns that no event changes.
+    /// Returns the path segments that packets take at a node, each with its share and the kind of packets behind it; and true if packets take turns that no
+    /// event changes.
     fn legs(
         &self,
         node: NodeId,

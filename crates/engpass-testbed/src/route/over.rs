@@ -6,13 +6,13 @@ use std::collections::BinaryHeap;
 use super::routing::{RoutingGraph, Step};
 use crate::topology::{NodeId, PathSegment};
 
-/// The beginning of a path. The order of the fields makes beginnings compare as paths do.
+/// The beginning of a path, during the search. The order of the fields makes beginnings compare as paths do.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct PartialPath {
     links: Vec<usize>,
     met: Vec<NodeId>,
     legs: Vec<PathSegment>,
-    /// True if it includes the wanted circuit.
+    /// True if the path has crossed the wanted circuit.
     over: bool,
     length: usize,
 }
@@ -32,7 +32,7 @@ impl RoutingGraph {
                 Some((self.distances(near), step.length + to_end[step.to]?))
             })
             .collect();
-        // A* search. The estimate is the shortest distance to the circuit, over it, and on to the end.
+        // A* search. The estimate of the remaining length is the shortest distance to the circuit, over it, and on to the end.
         let left = |node: NodeId, over: bool| match over {
             true => to_end[node],
             false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
@@ -44,7 +44,7 @@ impl RoutingGraph {
             let Reverse((_, way)) = begun.pop()?;
             let here = *way.met.last().expect("a partial path has a start");
             if here == to {
-                // A path that reached the end without the circuit cannot continue.
+                // A path at the end that has not crossed the circuit cannot continue.
                 if way.over {
                     return Some(way.legs);
                 }

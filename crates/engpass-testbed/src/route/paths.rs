@@ -23,7 +23,7 @@ impl Topology {
         }
         let lanes = lanes(testbed, self, flow);
         let all: u32 = lanes.iter().map(|lane| lane.connections).sum();
-        // Weighted by connections. Two circuits over the same links are one path.
+        // Shares are weighted by connections. Two circuits over the same links count as one path.
         let mut found: Vec<(f64, Vec<Hop>)> = Vec::new();
         for lane in &lanes {
             for (share, legs) in lane.there.ways() {
@@ -60,8 +60,8 @@ impl Topology {
 impl Spread {
     /// Returns the paths that packets take with all links up, with the share of each: the [`MOST_PATHS`] with the largest shares.
     fn ways(&self) -> Vec<(f64, Vec<PathSegment>)> {
-        // Paths from each stop to the end, their segments in reverse order. A path with one of the largest shares also has one of the largest shares
-        // from every later stop, so truncation at each stop is safe.
+        // The paths from each stop to the end, segments in reverse order. A path with one of the largest shares also has one of the largest shares from every
+        // later stop on; therefore it is safe to truncate the list at each stop.
         let mut from: Vec<Vec<(f64, Vec<PathSegment>)>> = vec![Vec::new(); self.stops.len()];
         for (place, stop) in self.stops.iter().enumerate().rev() {
             let mut ways: Vec<(f64, Vec<PathSegment>)> = Vec::new();

@@ -9,11 +9,11 @@ use crate::topology::{BondPath, CircuitPath, Hop, LinkEnds, NodeId, PathSegment,
 /// What a node does with packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// It does not forward them.
+    /// The node does not forward them.
     None,
-    /// It forwards them, always on the first of several equally short paths.
+    /// The node forwards them, always on the first of several equally short paths.
     First,
-    /// It forwards them, and a policy chooses among equally short paths.
+    /// The node forwards them, and a policy chooses among equally short paths.
     Choice,
 }
 
@@ -33,9 +33,9 @@ pub(crate) struct RoutingGraph {
     passages: Vec<Passage>,
     /// Path segments that begin at each node, in the order of their links in the file.
     pub(super) at: Vec<Vec<Step>>,
-    /// Nodes that choose among the members of a bond, each with the links in the order of the bond.
+    /// Nodes that choose among the links of a bond, each with these links in the order of the bond.
     bundles: Vec<(NodeId, Vec<usize>)>,
-    /// For each node, indices in `at` of the segments between two nodes that forward packets. There are few of them even with many thousand hosts.
+    /// For each node that forwards packets, the indices in `at` of the segments to others that do. There are few of them even with many thousand hosts.
     pub(super) inner: Vec<Vec<usize>>,
 }
 
@@ -44,9 +44,9 @@ pub(super) struct Step {
     pub(super) leg: PathSegment,
     pub(super) to: NodeId,
     pub(super) links: Vec<usize>,
-    /// Length: `LINK` for each link, less the tunnel depth.
+    /// Length of the segment: `LINK` for each link, less its tunnel depth.
     pub(super) length: usize,
-    /// Index of the reverse direction in the list of `to`.
+    /// Index of the reverse step in the list of the node `to`.
     pub(super) back: usize,
 }
 
@@ -144,8 +144,8 @@ impl RoutingGraph {
     }
 }
 
-/// Returns the groups of links among which nodes choose because of bonds: a node, and the links in order. With a bond that uses one member at a time
-/// the other end chooses as well, unless it has a bond on these links itself.
+/// Returns the groups of links among which nodes choose because of bonds: a node, and the links in order. If a bond uses one member at a time, the node at the
+/// other end chooses as well, unless it has a bond of its own on these links.
 fn bundles(bonds: &[BondPath]) -> impl Iterator<Item = (NodeId, &[usize])> {
     bonds.iter().flat_map(|path| {
         let both = path.config.mode.config().is_single()

@@ -10,7 +10,7 @@ use crate::topology::NodeId;
 pub(super) struct DistancesTo<'w> {
     ways: &'w RoutingGraph,
     to: NodeId,
-    /// The link with which every path must end, if given.
+    /// The link with which every path must end; `None` if any will do.
     last: Option<usize>,
     /// Length of the paths to `to`, for nodes that forward packets and for `to` itself.
     distance: BTreeMap<NodeId, usize>,
@@ -43,7 +43,7 @@ impl<'w> DistancesTo<'w> {
         self.last.is_none_or(|last| from_end.links == [last])
     }
 
-    /// Returns the first steps of the shortest paths from `node`, in the order of the file; empty if there is no path.
+    /// Returns the steps from `node` that begin a shortest path, in the order of the file; empty if there is no path.
     pub(super) fn group(&self, node: NodeId) -> Vec<&'w Step> {
         let (ways, to) = (self.ways, self.to);
         let steps = &ways.at[node];
@@ -56,7 +56,7 @@ impl<'w> DistancesTo<'w> {
         };
         let onward =
             places.iter().copied().filter(|place| steps[*place].to != to && ways.passes(steps[*place].to));
-        // A node may have many hosts, but only one of them is the target. The target's own short list of steps finds it.
+        // A node may lead to many hosts, but only one of them is the target. Therefore the target's own short list of steps is searched.
         let ends = ways.at[to]
             .iter()
             .filter(|step| step.to == node && self.may_end_with(step))
