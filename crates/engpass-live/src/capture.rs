@@ -8,7 +8,7 @@ use std::path::Path;
 /// Bytes collected before they are written.
 const GATHER: usize = 256 << 10;
 
-/// A file made of blocks. Each write appears in full or not at all: a partial write, as on a full disk, is removed.
+/// A file to which whole blocks are written. Each write appears in full or not at all: a partial write, as on a full disk, is removed again.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
@@ -37,7 +37,7 @@ impl CaptureFile {
         if written.is_ok() {
             self.whole += self.gathered.len() as u64;
         } else {
-            // Undo a partial write. This fails for devices and pipes, which cannot be truncated.
+            // Removes a partial write. This fails for devices and pipes, which cannot be truncated.
             let _ = self.file.set_len(self.whole);
         }
         self.gathered.clear();
@@ -60,7 +60,7 @@ impl Write for CaptureFile {
 }
 
 impl Drop for CaptureFile {
-    /// Writes the rest, so that an interrupted run keeps what it has captured.
+    /// Writes the collected bytes, so that an interrupted run keeps all that it has captured.
     fn drop(&mut self) {
         let _ = self.put();
     }

@@ -38,7 +38,7 @@ impl Token {
         u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
     }
 
-    /// Returns a keyed hash of `parts`, each preceded by its length.
+    /// Returns a hash of `parts`, each preceded by its length, with the token as the key.
     fn prove(&self, parts: &[&[u8]]) -> [u8; 16] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         for part in parts {
@@ -95,9 +95,9 @@ impl HandshakeMessage {
         token.prove(&[b"head", &[self.kind as u8], flow.as_bytes(), &stream, &self.nonce, &self.echo])
     }
 
-    /// Returns whether the proof was made with this token for this flow.
+    /// Returns whether the message was made with this token for this flow.
     pub fn is_proven(&self, token: &Token, flow: &str) -> bool {
-        // Compare all bytes, so that the time of the comparison does not depend on where they differ.
+        // All bytes are compared, so that the time of the comparison does not depend on where they differ.
         let differences = self.proof.iter().zip(self.proof_with(token, flow));
         differences.fold(0, |all, (a, b)| all | (a ^ b)) == 0
     }
@@ -155,16 +155,16 @@ pub enum Reply {
     Answer([u8; HEAD]),
     /// The peer has proved the token from its address. Send this message and open the stream.
     Ready(u16, [u8; HEAD]),
-    /// Not a handshake message, or one that no client sends: its kind or stream number is wrong.
+    /// Not a handshake message, or one that no client sends: of a wrong kind, or with a stream number out of range.
     Malformed,
     /// The message was not made with the token of this run.
     NoToken,
-    /// The message has a valid proof but does not answer our nonce for this peer: probably a replay.
+    /// The message has a valid proof but does not contain our nonce for this peer: probably a replay.
     Replayed,
 }
 
 impl HandshakeServer {
-    /// Accepts `streams` streams of a flow. `secret` must be random; it never leaves this side.
+    /// Creates the listening side for `streams` streams of a flow. `secret` must be random; it never leaves this side.
     pub fn new(token: Token, flow: &str, streams: u16, secret: [u8; 16]) -> Self {
         Self { token, flow: flow.to_owned(), streams, secret: Token(secret) }
     }
@@ -186,7 +186,7 @@ impl HandshakeServer {
         match head.kind {
             _ if head.stream >= self.streams => Reply::Malformed,
             Kind::Hello => Reply::Answer(ours(Kind::Answer, nonce).to_bytes()),
-            // A confirm repeats the nonce of its hello, so our nonce can be recomputed.
+            // A confirm repeats the nonce of the hello, so our nonce can be computed again.
             Kind::Confirm if head.echo == nonce => {
                 Reply::Ready(head.stream, ours(Kind::Ready, nonce).to_bytes())
             }

@@ -18,7 +18,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Parses texts with units, as on a command line. The error gives cause and help.
+    /// Parses limits from texts with units, as on a command line. The error gives cause and help.
     ///
     /// # Errors
     /// Fails when a text is not a quantity of its kind.
@@ -30,7 +30,7 @@ impl Limits {
         })
     }
 
-    /// Returns the lower value of each bound.
+    /// Returns, for each limit, the lower of the two.
     #[must_use]
     pub fn lower(&self, other: &Self) -> Self {
         let lower = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();

@@ -50,7 +50,7 @@ impl<R: Read> Lines<R> {
             }
             let mut chunk = [0; 8192];
             match self.input.read(&mut chunk) {
-                // A last line without line end was cut off, so it is dropped.
+                // A last line without a line end was cut off, so it is dropped.
                 Ok(0) => self.over = true,
                 Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,4 +1,4 @@
-//! Errors for users: a code, a cause, and help.
+//! Errors for users: a code, a cause, and a text of help.
 
 use std::io;
 
@@ -75,7 +75,7 @@ impl ProtocolError {
 
 /// Adds the name of the operation to an error.
 pub(crate) trait ErrorContext<T> {
-    /// The error as a [`ProtocolError`] that names `what` was done.
+    /// Converts the error to a [`ProtocolError`] that names `what` was done.
     fn doing(self, what: &str) -> Result<T>;
 }
 

@@ -12,7 +12,7 @@ use crate::kernel_counters;
 use crate::limits::Limits;
 use crate::sys::{device, option, thread};
 
-/// The version of the control protocol.
+/// Version of the control protocol.
 pub const PROTOCOL: u32 = 1;
 
 fn text(path: &str) -> Option<String> {
@@ -54,7 +54,7 @@ fn processor() -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-/// Tries options on unconnected sockets to find out what the kernel supports.
+/// Tries socket options on unconnected sockets to find out which ones the kernel supports.
 fn capabilities() -> Value {
     let udp = UdpSocket::bind("127.0.0.1:0");
     let takes =

@@ -21,12 +21,12 @@ use session::Session;
 use crate::limits::Limits;
 use crate::lines::Lines;
 
-/// Why the agent ended.
+/// Reason why the agent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its input ended.
+    /// The input ended: the controller has disconnected.
     Input,
-    /// Writing its output failed.
+    /// Writing the output failed.
     Output,
     /// No line arrived for too long.
     Silence,
@@ -68,8 +68,8 @@ impl Output {
 /// Time between two checks of the output while no request arrives.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Serves one controller until its channel ends. `input` and `output` carry the lines, `limits` are those of the host's owner. The agent also ends when no
-/// line arrives for `silence`.
+/// Serves one controller until its channel ends. `input` and `output` carry the lines; `limits` are those of the host's owner. The agent also ends when no line
+/// arrives for `silence`.
 pub fn run(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -80,13 +80,13 @@ pub fn run(
     let gone = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = sync_channel(16);
     let ended = Arc::clone(&gone);
-    // A separate thread reads, so that the end of the input is noticed at any time.
+    // A separate thread reads, so that the agent notices the end of the input at any time.
     let pongs = output.clone();
     thread::spawn(move || {
         let mut lines = Lines::new(input);
         while let Some(line) = lines.next() {
             let (id, request) = request::of(line);
-            // Answer at once, even while another request is in progress. No answer therefore means that the agent has stopped.
+            // A ping is answered at once, even while another request is in progress. Therefore a missing answer means that the agent has stopped.
             let asked = if let Ok(Request::Ping) = request {
                 pongs.line(&session::pong(&id));
                 None

@@ -57,7 +57,7 @@ fn tenth() -> u64 {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Returns the id and the request of a line.
+/// Returns the id and the request of a line; an error if the line is no valid request.
 pub(super) fn of(line: Line) -> (Value, Result<Request>) {
     match line {
         Line::Text(text) => read(&text),
@@ -69,7 +69,7 @@ pub(super) fn of(line: Line) -> (Value, Result<Request>) {
     }
 }
 
-/// Parses a line. The id is returned even if the rest is wrong, as long as it can be read.
+/// Parses a line. The id is returned even if the rest is wrong, as long as the id can be read.
 fn read(line: &[u8]) -> (Value, Result<Request>) {
     let bad = |cause: String| {
         ProtocolError::new(

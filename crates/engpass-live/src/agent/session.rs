@@ -21,7 +21,7 @@ use crate::time::{MILLISECOND, SECOND};
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// Time in which threads must end after a stop, in ns.
 const ENDING: u64 = 2 * SECOND;
-/// Time in ns that a flow gets beyond its end to finish by itself. If its end is unknown, the longest silence.
+/// Time in ns beyond a flow's end in which it may finish by itself; if its end is unknown, the longest time in which nothing arrives.
 const BEYOND: u64 = 5 * SECOND;
 
 /// A run and its flows.
@@ -42,7 +42,7 @@ pub(super) struct Session {
     silent: Silent,
 }
 
-/// Peers that did not answer a flow of this run. Further flows to them fail without a new attempt.
+/// Peers that did not answer when a flow of this run was connected. Further flows to them fail at once.
 #[derive(Default)]
 struct Silent {
     token: String,
@@ -50,7 +50,7 @@ struct Silent {
 }
 
 impl Silent {
-    /// Fails if a peer of the flow is known to be silent.
+    /// Fails if a peer of the flow is known not to answer.
     fn check(&mut self, prepare: &Prepare) -> Result<()> {
         if self.token != prepare.run {
             *self = Self { token: prepare.run.clone(), peers: Vec::new() };
@@ -60,7 +60,7 @@ impl Silent {
         known.map_or(Ok(()), |(_, problem)| Err(problem.clone()))
     }
 
-    /// Remembers the peer of a flow that could not be connected, if the flow has one peer and it did not answer.
+    /// Remembers the peer of a flow that could not be connected, if the flow has only one peer and that did not answer.
     fn note(&mut self, to: &[SocketAddr], problem: &ProtocolError) {
         if let ([peer], Code::NoAnswer | Code::Unreachable) = (to, problem.code) {
             self.peers.push((peer.ip(), problem.clone()));
@@ -98,7 +98,7 @@ impl Session {
         flows.iter().for_each(Flow::stop);
         let due = clock::now() + SECOND / 2;
         for flow in &flows {
-            // Threads that take longer end with the process.
+            // Threads that take longer end together with the process.
             let _ = flow.wait(due, &|| false);
         }
     }

@@ -9,7 +9,8 @@ use super::network::Way;
 pub(super) struct AddressTable {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
-    /// Paths to groups, by sender and group address. The key without an address stands for all hosts on the sender's segment: broadcast and other groups.
+    /// Paths to multicast groups, by sender and group address. The key without an address stands for all hosts on the sender's segment: for broadcast and all
+    /// other groups.
     groups: BTreeMap<(usize, Option<IpAddr>), u32>,
     count: usize,
 }
@@ -18,7 +19,7 @@ pub(super) struct AddressTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Way(u32),
-    /// Broadcast, or multicast without known members, such as neighbour discovery and name services.
+    /// Broadcast, or a multicast group without known members, such as those of neighbour discovery and name services.
     Group,
     /// No host has the address.
     Unknown,

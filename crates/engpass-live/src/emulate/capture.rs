@@ -23,16 +23,16 @@ use crate::CaptureFile;
 pub(super) struct CaptureConfig {
     /// Link points and the files to write, one pair per capture.
     pub(super) files: Vec<(String, PathBuf)>,
-    /// Form of the records; default: that of the link.
+    /// Form of the records (packets, frames or cells); default: that of the link.
     pub(super) form: Option<String>,
-    /// Limit per file.
+    /// Limit of each file's length.
     pub(super) limit: Option<String>,
 }
 
-/// Interval at which captured packets are taken from the network and written, in ps of virtual time.
+/// Interval at which captured packets are taken from the network and written, in picoseconds of virtual time.
 const OFTEN: u64 = 10_000_000_000;
 
-/// Time for which a lost packet is kept, in ps: its remaining cells or fragments may pass further capture points.
+/// Time for which a lost packet is kept, in picoseconds, because its remaining cells or fragments may pass further capture points.
 const LINGER: u64 = 1_000_000_000_000;
 
 /// Running captures.
@@ -41,7 +41,7 @@ pub(super) struct Capturing {
     paths: Vec<PathBuf>,
     kept: Rc<RefCell<Kept>>,
     next: u64,
-    /// Whether every file is complete or has failed.
+    /// Whether every file has reached its limit or has failed.
     over: bool,
 }
 
@@ -49,18 +49,18 @@ pub(super) struct Capturing {
 #[derive(Default)]
 struct Kept {
     packets: BTreeMap<u64, Bytes>,
-    /// Finished packets: instant in ps from which the packet is not needed any more, and its token.
+    /// Finished packets, each as the instant (picoseconds) from which it is not needed any more, and its token.
     ended: BTreeSet<(u64, u64)>,
 }
 
-/// Bytes of a packet, with the number of its delivery reports still to come and the instant (ps) of its last known end.
+/// Bytes of a packet, the number of its delivery reports still to come, and the instant (picoseconds) of the latest end that was reported.
 struct Bytes {
     bytes: Vec<u8>,
     fates: u32,
     until: u64,
 }
 
-/// Supplies the bytes of packets, and of the routers' ICMP messages about them.
+/// Supplies the bytes of packets to captures, and those of the routers' ICMP messages about them.
 struct StoredPackets(Rc<RefCell<Kept>>, Routers);
 
 impl Packets for StoredPackets {
@@ -81,7 +81,7 @@ impl Packets for StoredPackets {
     }
 }
 
-/// Keeps the network running when one file fails. The file reports its error when it is closed.
+/// Lets the run go on when one of several files fails. The file reports its error when it is closed.
 struct IndependentFiles<'a>(&'a mut Files<CaptureFile>);
 
 impl CaptureSink for IndependentFiles<'_> {
@@ -125,7 +125,7 @@ impl Capturing {
                 .map_err(|error| EmulateError::file("writing", path, &error))?;
             files.0.push(file);
         }
-        // Write the headers now: readers can open the files, and a full disk is noticed.
+        // Writing the headers now lets readers open the files, and shows at once if the disk is full.
         files.flush();
         network.capture(&files.ports());
         let paths = config.files.iter().map(|(_, path)| path.clone()).collect();
@@ -142,14 +142,14 @@ impl Capturing {
         self.kept.borrow_mut().packets.insert(token, Bytes { bytes, fates, until: 0 });
     }
 
-    /// Notes a delivery report.
+    /// Takes note of a delivery report: after the last one for a packet, its bytes are no longer needed.
     pub(super) fn ended(&mut self, output: &Output) {
         if self.over {
             return;
         }
         let (until, ends) = match output {
             Output::Delivered { at, .. } | Output::Message { at, .. } => (*at, 1),
-            // Cells or fragments of the packet may still be in the network, or an ICMP message about it.
+            // Cells or fragments of a lost packet, or an ICMP message about it, may still be in the network.
             Output::Lost { at, message, .. } => (at + LINGER, u32::from(!message)),
             Output::MessageLost { at, .. } => (at + LINGER, 1),
         };
@@ -163,7 +163,7 @@ impl Capturing {
         }
     }
 
-    /// Writes what has passed the capture points up to `at`, at most once per `OFTEN`.
+    /// Writes the packets that have passed the capture points up to `at`, at most once per `OFTEN`.
     pub(super) fn reached(&mut self, at: u64, network: &mut InjectedNetwork) {
         if at < self.next || self.over {
             return;
@@ -181,7 +181,7 @@ impl Capturing {
         }
     }
 
-    /// Forgets finished packets whose records have all been written.
+    /// Forgets the finished packets whose records have all been written.
     fn forget(&mut self, until: u64) {
         let mut kept = self.kept.borrow_mut();
         while let Some(&first) = kept.ended.first().filter(|(at, _)| *at < until) {

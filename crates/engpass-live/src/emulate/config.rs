@@ -26,12 +26,12 @@ pub(super) struct Config {
     pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
     #[serde(default)]
     pub(super) clock: Clock,
-    /// Limit for the lateness of 99.9 % of the packets: a time with its unit.
+    /// Limit for the lateness of 99.9 % of the packets: text with a unit, such as `1 ms`.
     pub(super) limit: Option<String>,
     /// Time dilation: everything runs this many times slower than the testbed says.
     #[serde(default = "one")]
     pub(super) slow: u64,
-    /// Whether GSO packets are switched off.
+    /// Whether the devices give no GSO packets: every packet then has the length that it would have on a wire.
     #[serde(default)]
     pub(super) wire_true: bool,
     /// When the events of the testbed begin.
@@ -69,10 +69,10 @@ pub(super) enum Bed {
 #[serde(deny_unknown_fields)]
 pub(super) struct BedPoint {
     text: String,
-    /// Name of the file, for messages.
+    /// Name of the file that messages show.
     #[serde(default)]
     source: String,
-    /// Overrides, as with `--set`.
+    /// Overrides, as pairs of path and value, like those of `--set`.
     #[serde(default)]
     overrides: Vec<(String, String)>,
     variant: Option<String>,
@@ -85,7 +85,7 @@ pub(super) struct BedPoint {
 #[serde(deny_unknown_fields)]
 pub(super) struct HostConfig {
     pub(super) name: String,
-    /// Path of its network namespace.
+    /// Path of the host's network namespace.
     pub(super) netns: PathBuf,
     pub(super) device: String,
     #[serde(default)]
@@ -93,7 +93,7 @@ pub(super) struct HostConfig {
     pub(super) addresses: Vec<IpAddr>,
 }
 
-/// What a device carries.
+/// Kind of packets that a device carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DeviceKind {
@@ -110,7 +110,7 @@ fn one() -> u64 {
 
 /// Default limit of the lateness, in ns.
 const LIMIT: u64 = MILLISECOND;
-/// Greatest time dilation: a second for one nanosecond of the testbed.
+/// Greatest time dilation: a second of the host's time for one nanosecond of the testbed.
 const SLOWEST: u64 = 1_000_000_000;
 
 impl Config {

@@ -25,7 +25,7 @@ const MOST: usize = 32;
 /// Time between two checks of the stop flag in the accepting thread, in ms.
 const LOOK: i32 = 100;
 
-/// What a request asks for.
+/// Action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RequestKind {
@@ -35,7 +35,7 @@ pub(super) enum RequestKind {
     Events,
     /// Begin a measurement window now.
     Window,
-    /// End the window and return its counts.
+    /// End the measurement window and return its counts.
     EndWindow,
     /// End the run.
     Stop,
@@ -109,7 +109,7 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        // Remove the file first, so that no new client connects.
+        // The file is removed first, so that no new client connects.
         let _ = remove_file(&self.path);
         self.open.over.store(true, Ordering::Relaxed);
         if let Some(accepting) = self.accepting.take() {
@@ -123,7 +123,7 @@ impl Drop for ControlSocket {
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // A crash leaves a socket file without a listener, which may be removed. Any other file is not ours.
+    // After a crash, a socket file without a listener is left, which may be removed. Any other file belongs to someone else.
     if let Ok(about) = path.symlink_metadata() {
         let left = about.file_type().is_socket()
             && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);

@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use super::packet::Packet;
 
-/// Why the driver does not carry a packet from a device, or to one.
+/// Reason why the driver does not carry a packet from or to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discard {
-    /// The driver cannot parse it.
+    /// The driver cannot parse the packet.
     Malformed,
-    /// Broadcast or an unused multicast group; also a frame without an IP packet that gets no answer.
+    /// Broadcast or an unused multicast group; also a frame without an IP packet that needs no answer.
     Group,
     /// No host has its destination address.
     Unknown,
     /// No path leads from the sender to the destination host.
     NotJoined,
-    /// It is longer than the MTU of the path.
+    /// The packet is longer than the MTU of the path.
     TooLong,
-    /// It has arrived at a host whose device is down, as it is while `engpass up` sets up the hosts one by one.
+    /// The packet has arrived at a host whose device is down, as devices are while `engpass up` sets up the hosts one by one.
     Down,
 }
 
@@ -98,7 +98,7 @@ impl Counts {
         Self { hosts: vec![HostCounts::default(); hosts], lost: vec![0; ways] }
     }
 
-    /// Counts a failed write of packets to a device. Linux refuses a packet to a device that is down with `EIO`, which is no failure.
+    /// Counts a failed write of packets to a device. For a device that is down Linux returns `EIO`, which counts as a discard, not as a failure.
     #[cold]
     pub(super) fn failed_write(&mut self, host: usize, packets: u32, error: &io::Error) {
         if error.raw_os_error() == Some(libc::EIO) {

@@ -1,4 +1,4 @@
-//! Detects whether threads wait for a core of this host. If so, the driver sleeps where it could otherwise poll.
+//! Detects whether threads wait for a core of this host. If so, the driver sleeps where it would otherwise poll.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,11 +10,11 @@ use crate::time::{MILLISECOND, SECOND};
 const PRESSURE: &str = "/proc/pressure/cpu";
 /// Time between two reads while no thread waits, in ns.
 const LOOK: u64 = 250 * MILLISECOND;
-/// Time between two reads once contention was seen, in ns; until then it is assumed to last.
+/// Time between two reads after contention was seen, in ns; until the next read it is assumed to last.
 const BELIEVE: u64 = 2 * SECOND;
-/// Waiting for at most one part in this many of the time is ignored.
+/// Contention counts only if threads waited for more than one part in this many of the time.
 const SELDOM: u64 = 20;
-/// With this many cores one is assumed to be free, if the kernel has no pressure information.
+/// Without pressure information of the kernel, a host with this many cores is assumed to have a free one.
 const MANY: usize = 4;
 
 /// State of the detection.
@@ -22,9 +22,9 @@ pub(super) struct Contention {
     pressure: Option<File>,
     /// Total waiting time since boot in ns.
     waited: u64,
-    /// When it was read, in ns.
+    /// Time of the last reading, in ns.
     read: u64,
-    /// When to read again.
+    /// Time of the next reading, in ns.
     look: u64,
     some: bool,
 }

@@ -37,15 +37,15 @@ fn open_one(host: &HostConfig, place: usize, wire_true: bool) -> Result<Tun, Emu
     opened.expect("the opening thread does not panic")
 }
 
-/// Returns how many packets the kernel dropped before the device was read, according to `/proc/net/dev` of its namespace.
+/// Returns the number of packets that the kernel dropped before the driver read them from a device, from `/proc/net/dev` of the device's namespace.
 pub(super) fn dropped(counters: &File, device: &str) -> u64 {
     let mut text = vec![0; 1 << 16];
     let length = counters.read_at(&mut text, 0).unwrap_or(0);
     parse_dropped(&String::from_utf8_lossy(&text[..length]), device).unwrap_or(0)
 }
 
-/// Parses a line `device: rx bytes, packets, errs, drop, fifo, frame, compressed, multicast, tx bytes, packets, errs, drop, ...` and returns the last of
-/// these.
+/// Parses the line of a device, `device: rx bytes, packets, errs, drop, fifo, frame, compressed, multicast, tx bytes, packets, errs, drop, ...`. Returns the
+/// last of these.
 fn parse_dropped(text: &str, device: &str) -> Option<u64> {
     let line = text
         .lines()

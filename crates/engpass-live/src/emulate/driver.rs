@@ -1,4 +1,4 @@
-//! The main loop: wait, advance the network to now, write packets that have arrived, read packets that hosts send.
+//! The main loop of the driver: wait, advance the network to now, write packets that have arrived, read packets that hosts send.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -33,7 +33,7 @@ const LONGEST: u64 = 20 * MILLISECOND;
 /// Maps the host's clock to virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VirtualClock {
-    /// When the network began, in ns of the host's clock.
+    /// Instant at which the network began, in ns of the host's clock.
     pub(super) start: u64,
     /// Time dilation: host time per virtual time.
     pub(super) slow: u64,
@@ -58,9 +58,9 @@ impl VirtualClock {
 pub(super) struct Host {
     /// Index of the host in the testbed.
     pub(super) index: usize,
-    /// Present if the host sends Ethernet frames (TAP).
+    /// Ethernet of the host; present if its device carries frames (TAP).
     pub(super) station: Option<Station>,
-    /// Whether the device accepts UDP GSO packets.
+    /// Whether the device accepts UDP GSO packets, so that datagrams can be joined for one write.
     joins: bool,
     /// Whether reading the device has failed; its namespace may be gone.
     gone: bool,
@@ -78,13 +78,13 @@ pub(super) struct Driver<N, W> {
     pub(super) world: W,
     clock: VirtualClock,
     hosts: Vec<Host>,
-    /// Index in `hosts`, by index in the testbed.
+    /// By index of a host in the testbed: its index in `hosts`.
     places: Vec<Option<usize>>,
     ways: Vec<Way>,
     directory: AddressTable,
     store: PacketPool,
     outputs: Vec<Output>,
-    /// Packets to write, by host.
+    /// By host: the packets that wait to be written together.
     runs: Vec<WriteBatch>,
     head: Vec<u8>,
     /// Virtual time up to which the network has been advanced, in ps.
@@ -138,7 +138,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
     /// Runs one turn: waits until there is something to do, and does it.
     pub(super) fn turn(&mut self) {
         for (place, host) in self.hosts.iter().enumerate() {
-            // While packets wait for the host's NIC, its device is not read; further packets wait in the kernel.
+            // While packets wait for the host's NIC, its device is not read; further packets of the host wait in the kernel.
             self.world.listen(place, !host.gone && self.network.backlog(host.index) == 0);
         }
         let now = self.world.now();
@@ -147,14 +147,14 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         let slept = self.world.wait(due.min(now + LONGEST));
         if WaitStrategy::is_near(self.world.now(), due) {
-            // No device is read before `due`, so what happens then is already determined. Compute it now and write it on time.
+            // No device is read before `due`. Therefore the deliveries at that instant are already determined: they are computed now and written on time.
             self.catch_up_to(next.unwrap_or(0));
             self.world.until(due);
         } else if !slept {
-            // After a sleep it was usually a packet that woke the driver, and the network has nothing else to do yet.
+            // After a sleep, a packet has usually woken the driver, and the network has nothing else to do yet.
             self.catch_up();
         }
-        // After a sleep, read only one packet per device, so that it goes on before the driver looks for more.
+        // After a sleep, only one packet is read from each device, so that it enters the network before the driver looks for more.
         let most = if slept { 1 } else { BATCH };
         for place in 0..self.hosts.len() {
             if self.world.is_ready(place) {
@@ -196,12 +196,12 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Advances the network to now and writes the packets that have arrived. Returns the virtual time in ps.
+    /// Advances the network to now and writes the packets that have arrived. Returns the virtual time in picoseconds.
     pub(super) fn catch_up(&mut self) -> u64 {
         self.catch_up_to(0)
     }
 
-    /// Like [`Self::catch_up`], but advances to `soon` if that is later. Each packet is written when it is due.
+    /// Like [`Self::catch_up`], but advances the network to `soon` if that is later than now; each packet is still written only when it is due.
     fn catch_up_to(&mut self, soon: u64) -> u64 {
         let now = self.world.now();
         let at = self.at(now).max(soon);
@@ -218,7 +218,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.begin_events_at(0);
     }
 
-    /// Begins the events of the testbed now. Returns the virtual time in ps, or an error if they have begun before.
+    /// Begins the events of the testbed now. Returns the virtual time in picoseconds, or an error if they have begun before.
     pub(super) fn begin_events(&mut self) -> Result<u64, ProtocolError> {
         if self.has_events {
             let help = "send `events` only once, and only if `events` of the configuration is `when-asked`";
@@ -290,7 +290,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
                 Err(error) => {
                     if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
                         self.counts.failed(place, &error);
-                        // It would be readable and fail again at once.
+                        // Without this mark the device would be readable again at once, and fail again.
                         self.hosts[place].gone = true;
                     }
                     return;
@@ -299,7 +299,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Handles `length` bytes read into the packet pool, virtio header included.
+    /// Handles a packet of `length` bytes, virtio header included, that was read into the packet pool.
     fn take(&mut self, place: usize, length: usize) {
         let count = &mut self.counts.hosts[place];
         let Some((header, rest)) = self.store.read()[..length].split_first_chunk() else {
@@ -311,7 +311,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         let mut begin = offload::LENGTH;
         let mut rest = rest;
         if let Some(station) = &self.hosts[place].station {
-            // A host that looks for duplicates of its own address must get no answer.
+            // A host that looks for duplicates of its own address must get no answer, so its own addresses are left out.
             let own = self.hosts[place].index;
             let find = |address| self.directory.host(address).filter(|host| *host != own);
             match station.take(rest, &mut offload, find) {
@@ -348,7 +348,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.send(way, packet, begin);
     }
 
-    /// Injects the packet read into the packet pool, one per segment.
+    /// Injects the packet that was read into the packet pool: one packet for each segment.
     fn send(&mut self, way: u32, packet: Packet, begin: usize) {
         let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
         let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
@@ -380,7 +380,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.advance(at);
     }
 
-    /// Writes the packets that have arrived. Consecutive segments go out as one GSO packet.
+    /// Writes the packets that have arrived. Consecutive segments of a GSO packet go out as one GSO packet.
     fn flush(&mut self) {
         let outputs = std::mem::take(&mut self.outputs);
         for output in &outputs {
@@ -443,7 +443,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Returns whether the host's run is still incomplete and more of its GSO packet may arrive within `HOLD`.
+    /// Returns whether the write of a host's batch waits: it is incomplete, and more segments of its GSO packet may arrive within `HOLD`.
     fn is_held(&mut self, place: usize) -> bool {
         let run = &self.runs[place];
         let Some(first) = run.ats.first() else { return false };
@@ -453,7 +453,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         !is_whole && self.reached < until && self.network.next_wake().is_some_and(|next| next <= until)
     }
 
-    /// Writes the run of a host, if there is one.
+    /// Writes the batch of a host, if it has packets.
     fn write(&mut self, place: usize) {
         let Self { world, store, head: buffer, .. } = self;
         let run = &mut self.runs[place];
@@ -482,7 +482,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
             (*first.0, run.first, write_part(world, place, first, all, run.change, front, buffer))
         };
         if written.is_err() && count > 1 {
-            // The kernel may not support such GSO packets, so write the segments one by one.
+            // The kernel may not support such GSO packets; then the segments are written one by one.
             let mut one = |index| {
                 let (slot, segment) = run.part(index);
                 write_part(world, place, store.get(slot), segment..segment + 1, run.change, front, buffer)
@@ -498,7 +498,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Replaces the hosts' stations, as if they had TAP devices.
+    /// Replaces the Ethernet state of the hosts, as if they had TAP devices.
     #[cfg(test)]
     pub(super) fn stations(&mut self, stations: impl IntoIterator<Item = Option<Station>>) {
         for (host, station) in self.hosts.iter_mut().zip(stations) {

@@ -5,12 +5,12 @@ use std::{fmt, io};
 
 use engpass_testbed::Diagnostics;
 
-/// Why a testbed cannot be emulated, or a log cannot be replayed.
+/// Reason why a testbed cannot be emulated, or a log cannot be replayed.
 #[derive(Debug)]
 pub enum EmulateError {
     /// The testbed has errors.
     Testbed(Box<Diagnostics>),
-    /// The testbed uses something that this engine does not support, described in a sentence.
+    /// The testbed uses something that this engine does not support; the text is a sentence.
     Unsupported(String),
     /// The configuration or request is wrong.
     Config {
@@ -21,7 +21,7 @@ pub enum EmulateError {
     },
     /// A system call or file operation failed.
     System {
-        /// What was done, and the error of the system.
+        /// The operation, and the error of the system.
         cause: String,
         /// How to fix it.
         help: String,

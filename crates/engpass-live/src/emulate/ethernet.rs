@@ -14,7 +14,7 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const ARP: [u8; 2] = [0x08, 0x06];
 
-/// Returns the hardware address of a host on other segments: locally administered (IEEE 802 section 8.4), with the host's index.
+/// Returns the hardware address that stands for a host on other segments: locally administered (IEEE 802 section 8.4), with the host's index.
 pub(super) fn hardware(host: usize) -> [u8; 6] {
     let [.., a, b, c] = (host as u32).to_be_bytes();
     [0x02, b'e', b'p', a, b, c]
@@ -26,7 +26,7 @@ pub(super) struct Station {
     pub(super) device: [u8; 6],
 }
 
-/// What to do with a received frame.
+/// Reaction to a received frame.
 pub(super) enum Taken<'a> {
     /// Carry this packet.
     Packet(&'a [u8]),
@@ -37,7 +37,7 @@ pub(super) enum Taken<'a> {
 }
 
 impl Station {
-    /// Classifies a frame from this host. `find` returns the host that has an address.
+    /// Classifies a frame that this host has sent. `find` returns the index of the host that has an address.
     pub(super) fn take<'a>(
         &self,
         frame: &'a [u8],
@@ -56,7 +56,7 @@ impl Station {
             Some(Some(frame)) => Taken::Answer(frame),
             Some(None) => Taken::Nothing,
             None => {
-                // The checksum offset now counts from the first byte of the IP header. An offset before it is refused later, with the packet.
+                // The checksum offset now counts from the first byte of the IP header. If it lay before that, the packet is refused later.
                 if let Some((start, _)) = &mut offload.checksum {
                     *start = start.saturating_sub(LENGTH as u16);
                 }

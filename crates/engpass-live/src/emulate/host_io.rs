@@ -13,7 +13,7 @@ use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
 use crate::time::MICROSECOND;
 
-/// A clock and devices.
+/// The driver's view of its host: a clock and devices.
 pub(super) trait HostIo {
     /// Returns the time in ns of a clock that never goes back.
     fn now(&mut self) -> u64;
@@ -21,10 +21,11 @@ pub(super) trait HostIo {
     /// Sets whether [`Self::wait`] includes the device of a host from now on.
     fn listen(&mut self, host: usize, on: bool);
 
-    /// Waits until a device can be read, a request arrives, or `due` is so near that reading a device would take too long. Returns whether it had to wait.
+    /// Waits until a device can be read, a request arrives, or `due` is so near that reading a device would take too long. Returns whether the call had to
+    /// wait.
     fn wait(&mut self, due: u64) -> bool;
 
-    /// Polls only the clock until `due`. Returns the time then.
+    /// Polls only the clock until `due`, in ns. Returns the time of the last reading.
     fn until(&mut self, due: u64) -> u64;
 
     /// Returns whether a host's device could be read when the last wait ended.
@@ -52,9 +53,9 @@ pub(super) struct SystemIo {
     cores: IdleLatencyGuard,
 }
 
-/// A wait longer than this (ns) has slept, not only polled.
+/// A wait longer than this (ns) counts as a sleep.
 const LOOK: u64 = 3 * MICROSECOND;
-/// Up to this many devices are read without a poll when time is short.
+/// Up to this many devices are read without asking first which of them are ready.
 const FEW: usize = 4;
 
 impl SystemIo {
@@ -79,7 +80,7 @@ impl SystemIo {
         }
     }
 
-    /// Notes which devices can be read, without waiting.
+    /// Finds out which devices can be read, without waiting.
     fn glance(&mut self) {
         if self.devices.len() <= FEW {
             self.waits.suppose();
@@ -129,8 +130,8 @@ impl HostIo for SystemIo {
             if ready && self.waits.is_ready(self.devices.len()) {
                 self.bell.hush();
             }
-            // Return when the instant has come, when there is something to do, or after a signal, which the caller must see. After a sleep that ends before
-            // `due`, poll again.
+            // The wait ends when the instant has come, when a device is ready, or after a signal, which the caller must see. After a sleep that ends before
+            // `due`, it polls again.
             let looked = std::mem::replace(&mut now, clock::now());
             if ready || now >= due || now < looked + nap {
                 return now > began + LOOK;

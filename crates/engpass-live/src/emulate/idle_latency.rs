@@ -1,7 +1,7 @@
 //! Keeps idle cores awake while packets arrive.
 //!
 //! A packet wakes its receiver, preferably on an idle core. An idle core of a virtual machine goes back to the hypervisor, which may take a millisecond to
-//! return it. Each packet would arrive that much later, in both directions. Therefore idle cores poll while packets arrive.
+//! return it. Each packet would then arrive that much later, in both directions. Therefore idle cores poll while packets arrive.
 
 use crate::sys::thread_priority::CpuLatencyHold;
 use crate::time::MILLISECOND;
@@ -11,16 +11,16 @@ const LINGER: u64 = 2_000 * MILLISECOND;
 
 /// The request to keep this host's cores awake.
 pub(super) struct IdleLatencyGuard {
-    /// Whether the cores stay awake without packets too.
+    /// Whether the cores stay awake even if no packets arrive.
     always: bool,
     held: Option<CpuLatencyHold>,
-    /// Whether the kernel refused, so that it is not asked again.
+    /// Whether the kernel has refused the request, so that it is not made again.
     refused: bool,
     until: u64,
 }
 
 impl IdleLatencyGuard {
-    /// Keeps the cores awake always, or only while packets arrive.
+    /// Creates the guard. With `always`, the cores stay awake all the time, otherwise only while packets arrive.
     pub(super) fn new(always: bool) -> Self {
         let mut this = Self { always, held: None, refused: false, until: 0 };
         if always {
@@ -34,7 +34,7 @@ impl IdleLatencyGuard {
         self.refused = self.held.is_none();
     }
 
-    /// Notes a packet just before `now`.
+    /// Keeps the cores awake, because a packet came or went just before `now` (ns).
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.until = now + LINGER;
@@ -43,7 +43,7 @@ impl IdleLatencyGuard {
         }
     }
 
-    /// Call before the driver sleeps. Releases the cores if no packet came for `LINGER`.
+    /// Releases the cores if no packet came for `LINGER`. Must be called before the driver sleeps.
     #[inline]
     pub(super) fn rest(&mut self, now: u64) {
         if self.held.is_some() && !self.always && now > self.until {

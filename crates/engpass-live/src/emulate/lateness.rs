@@ -1,4 +1,4 @@
-//! Lateness of writes: the instant of the write less the instant that the network computed.
+//! Lateness of writes: the instant at which a packet was written less the instant that the network computed.
 
 use serde_json::{Value, json};
 

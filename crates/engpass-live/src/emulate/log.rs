@@ -1,6 +1,7 @@
 //! The log of a run: injected packets and delivery reports, for the replay. `docs/driver.md` has the format.
 //!
-//! The driver fills blocks, and a thread writes them. If the file cannot take them, the log ends, the status gives the reason, and the run goes on.
+//! The driver fills blocks, and a thread writes them to the file. If a write fails or the disk is too slow, the log ends, the status gives the reason, and the
+//! run goes on.
 
 use std::hash::Hasher;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -22,9 +23,9 @@ use crate::time::MILLISECOND;
 const RECORD: usize = 48;
 /// Records per block.
 const BLOCK: usize = 4096;
-/// Most blocks that wait for the disk: 48 MiB.
+/// Largest number of blocks that wait for the disk: 48 MiB.
 const BLOCKS: usize = 256;
-/// Age in ns of the driver's clock at which a block is written even if it is not full.
+/// Age in ns, by the driver's clock, at which a block is written even if it is not full.
 const OLD: u64 = 100 * MILLISECOND;
 /// Longest header of a file, in bytes.
 const LONGEST_HEADER: u64 = 1 << 26;
@@ -32,9 +33,9 @@ const LONGEST_HEADER: u64 = 1 << 26;
 /// One record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// A packet was injected; with a hash of its payload.
+    /// A packet was injected; `hash` is that of its payload.
     Input { input: Input, hash: u64 },
-    /// A delivery report of the network; with a hash of the packet's payload.
+    /// A delivery report of the network; `hash` is that of the packet's payload.
     Output { output: Output, hash: u64 },
     /// The events of the testbed began.
     Events { at: u64 },
@@ -187,7 +188,7 @@ impl Record {
     }
 }
 
-/// The first error of the log.
+/// The first error of the log, shared with the thread that writes.
 type Failure = Arc<Mutex<Option<String>>>;
 
 /// A log that is being written.
@@ -225,7 +226,7 @@ impl Log {
                     return;
                 }
                 block.clear();
-                // If the queue of free blocks is full, the block is freed.
+                // If the queue of free blocks is full, this block is simply freed.
                 let _ = give_back.try_send(block);
             }
             if let Err(error) = file.flush() {
@@ -283,7 +284,7 @@ impl Log {
             Ok(()) => {}
             // The thread has recorded its error.
             Err(TrySendError::Disconnected(_)) => self.blocks = None,
-            // A partial block can wait.
+            // A block that is not full can wait.
             Err(TrySendError::Full(block)) if !full => self.block = block,
             Err(TrySendError::Full(_)) => {
                 tell(&self.failure, "the log ends early: the disk is too slow for it".to_owned());
@@ -292,7 +293,7 @@ impl Log {
         }
     }
 
-    /// Writes the rest and waits until the thread has finished.
+    /// Writes the remaining records and waits until the thread has finished.
     pub(super) fn close(&mut self) {
         if self.blocks.is_some() {
             let block = std::mem::take(&mut self.block);
@@ -368,7 +369,7 @@ impl<R: Read + Seek> Reading<R> {
 mod tests {
     use super::*;
 
-    /// A disk that accepts `room` bytes and is then full.
+    /// A disk that accepts `room` bytes and is then full, for tests.
     struct Disk {
         room: usize,
     }

@@ -104,7 +104,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     };
     let caught = Caught::new();
     thread::exact_timers();
-    // Ask for more CPU weight, so that this thread runs before the hosts' programs and does not take turns with the threads that it wakes.
+    // With more CPU weight this thread runs before the hosts' programs, and does not take turns with the threads that it wakes.
     let _heavy = RaisedNice::ask();
     let urgency = RealTimeGuard::ask(config.clock != Clock::Spin);
     let limit = config.limit_ns()?;
@@ -184,15 +184,15 @@ fn create_log(path: &Path, config: &Config, seed: u64, segments: &[usize]) -> Re
 /// One segment of a packet that was read from a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// The segment as the driver would write it by itself, virtio header first.
+    /// The segment as the driver would write it without the others, virtio header first.
     pub written: Vec<u8>,
-    /// The segment as on a wire, checksum included.
+    /// The segment as on a wire, with its checksum.
     pub alone: Vec<u8>,
-    /// The ICMP time-exceeded message that a router with the given addresses would send about it.
+    /// The ICMP time-exceeded message about the segment from a router with the given addresses.
     pub exceeded: Option<Vec<u8>>,
 }
 
-/// Segments what a device gave (virtio header first) into packets. Returns an empty list for malformed input.
+/// Segments a packet as a device gave it (virtio header first) into packets as on a wire. Returns an empty list for malformed input.
 pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
     let whole = given.split_first_chunk().and_then(|(header, bytes)| {
         let packet = Packet::read(Offload::read(header)?, bytes).ok()?;

@@ -1,4 +1,4 @@
-//! The simulated network as a [`Network`] for the driver.
+//! The simulated network as the driver's [`Network`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ pub(super) struct Model {
     /// Paths to one host each, followed by the paths to groups.
     ways: Vec<Way>,
     single: u32,
-    /// Capacity of each line in bit/s, as its ledger counts it, by the names of link and transmitter.
+    /// Capacity of each line in bit/s, as its counters count bits, by the names of link and transmitter.
     rates: BTreeMap<(String, String), u64>,
     /// Drop locations and causes as text, by their number.
     places: BTreeMap<u32, String>,
@@ -45,7 +45,7 @@ impl Model {
             })?;
         let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
             .map(|flow| {
-                // Routers within a tunnel do not decrement the packet's TTL, so only the last hop of each path segment counts.
+                // Routers inside a tunnel do not decrement the packet's TTL. Therefore only the node at the end of each path segment counts.
                 let nodes = flow.legs.iter().map(|leg| point.topology.last_hop(*leg).to);
                 ((flow.from, flow.to), routers(&point.topology, nodes))
             })
@@ -86,8 +86,8 @@ fn most(line: &Line) -> u64 {
     }
 }
 
-/// Returns the paths to the groups of declared multicast traffic, from every host with a path to a member, and the paths from the hosts in `segments` to all
-/// hosts that no router separates from them.
+/// Returns the paths to the groups of multicast traffic, from every host with a path to a member; and the paths from each host in `segments` to all hosts that
+/// no router separates from it.
 fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: &[usize]) -> Vec<Way> {
     let hosts: Vec<&String> = point.testbed.hosts.keys().collect();
     let place = |name: &String| hosts.iter().position(|host| *host == name);
@@ -110,7 +110,7 @@ fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: 
     let mut found = Vec::new();
     for (from, address, members) in wanted {
         if !ways.iter().any(|way| way.from == from && members.contains(&way.to)) {
-            // No member can be reached.
+            // No member can be reached from this host.
             continue;
         }
         let group = network.group(from, &members);
@@ -141,7 +141,7 @@ impl Model {
         Ok(())
     }
 
-    /// Returns the drop locations and causes so far, as text.
+    /// Returns the drop locations and causes that were reported so far, as text.
     #[cfg(test)]
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         self.places.values().cloned()
@@ -159,7 +159,7 @@ fn routers(topology: &Topology, nodes: impl Iterator<Item = usize>) -> u8 {
     u8::try_from(count).unwrap_or(u8::MAX)
 }
 
-/// Hashes a text with FNV-1a, so that its number is the same in every run.
+/// Hashes a text with FNV-1a. The number of a drop location is therefore the same in every run.
 fn number(words: &str) -> u32 {
     words.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -233,7 +233,8 @@ impl Network for Model {
         let told = &mut self.told;
         let captures = self.capturing.is_some();
         self.network.run_until(at, &mut |output| match output {
-            // A drop location must be looked up in the network. From the first such report on, all reports wait so that their order stays.
+            // A drop location must be looked up in the network, which is not possible within this callback. From the first such report on, all reports wait, so
+            // that their order stays.
             Told::Delivered { at, way, token, ce, routers: hops } if told.is_empty() && !captures => {
                 out(Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } });
             }
@@ -301,7 +302,7 @@ impl Network for Model {
 }
 
 impl Model {
-    /// Passes on the collected delivery reports, with drop locations as numbers.
+    /// Passes on the delivery reports that were collected, with drop locations as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
         let Self { network, told, places, capturing, .. } = self;

@@ -14,11 +14,11 @@ pub(super) struct Way {
     pub(super) name: String,
     /// The path MTU in bytes.
     pub(super) mtu: u32,
-    /// MTU of the first line in bytes. After that line, routers fragment longer packets or drop them.
+    /// MTU of the first line in bytes. Packets up to this length leave the host; later routers fragment or drop those that are longer than the path MTU.
     pub(super) longest: u32,
-    /// Number of routers on the path; of several shortest paths, on the first.
+    /// Number of routers on the path; of several shortest paths, on the first one.
     pub(super) hops: u8,
-    /// The receivers of a group, or `None` for a path to one host. `to` is not one of the receivers.
+    /// The receivers, if this is a path to a group; `None` for a path to one host. For a group, `to` is the sender itself.
     pub(super) group: Option<Group>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Group {
 /// Delivery status of a packet, or of a router's ICMP message about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryStatus {
-    /// The packet has arrived; with its CE mark and the number of routers passed.
+    /// The packet has arrived: its CE mark, and the number of routers that it has passed.
     Delivered { ce: bool, hops: u8 },
     /// The packet was lost at `lost_at`. [`Network::place`] translates `place`, a number that is the same in every run. If `message` is set, a router sends
     /// an ICMP message to the sender, and the status of that message follows.
@@ -75,9 +75,9 @@ pub(super) struct Input {
     pub(super) ttl: u8,
     /// Protocol and ports; zero if the headers show none.
     pub(super) transport: Transport,
-    /// Whether routers must not fragment it.
+    /// Whether routers must not fragment the packet.
     pub(super) whole: bool,
-    /// The ICMP errors that routers may send about it.
+    /// ICMP errors that routers may send about the packet.
     pub(super) errors: Errors,
     pub(super) token: u64,
 }
@@ -90,7 +90,7 @@ pub(super) trait Network {
     /// Injects a packet at an instant later than that of the last [`Self::run_until`].
     fn inject(&mut self, input: Input);
 
-    /// Injects `count` equal packets at one instant, one after the other, with consecutive tokens.
+    /// Injects `count` identical packets for one instant, one after the other, with consecutive tokens.
     fn inject_identical(&mut self, input: Input, count: u32) {
         (0..count.into()).for_each(|place| self.inject(Input { token: input.token + place, ..input }));
     }
@@ -100,12 +100,12 @@ pub(super) trait Network {
         false
     }
 
-    /// Returns whether captures run. If so, call [`Self::keep`] before [`Self::inject`].
+    /// Returns whether captures run. If so, [`Self::keep`] must be called before [`Self::inject`].
     fn captures(&self) -> bool {
         false
     }
 
-    /// Passes the bytes of the packet with this token. `fates` is the number of delivery reports that it will have.
+    /// Stores the bytes of the packet with this token for the captures. `fates` is the number of delivery reports that the packet will have.
     fn keep(&mut self, _token: u64, _bytes: Vec<u8>, _fates: u32) {}
 
     /// Returns the number of a host's packets that wait for room in its NIC buffer.

@@ -1,4 +1,4 @@
-//! Stores packets while they are in the network: each once, in a recycled buffer.
+//! Stores packets while they are in the network, each once, in a buffer that is used again.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::packet::Packet;
 /// Buffer sizes in bytes: for one packet, for a few, and for the longest that a device gives, headers included.
 const SIZES: [usize; 3] = [2 << 10, 16 << 10, 66 << 10];
 
-/// One segment of a stored packet. The network returns it in delivery reports.
+/// One segment of a stored packet. Its number goes through the network as the packet's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) slot: u32,
@@ -27,7 +27,7 @@ struct Kept {
     bytes: Box<[u8]>,
     /// Offset of the packet in `bytes`.
     begin: usize,
-    /// Number of delivery reports still to come for all of its segments.
+    /// Number of delivery reports still to come, for all segments of the packet.
     left: u32,
     generation: u32,
 }
@@ -59,7 +59,7 @@ impl PacketPool {
         &mut self.reading
     }
 
-    /// Returns the buffer with the packet that was read.
+    /// Returns the buffer into which the packet was read.
     #[inline]
     pub(super) fn read(&self) -> &[u8] {
         &self.reading
@@ -69,13 +69,13 @@ impl PacketPool {
         self.buffers[kind].pop().unwrap_or_else(|| vec![0; SIZES[kind]].into_boxed_slice())
     }
 
-    /// Stores the packet at `range` of the read buffer until each of its segments has had `ends` reports. Returns its slot.
+    /// Stores the packet at `range` of the read buffer until each of its segments has had `ends` delivery reports. Returns the slot.
     #[inline]
     pub(super) fn keep(&mut self, packet: Packet, range: Range<usize>, ends: u32) -> u32 {
         let kind = size_of_buffer(range.len());
         let mut bytes = self.buffer(kind);
         if kind == 2 {
-            // Keep a large packet in place and read the next one into the other buffer.
+            // A large packet stays in its buffer, and the next one is read into another buffer.
             std::mem::swap(&mut bytes, &mut self.reading);
         } else {
             bytes[..range.len()].copy_from_slice(&self.reading[range.clone()]);

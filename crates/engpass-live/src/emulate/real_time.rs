@@ -1,8 +1,8 @@
 //! Real-time scheduling for a driver that sleeps.
 //!
 //! A write wakes the receiver, which may take the driver's core. Other threads may follow it until the next scheduler tick (4 ms at 250 Hz). Packets that
-//! become due in that time are late, even if the driver has the highest weight. A real-time thread runs at once. But the kernel stops a real-time thread
-//! that never sleeps for 50 ms of every second, because it starves its core. Therefore the driver is real-time only while it leaves enough of a core to
+//! become due in that time are late, even if the driver has the highest weight. A real-time thread runs at once instead. But the kernel stops a real-time
+//! thread that never sleeps for 50 ms of every second, because it starves its core. Therefore the driver is real-time only while it leaves enough of a core to
 //! other threads.
 
 use crate::sys::{clock, thread_priority};
@@ -12,7 +12,7 @@ use crate::time::MILLISECOND;
 const TERM: u64 = 10 * MILLISECOND;
 /// CPU use, in per cent of a core, from which on the driver gives up real-time scheduling.
 const MOST: u64 = 70;
-/// CPU use, in per cent of a core, below which it asks for real-time scheduling again.
+/// CPU use, in per cent of a core, below which the driver asks for real-time scheduling again.
 const AGAIN: u64 = 50;
 
 /// Real-time scheduling of the calling thread. Dropping it restores normal scheduling.
@@ -20,9 +20,9 @@ pub(super) struct RealTimeGuard {
     /// Whether the kernel allows real-time scheduling.
     granted: bool,
     real_time: bool,
-    /// When the CPU use was checked last, in ns.
+    /// Time of the last check of the CPU use, in ns.
     looked: u64,
-    /// The thread's CPU time then, in ns.
+    /// CPU time of the thread at that check, in ns.
     ran: u64,
 }
 
@@ -33,7 +33,7 @@ impl RealTimeGuard {
         Self { granted, real_time: granted, looked: clock::now(), ran: clock::ran() }
     }
 
-    /// Checks the CPU use if it is time to.
+    /// Checks the CPU use if `TERM` has passed since the last check, and switches real-time scheduling on or off.
     #[inline]
     pub(super) fn look(&mut self, now: u64) {
         if self.granted && now >= self.looked + TERM {
@@ -65,7 +65,7 @@ impl Drop for RealTimeGuard {
     }
 }
 
-/// Returns whether the thread is real-time from now on, if it used `ran` ns of CPU in the last `time` ns.
+/// Returns whether the thread should be real-time from now on, given that it used `ran` ns of CPU time in the last `time` ns.
 fn stays(real_time: bool, ran: u64, time: u64) -> bool {
     ran * 100 < time * if real_time { MOST } else { AGAIN }
 }
@@ -88,7 +88,7 @@ mod tests {
             while clock::ran() - ran < TERM {}
             let took = clock::now() - begin;
             urgency.look(begin + took);
-            // On a busy machine the thread may have had only part of a core.
+            // On a busy machine the thread may have had only a part of a core.
             (urgency.real_time, TERM * 100 < took * MOST)
         });
         let (real_time, little) = spun.join().expect("the thread does not panic");

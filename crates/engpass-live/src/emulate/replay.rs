@@ -14,14 +14,14 @@ use super::network::{DeliveryStatus, Input, Network, Output, Way};
 pub(super) struct Replayed {
     pub(super) inputs: u64,
     pub(super) outputs: u64,
-    /// Virtual time up to which both were compared, in ps.
+    /// Virtual time up to which replay and log were compared, in picoseconds.
     pub(super) until: u64,
     /// Whether the log contains the end of the run.
     pub(super) whole: bool,
     pub(super) difference: Option<Difference>,
     /// Number of packets whose payload changed between injection and delivery.
     pub(super) changed: u64,
-    /// The damaged record at which the replay stopped.
+    /// The damaged record at which the replay stopped, if any.
     pub(super) damage: Option<Damage>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Replayed {
 pub(super) struct Damage {
     /// Index of the record, from zero.
     pub(super) record: u64,
-    /// The reason, as a sentence.
+    /// Reason why no driver can have written the record, as a sentence.
     pub(super) why: String,
 }
 
@@ -41,13 +41,13 @@ pub(super) struct Difference {
     pub(super) output: u64,
     /// The report in the log; `None` if the log has no more reports.
     pub(super) logged: Option<Output>,
-    /// The report of the replay; `None` if there are no more.
+    /// The report of the replay; `None` if the replay has no more reports.
     pub(super) replayed: Option<Output>,
 }
 
 /// Number of records between two checks for an interrupt.
 const QUESTION: u64 = 4096;
-/// Longest virtual time between two such checks, in ps.
+/// Longest virtual time between two such checks, in picoseconds.
 const STEP: u64 = 1_000_000_000_000;
 /// Length of an IP header without options, which is the shortest packet (RFC 791 section 3.1), in bytes.
 const IP_HEADER_BYTES: u32 = 20;
@@ -92,7 +92,7 @@ impl<N: Network> Replay<'_, N> {
                 self.found.inputs += 1;
                 self.inside.insert(input.token, hash);
                 self.network.inject(input);
-                // Packets of one instant were injected together, so inject all of them before the network advances.
+                // Packets of one instant were injected together. Therefore all of them are injected before the network advances.
                 if !matches!(next, Some(Record::Input { input: next, .. }) if next.at == input.at) {
                     self.advance(input.at);
                 }
@@ -157,7 +157,7 @@ pub(super) fn replay(
             return Ok(None);
         }
         if !same {
-            // Records after the difference were not compared, so damage there does not matter.
+            // Records after the difference were not compared, so damage there does not count.
             replay.found.damage = None;
             break;
         }
@@ -170,7 +170,7 @@ pub(super) fn replay(
 struct CheckedLog {
     /// Number of undamaged records at the start.
     records: u64,
-    /// Whether they include the end of the run.
+    /// Whether the undamaged records include the end of the run.
     whole: bool,
     damage: Option<Damage>,
 }
@@ -184,7 +184,7 @@ fn sound(
     let damaged = |record, why| {
         Some(CheckedLog { records: record, whole: false, damage: Some(Damage { record, why }) })
     };
-    // The latest instant so far, and its record.
+    // The latest instant so far, and the index of its record.
     let mut latest = (0, 0);
     let mut whole = false;
     for record in 0.. {
@@ -227,7 +227,7 @@ fn sound(
     unreachable!("a log has fewer than 2^64 records")
 }
 
-/// Returns why no driver of this network can have written the record, or `None` if it is possible.
+/// Returns the reason why no driver of this network can have written the record; `None` if it is possible.
 fn impossible(ways: &[Way], record: &Record) -> Option<String> {
     let (at, way) = match *record {
         Record::Input { input, .. } => (input.at, Some(input.way)),

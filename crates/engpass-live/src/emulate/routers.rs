@@ -29,7 +29,8 @@ impl Routers {
         let mut quoted = Vec::new();
         passing(packet, &head, &mut quoted);
         let mut message = icmp::message(self.0.get(usize::from(said.router))?, &quoted, said.error)?;
-        // Tokens differ in slot, segment or generation. The identification mixes them, so that fragments of different messages are not confused.
+        // The token has slot, segment and generation of the packet in different bits. The identification mixes them, so that fragments of different messages
+        // are not confused.
         set_identification(&mut message, (token ^ token >> 16 ^ token >> 40) as u16 | 1 << 15);
         Some(message)
     }

@@ -58,7 +58,7 @@ impl About {
         })
     }
 
-    /// Returns the status since the start. `all` adds the full histogram of the lateness.
+    /// Returns the status since the start of the run. With `all`, it has the full histogram of the lateness.
     pub(super) fn status(&self, driver: &mut Driver<Model, SystemIo>, all: bool) -> Value {
         let mut hosts = Vec::new();
         for (place, name) in self.names.iter().enumerate() {

@@ -33,12 +33,12 @@ impl Clock {
     }
 }
 
-/// If the next event is at most this near (ns), the driver neither sleeps nor reads devices: reading and injecting one packet can take this long (1 to 5 us
-/// in traces).
+/// If the next event is at most this near (ns), the driver neither sleeps nor reads devices, because reading and injecting one packet can take this long (1 to
+/// 5 us in traces).
 const NEAR: u64 = 5 * MICROSECOND;
-/// Time in ns for which the driver stays awake after a packet, because a reply or the next packet then need not wake it.
+/// Time in ns for which the driver stays awake after a packet, so that a reply or the next packet need not wake it.
 const AWAKE: u64 = 50 * MICROSECOND;
-/// Bounds of the time by which `hybrid` wakes before an instant, in ns.
+/// Bounds of the time before an instant at which `hybrid` wakes, in ns.
 const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
 /// Longest time by which `sleep` wakes before an instant, in ns. The time is the 10th percentile of the lateness of sleeps: nine of ten sleeps are later than
 /// that and end after the instant, so the driver rarely waits awake. A hypervisor takes tens of microseconds to signal an expired timer to its guest.
@@ -47,9 +47,9 @@ const EARLY: u64 = 50 * MICROSECOND;
 /// The chosen way to wait, with the reason.
 pub(super) struct WaitStrategy {
     clock: Clock,
-    /// Whether the configuration names the mode.
+    /// Whether the configuration names the mode, instead of `auto`.
     asked: bool,
-    /// How long before an instant a sleep ends, in ns.
+    /// Time before an instant at which a sleep ends, in ns.
     margin: u64,
     awake: u64,
     why: String,
@@ -77,18 +77,18 @@ impl WaitStrategy {
             Clock::Sleep => timer.late(100_000).min(EARLY),
             Clock::Spin | Clock::Auto => 0,
         };
-        // On one core nothing else can run while the driver is awake, so it goes to sleep at once. In mode `spin` it is always awake.
+        // On one core nothing else can run while the driver is awake, so it sleeps at once. In mode `spin` it is always awake, and needs no such time.
         let awake = if thread::cores().len() < 2 || clock == Clock::Spin { 0 } else { AWAKE };
         Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
     }
 
-    /// Returns whether the driver stays awake for a while after a packet when no thread waits for a core.
+    /// Returns whether the driver stays awake for a while after a packet, provided that no thread waits for a core.
     #[inline]
     pub(super) fn stays_awake(&self) -> bool {
         self.awake > 0
     }
 
-    /// Returns whether `due` is so near that the driver only waits for it.
+    /// Returns whether `due` is so near that the driver does nothing but wait for it.
     #[inline]
     pub(super) fn is_near(now: u64, due: u64) -> bool {
         due.saturating_sub(now) <= NEAR
@@ -105,7 +105,7 @@ impl WaitStrategy {
         }
     }
 
-    /// Returns whether to keep idle cores awake without packets too: if the configuration asks for a precise mode.
+    /// Returns whether idle cores are kept awake even without packets: if the configuration asks for a precise mode.
     pub(super) fn keeps_cores_awake(&self) -> bool {
         self.asked && matches!(self.clock, Clock::Spin | Clock::Hybrid)
     }

@@ -14,23 +14,23 @@ pub(super) struct WriteBatch {
     pub(super) first: u32,
     /// Slots of the datagrams joined to the first one.
     joined: Vec<u32>,
-    /// Whether the last datagram is shorter than the first, so that no other can follow.
+    /// Whether the last datagram is shorter than the first one, so that no other can follow in a GSO packet.
     closed: bool,
     pub(super) from: usize,
     pub(super) change: Change,
-    /// When each packet was due, in ps.
+    /// Instant at which each packet was due, in picoseconds.
     pub(super) ats: Vec<u64>,
 }
 
 impl WriteBatch {
-    /// Starts a run with a packet from host `from` that the network has changed by `change`.
+    /// Starts a batch with a packet from host `from` that the network has changed by `change`.
     pub(super) fn begin(&mut self, (slot, segment): (u32, u32), from: usize, change: Change) {
         (self.slot, self.first, self.from, self.change) = (slot, segment, from, change);
         self.joined.clear();
         self.closed = false;
     }
 
-    /// Returns whether the packet is the next segment of this run.
+    /// Returns whether the packet is the next segment of the batch's GSO packet.
     #[inline]
     pub(super) fn goes_on(&self, slot: u32, segment: u32, change: Change) -> bool {
         !self.ats.is_empty()
@@ -40,7 +40,7 @@ impl WriteBatch {
             && self.change == change
     }
 
-    /// Joins the datagram in this slot to the run if its headers match. Returns whether it was joined.
+    /// Joins the datagram in this slot to the batch if its headers match. Returns whether it did.
     pub(super) fn join(&mut self, store: &PacketPool, slot: u32, from: usize, change: Change) -> bool {
         let count = self.ats.len();
         // Segments of a GSO packet cannot be joined with other packets.
@@ -57,12 +57,12 @@ impl WriteBatch {
         joins
     }
 
-    /// Returns whether the run consists of joined datagrams.
+    /// Returns whether the batch consists of joined datagrams.
     pub(super) fn is_joined(&self) -> bool {
         !self.joined.is_empty()
     }
 
-    /// Returns slot and segment of the packet at this index.
+    /// Returns slot and segment of the batch's packet at this index.
     #[inline]
     pub(super) fn part(&self, index: u32) -> (u32, u32) {
         match index.checked_sub(1).and_then(|behind| self.joined.get(behind as usize)) {

@@ -1,4 +1,4 @@
-//! The connecting side of the token handshake. It sends only handshake messages until the peer has proved that it knows the token.
+//! The connecting side of the handshake, which proves the run's token. It sends only handshake messages until the peer has proved that it knows the token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::sys::thread;
 const CONNECTING: Duration = Duration::from_secs(4);
 /// Time-out for the next handshake message from a TCP peer.
 const ANSWERING: Duration = Duration::from_secs(2);
-/// Wait after each copy of a handshake message over UDP, because paths lose packets. A silent address therefore receives only these copies of one hello.
+/// Wait after each copy of a handshake message over UDP, because paths lose packets. An address that never answers receives only these copies of one hello.
 const TRIES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -72,7 +72,7 @@ impl Handshake<'_> {
     fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<HandshakeMessage> {
         let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
         let head = HandshakeMessage::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
-        // GSO does not affect the handshake: a message is shorter than a segment, or it goes out alone.
+        // GSO does not affect handshake messages: each is shorter than a segment, or goes out alone.
         let tries: &[Duration] = if self.spec.udp { &TRIES } else { &[ANSWERING] };
         let mut stranger = false;
         for patience in tries {

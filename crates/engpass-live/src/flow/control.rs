@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::sys::clock;
 
-/// Why a flow ended.
+/// Reason why a flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -45,7 +45,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Lets the senders begin at this instant of the monotonic clock, in ns.
+    /// Lets the senders begin at the instant `at` of the monotonic clock, in ns.
     pub(crate) fn start(&self, at: u64) {
         *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
         self.changed.notify_all();
@@ -78,12 +78,12 @@ impl Control {
 
     /// Wakes all waiting threads so that they check their conditions again.
     pub(crate) fn wake(&self) {
-        // Taking the lock ensures that no thread is between its check and its wait.
+        // The lock is taken so that no thread is between its check and its wait.
         drop(self.start.lock());
         self.changed.notify_all();
     }
 
-    /// Blocks until the start instant has come and returns it. Returns `None` if the flow is stopped first.
+    /// Blocks until the start instant has come, and returns it. Returns `None` if the flow is stopped before.
     pub(crate) fn wait_start(&self) -> Option<u64> {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -105,7 +105,7 @@ impl Control {
         }
     }
 
-    /// Blocks until `ready()` holds or the instant `due` has come. Returns whether it was ready.
+    /// Blocks until `ready()` returns true or the instant `due` has come. Returns whether it was ready.
     pub(crate) fn wait_until(&self, due: u64, ready: impl Fn() -> bool) -> bool {
         let mut guard = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -133,7 +133,7 @@ pub(crate) struct Meter {
     done: AtomicBool,
 }
 
-/// A reading of a meter.
+/// One reading of a stream's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) bytes: u64,
@@ -142,14 +142,14 @@ pub(crate) struct Reading {
 }
 
 impl Meter {
-    /// Stores the totals since the start of traffic.
+    /// Stores the totals of bytes and messages since the start of traffic.
     #[inline]
     pub(crate) fn set(&self, bytes: u64, messages: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Stores the number of datagrams that are missing so far.
+    /// Stores the number of datagrams that are missing at present.
     #[inline]
     pub(crate) fn set_lost(&self, lost: u64) {
         self.lost.store(lost, Ordering::Relaxed);

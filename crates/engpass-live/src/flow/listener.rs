@@ -1,4 +1,4 @@
-//! The listening side: an ephemeral data port that opens a stream only to a peer that has proved the token.
+//! The listening side of the handshake: an ephemeral data port that opens a stream only to a peer that has proved the token.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -19,12 +19,12 @@ use crate::time::{MILLISECOND, SECOND};
 
 /// Time after which a connection that has not completed the handshake is dropped, in ns.
 const SILENCE: u64 = 2 * SECOND;
-/// Most connections without a completed handshake, in addition to one per stream of the flow, because its peers all connect at once.
+/// Largest number of connections without a completed handshake, in addition to one for each stream of the flow, because the flow's peers all connect at once.
 const PENDING: usize = 64;
 /// Time between two checks of the close flag, in ms.
 const LOOK: i32 = 50;
 
-/// Callback for a stream whose peer has proved the token: stream index and socket.
+/// Called for each stream whose peer has proved the token, with the stream's index and its socket.
 type OnAccepted = Box<dyn Fn(u16, Socket) + Send>;
 
 /// An open data port with the thread that serves it.
@@ -101,14 +101,14 @@ struct Pending {
     until: u64,
 }
 
-/// What to do with a pending connection after a read.
+/// Reaction to the data of a pending connection.
 enum Next {
     Wait,
     Drop,
     Take(u16),
 }
 
-/// Returns the peer's address in the byte form that the nonce is computed from.
+/// Returns the peer's address as bytes, which go into the nonce.
 fn name(peer: SocketAddr) -> Vec<u8> {
     peer.to_string().into_bytes()
 }
@@ -168,7 +168,7 @@ impl ListenerThread {
                 continue;
             }
             if pending.len() == PENDING + self.taken.len() {
-                // Dropping the oldest keeps a flood of strangers from locking the peer out for long.
+                // If the oldest is dropped, a flood of strangers cannot lock the peer out for long.
                 pending.remove(0);
                 self.unfit.malformed += 1;
             }
@@ -196,7 +196,7 @@ impl ListenerThread {
         let reply = self.greeting.take(&name(one.peer), &one.head);
         match reply {
             Reply::Answer(head) => {
-                // 64 bytes fit into an empty send buffer. If they do not, the peer times out.
+                // 64 bytes fit into an empty send buffer. If they do not, the peer's handshake times out.
                 let _ = send::send(&one.socket, &head, 0);
                 Next::Wait
             }
@@ -228,7 +228,7 @@ impl ListenerThread {
                 self.datagrams_there();
             }
         }
-        // Datagrams that arrived after the last poll count too.
+        // Datagrams that arrived after the last poll still count.
         self.datagrams_there();
         self.unfit
     }
@@ -262,7 +262,7 @@ impl ListenerThread {
             return;
         }
         if taken.is_none() {
-            // A multicast receiver's data arrives at another socket, and this port goes on answering handshakes.
+            // A multicast receiver's data arrives at another socket, and this port continues to answer handshakes.
             let own = if self.spec.asked.group.is_some() {
                 self.listener.try_clone().doing("share the door")
             } else {
@@ -275,8 +275,8 @@ impl ListenerThread {
         let _ = self.listener.send_to(head, &peer.into());
     }
 
-    /// Opens a connected socket at the same port for this peer. The kernel prefers it to the listening socket, which therefore sees no more of the peer's
-    /// datagrams.
+    /// Opens a connected socket for this peer, at the same port. The kernel prefers it to the listening socket, which therefore gets no more datagrams of the
+    /// peer.
     fn connected(&self, peer: SocketAddr) -> Result<Socket> {
         let local = self.listener.local_addr().doing("ask for the data port")?;
         let ip = local.as_socket().map_or_else(|| socket::any(peer.ip(), 0).ip(), |local| local.ip());

@@ -16,9 +16,9 @@ use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::{clock, device, option, send};
 use crate::time::SECOND;
 
-/// A second (in ns) without a datagram of the group means that the leave has taken effect in the network.
+/// If no datagram of the group comes for this time, in ns, the leave has taken effect in the network.
 const QUIET: u64 = SECOND;
-/// Longest time to watch a leave, in ns. Three last-member queries of IGMP take less (RFC 3376 section 8).
+/// Longest time for which a leave is watched, in ns. Three last-member queries of IGMP take less (RFC 3376 section 8).
 const WATCHED: u64 = 15 * SECOND;
 
 /// A membership, shared by the receiving thread and the requests that join and leave.
@@ -27,7 +27,7 @@ pub(crate) struct Membership {
     pub(crate) socket: Arc<Socket>,
     pub(crate) group: SocketAddr,
     interface: Interface,
-    /// Instant of the join until the first datagram arrives, otherwise 0.
+    /// Instant of the join, until the first datagram arrives; otherwise 0.
     awaited: AtomicU64,
     events: Mutex<Vec<Value>>,
     watches: Mutex<Vec<JoinHandle<Value>>>,
@@ -68,7 +68,7 @@ impl Membership {
         let own = socket::open(spec, group.ip())?;
         own.bind(&group.into()).doing("bind to the group")?;
         if group.is_ipv4() {
-            // Receive only groups that this socket joined, not those joined by other sockets of this host.
+            // The socket receives only groups that it joined itself, not those that other sockets of this host joined.
             option::set(&own, libc::SOL_IP, libc::IP_MULTICAST_ALL, 0).doing("hear the own group alone")?;
         }
         socket::set_timeouts(&own)?;
@@ -100,7 +100,7 @@ impl Membership {
         Ok(json!({ "at_ns": at }))
     }
 
-    /// Leaves the group and returns the instant. A packet socket then watches for further datagrams, if this process may open one.
+    /// Leaves the group and returns the instant. A packet socket then watches for further datagrams of the group, if this process may open one.
     pub(crate) fn leave(&self) -> Result<Value> {
         let watch = self.watch();
         let at = clock::now();
@@ -190,7 +190,7 @@ fn is_to(group: SocketAddr, packet: &[u8]) -> bool {
         && u16::from_be_bytes([port[0], port[1]]) == group.port()
 }
 
-/// Watches for the last datagram of the group after a leave. Stops after `QUIET` without one, after `WATCHED`, or when the flow is over.
+/// Watches for the last datagram of the group after a leave. Ends if none comes for `QUIET`, after `WATCHED`, or when the flow is over.
 fn see(socket: &Socket, group: SocketAddr, left: u64, over: &AtomicBool) -> Value {
     let (mut last, mut packet) = (None, [0; 128]);
     let quiet = loop {

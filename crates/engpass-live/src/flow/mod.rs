@@ -46,7 +46,7 @@ use crate::protocol_error::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::{clock, device};
 use crate::time::{MILLISECOND, SECOND};
 
-/// Streams by index. At a listening end, an entry is filled when its peer connects.
+/// Streams of a flow by index. At a listening end, an entry is filled when its peer connects.
 type Streams = Arc<Mutex<Vec<Option<Running>>>>;
 
 /// One end of one flow, after `prepare`.
@@ -56,11 +56,11 @@ pub(crate) struct Flow {
     streams: Streams,
     door: Option<DataListener>,
     monitor: Option<JoinHandle<Watched>>,
-    /// Multicast receivers only.
+    /// Membership in the group; for multicast receivers only.
     membership: Option<Arc<Membership>>,
-    /// Multicast senders only: the connections over which the receivers proved the token.
+    /// Connections over which the receivers have proved the token; for multicast senders only.
     guests: Vec<Socket>,
-    /// Error of a stream's thread that could not be started when its peer connected. `is_complete` reports it.
+    /// Error of a stream's thread that could not be started when its peer connected; `is_complete` reports it.
     trouble: Arc<Mutex<Option<ProtocolError>>>,
 }
 
@@ -82,7 +82,7 @@ fn connect_all(spec: &Spec, peers: impl Iterator<Item = (u16, SocketAddr)>) -> R
 }
 
 impl Flow {
-    /// Opens the data port or connects to the peer, and starts the threads. Receivers listen from now on; senders wait for `start`.
+    /// Opens the data port or connects to the peer, and starts the threads. Receivers receive from now on; senders wait for `start`.
     pub(crate) fn prepare(spec: Spec, timer: &Arc<Timer>) -> Result<Self> {
         let count = usize::from(spec.asked.streams);
         let mut flow = Self {
@@ -130,7 +130,7 @@ impl Flow {
                     spec: Arc::clone(&spec),
                     control: Arc::clone(&control),
                     meter: Arc::new(Meter::default()),
-                    // A multicast receiver reads from the group's socket; the data port serves handshakes only.
+                    // A multicast receiver reads from the group's socket; its data port only serves handshakes.
                     socket: membership
                         .as_ref()
                         .map_or_else(|| Arc::new(socket), |member| Arc::clone(&member.socket)),
@@ -156,7 +156,7 @@ impl Flow {
             connect_all(spec, spec.asked.to.iter().map(|to| (0, *to)))?
         } else {
             let to = spec.asked.to[0];
-            // Only the first stream contacts a peer that has not answered yet.
+            // Until a peer has answered, only the first stream contacts it.
             let first = connect::connect(spec, 0, to)?;
             let others = connect_all(spec, (1..spec.asked.streams).map(|stream| (stream, to)))?;
             std::iter::once(first).chain(others).collect()
@@ -189,7 +189,7 @@ impl Flow {
         }
     }
 
-    /// Returns the socket options that the kernel granted, per stream.
+    /// Returns the socket options that the kernel granted, for each stream.
     fn granted(&self) -> Vec<Value> {
         let streams = lock(&self.streams);
         streams.iter().flatten().map(|running| socket::granted(&running.socket, &self.spec)).collect()
@@ -215,7 +215,7 @@ impl Flow {
         ))
     }
 
-    /// Starts traffic at this instant and the monitor thread; `tell` writes its events to the controller.
+    /// Starts traffic at the instant `at`, and starts the monitor thread. `tell` sends its events to the controller.
     pub(crate) fn start(&mut self, at: u64, tell: &Tell) -> Result<Value> {
         let streams = lock(&self.streams);
         let watched = streams.iter().flatten();
@@ -256,8 +256,8 @@ impl Flow {
         self.membership()?.leave()
     }
 
-    /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down, because otherwise they wait for
-    /// their time-out.
+    /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down; otherwise they would wait for their
+    /// time-out.
     pub(crate) fn stop(&self) {
         self.control.stop(EndReason::Stopped);
         let asked = &self.spec.asked;
@@ -265,14 +265,14 @@ impl Flow {
             && (self.spec.udp || asked.kind == spec::Kind::RequestResponse)
         {
             for running in lock(&self.streams).iter().flatten() {
-                // Data already in the socket can still be received; after it the call returns at once. A multicast socket has no peer, so this call fails,
-                // but it wakes the thread all the same.
+                // Data already in the socket can still be received; afterwards the call returns at once. A multicast socket has no peer, so this call fails,
+                // but it still wakes the thread.
                 let _ = running.socket.shutdown(std::net::Shutdown::Read);
             }
         }
     }
 
-    /// Waits until the threads have ended. Returns `false` when `due` has come or `gone()` holds first.
+    /// Waits until the threads have ended. Returns `false` if `due` comes, or `gone()` returns true, before that.
     pub(crate) fn wait(&self, due: u64, gone: &dyn Fn() -> bool) -> bool {
         let done = || lock(&self.streams).iter().flatten().all(|running| running.meter.is_done());
         loop {
@@ -286,8 +286,8 @@ impl Flow {
         }
     }
 
-    /// Waits until the threads have ended by themselves: until `beyond` ns after the flow's end or, if the end is not known, until nothing arrives for
-    /// `beyond` ns.
+    /// Waits until the threads have ended by themselves, at most until `beyond` ns after the flow's end; if that end is not known, until nothing has arrived
+    /// for `beyond` ns.
     pub(crate) fn wait_end(&self, beyond: u64, gone: &dyn Fn() -> bool) {
         let bytes =
             || lock(&self.streams).iter().flatten().map(|running| running.meter.read().bytes).sum::<u64>();
@@ -303,7 +303,7 @@ impl Flow {
         }
     }
 
-    /// Returns whether the flow ends by itself: senders when their time is over, receivers of a byte stream when the peer closes.
+    /// Returns whether the flow ends by itself: a sender when its time is over, a receiver of a byte stream when the peer closes.
     pub(crate) fn ends_alone(&self) -> bool {
         let sends = self.spec.role == spec::Role::Send;
         sends || !self.spec.udp

@@ -103,7 +103,7 @@ impl Monitor {
                 (self.tell)(self.event(&record));
                 watched.series.push(record);
                 (from, before) = (now, total);
-                // Keep the ticks on the grid, so that a late wake-up does not shift later intervals.
+                // Ticks stay on their grid, so that a late wake-up does not shift later intervals.
                 tick = first + ((now - first) / interval + 1).saturating_mul(interval);
             }
             if done {
@@ -123,7 +123,7 @@ impl Monitor {
             "messages": total.messages - before.messages,
         });
         if self.spec.udp && self.spec.role == Role::Receive {
-            // Missing datagrams can still arrive. A negative value means that more arrived late than went missing.
+            // Missing datagrams may still arrive. The value is negative if more arrived late than went missing.
             record["lost"] = json!(total.lost.cast_signed() - before.lost.cast_signed());
         }
         let infos: Vec<TcpInfo> =
@@ -160,7 +160,7 @@ impl Monitor {
         let Some(rate) = self.spec.limits.rate_bit_per_s else { return };
         let time = u128::from(now - first) + u128::from(SECOND / 4);
         let allowed = u128::from(rate) * time * 105 / 100 / 8 / u128::from(SECOND);
-        // Four messages are always allowed: a short burst is not a rate.
+        // Four messages are always allowed, because a short burst is not a rate.
         let allowed = allowed.max(u128::from(self.spec.asked.message_bytes) * 4);
         if u128::from(self.total().bytes) > allowed {
             self.control.stop(EndReason::LimitRate);

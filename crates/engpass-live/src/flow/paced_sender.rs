@@ -9,10 +9,10 @@ use crate::sys::thread::Watch;
 use crate::sys::thread_priority::{Class, CpuLatencyHold, RaisedNice, real_time};
 use crate::time::MICROSECOND;
 
-/// With a shorter mean gap (ns) there is no time to read the thread's clocks for every message.
+/// If the mean gap between messages is shorter than this (ns), there is no time to read the thread's clocks for every message.
 const TIME_TO_LOOK: u64 = 50 * MICROSECOND;
 
-/// Send times of a late sender: at most twice the rate of the schedule, so that a stall does not turn into a burst.
+/// Send times of a sender that is late: at most twice the rate of the schedule, so that a stall does not end in a burst.
 #[derive(Debug, Default)]
 struct CatchUp {
     due: u64,
@@ -20,7 +20,7 @@ struct CatchUp {
 }
 
 impl CatchUp {
-    /// Returns when to send the message that is due at `due`.
+    /// Returns the instant at which to send the message that is due at `due`.
     fn instant(&mut self, due: u64) -> u64 {
         let step = due.saturating_sub(self.due);
         self.due = due;
@@ -41,7 +41,7 @@ pub(super) struct PacedSender {
 }
 
 impl PacedSender {
-    /// Sets up the calling thread for messages with this mean gap (ns).
+    /// Sets up the calling thread to send messages with the mean gap `gap` (ns).
     pub(super) fn new(pacing: Pacing, gap: u64) -> Self {
         let exact = matches!(pacing, Pacing::Busy | Pacing::Hybrid);
         // If other threads want its core, the kernel stops a real-time thread that never sleeps for 50 ms of every second, in one piece. Occasional short
@@ -66,7 +66,7 @@ impl PacedSender {
         }
     }
 
-    /// Returns when to send the message that is due at `due`.
+    /// Returns the instant at which to send the message that is due at `due`.
     #[inline]
     pub(super) fn instant(&mut self, due: u64, waiter: &Waiter) -> u64 {
         let at = self.catch_up.instant(due);
@@ -102,7 +102,7 @@ mod tests {
         let mut instants = Vec::new();
         for index in 1..=20_u64 {
             let at = catch_up.instant(index * 100);
-            // The third message is held up by 450.
+            // The third message is delayed by 450.
             let at = if index == 3 { 750 } else { at };
             catch_up.left = at;
             instants.push(at);

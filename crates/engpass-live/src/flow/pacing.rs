@@ -33,7 +33,7 @@ pub(crate) struct Timer {
     late: Distribution,
 }
 
-/// Time between the calibration's wake-ups, in ns.
+/// Time from one wake-up of the calibration to the next, in ns.
 const NAP: u64 = 100 * MICROSECOND;
 
 impl Timer {
@@ -74,12 +74,12 @@ impl Timer {
         self.late.quantile(millionths)
     }
 
-    /// Returns how long (ns) before an instant a sleep must end so that nine of ten sleeps end in time, plus 10 us.
+    /// Returns how long before an instant a sleep must end, in ns, so that nine of ten sleeps end in time; plus 10 us.
     fn margin(&self) -> u64 {
         (self.late.quantile(900_000) + 10 * MICROSECOND).clamp(20 * MICROSECOND, MILLISECOND)
     }
 
-    /// Chooses the pacing for messages with this mean gap, and gives the reason. `exact`: the send times themselves are measured.
+    /// Chooses the pacing for messages with the mean gap `gap_ns`, and returns it with the reason. `exact` is true if the send times themselves are measured.
     pub(crate) fn choose(&self, gap_ns: u64, exact: bool, segmented: bool) -> (Pacing, String) {
         let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
         let (gap, margin) = (us(gap_ns), us(self.margin()));
@@ -117,9 +117,9 @@ impl Timer {
     }
 }
 
-/// Keeps the CPU use of a thread that sleeps and then polls below half a core, whatever its messages cost, by adjusting the margin before each instant.
-/// The margin must adapt because the calibration ran in a thread of normal priority on cores that went idle. The sender avoids both, therefore wakes earlier
-/// and would poll for longer.
+/// Keeps the CPU use of a thread that sleeps and then polls below half a core, whatever its messages cost, by adjusting the time before each instant at which
+/// it wakes (the margin). The margin must adapt, because the calibration ran in a thread of normal priority on cores that went idle. The sender avoids both, so
+/// it wakes earlier and would poll for longer.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     /// Upper bound of the margin, in ns: the calibrated one.
@@ -133,7 +133,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Number of waits between two checks of the clocks.
+    /// Number of waits from one check of the clocks to the next.
     const LOOK: u64 = 32;
     /// Thousandths of a core that the thread may use. Slightly less than half, because a check sees the use only afterwards.
     const SHARE: u64 = 480;
@@ -159,17 +159,17 @@ impl Budget {
     fn next(&self, margin: u64, elapsed: u64, ran: u64) -> u64 {
         let allowed = elapsed * Self::SHARE / 1000;
         let less = ran.saturating_sub(allowed) / Self::LOOK;
-        // Grow by half of the unused time per step: with a longer margin the sleeps can end as late as before.
+        // The margin grows by half of the unused time per step, because with a longer margin the sleeps can end as late as before.
         let more = allowed.saturating_sub(ran) / Self::LOOK / 2;
         (margin + more).saturating_sub(less).min(self.most)
     }
 }
 
-/// A message that was due before the end of the flow is still sent if it is less late than this (ns), so that a short stall does not change the count. A
-/// schedule that cannot be kept is further behind, and its flow ends in time.
+/// A message that was due before the end of the flow is still sent if it is less late than this (ns), so that a short stall does not change the count. If a
+/// schedule cannot be kept, messages are later than that, and the flow ends in time.
 const GRACE: u64 = 100 * MILLISECOND;
 
-/// Returns whether a message due at `due` is still sent at `now`.
+/// Returns whether a message that was due at `due` is still sent at `now`; `end` is the end of the flow.
 #[inline]
 pub(crate) fn in_time(due: u64, now: u64, end: u64) -> bool {
     due < end && (now < end || now - due < GRACE)
@@ -178,9 +178,9 @@ pub(crate) fn in_time(due: u64, now: u64, end: u64) -> bool {
 /// A message less late than this (ns) is punctual.
 const PUNCTUAL: u64 = MILLISECOND;
 
-/// Decides at which instant a message counts for the measurement window. After a short stall, a late message counts when it was due. If the schedule
-/// cannot be kept, that would count only a part of the window, so a message counts when it leaves. A sender that stalled catches up at twice the rate, which
-/// takes as long as the stall; therefore the limit is twice `GRACE`.
+/// Decides at which instant a message counts for the measurement window. After a short stall, a late message counts at the instant at which it was due. If the
+/// schedule cannot be kept, that would count only a part of the window, so a message counts when it leaves. A sender that stalled catches up at twice the rate,
+/// which takes as long as the stall; therefore the limit is twice `GRACE`.
 #[derive(Debug)]
 pub(crate) struct LatenessTracker {
     /// Send time of the last punctual message.
@@ -188,7 +188,7 @@ pub(crate) struct LatenessTracker {
 }
 
 impl LatenessTracker {
-    /// Starts with no lateness before `start`.
+    /// Starts the tracker at `start`, with no lateness before.
     pub(crate) fn new(start: u64) -> Self {
         Self { punctual: start }
     }
@@ -222,7 +222,7 @@ impl Waiter {
         if self.sleep { due.saturating_sub(self.margin).saturating_sub(now) } else { 0 }
     }
 
-    /// Waits until `due` on the monotonic clock, or until `stopped()`. Returns the time then.
+    /// Waits until `due` on the monotonic clock, or until `stopped()` returns true. Returns the time at the end.
     #[inline]
     pub(crate) fn wait(&mut self, due: u64, stopped: impl Fn() -> bool) -> u64 {
         if let Some(budget) = &mut self.budget {
@@ -282,7 +282,7 @@ mod tests {
         for stumble in [(0, 0), (960, 70), (1500, 300), (2970, 60)] {
             assert_eq!(counted(1000, 100, stumble), 2000, "{stumble:?}");
         }
-        // The same holds while it catches up at twice the rate.
+        // The same holds while the sender catches up at twice the rate.
         assert_eq!(counted(1000, 500, (2920, 90)), 2000);
     }
 
@@ -308,7 +308,7 @@ mod tests {
         let mut margin = budget.most.min(gap / 4);
         let mut ran = 0;
         for _ in 0..50 {
-            // It polls from wake-up until the instant, unless it wakes after it.
+            // The sender polls from its wake-up until the instant, unless it wakes after the instant.
             ran = Budget::LOOK * (cost + margin.saturating_sub(late));
             margin = budget.next(margin, Budget::LOOK * gap, ran);
             budget.waits = 1;

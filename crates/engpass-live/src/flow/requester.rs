@@ -62,11 +62,11 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                 late.record(now - due);
             }
             let result = asker.ask(window.holds(now));
-            // Without a schedule the next request is due as soon as `may_ask` sees the response.
+            // Without a schedule, the next request is due as soon as `may_ask` finds no open request.
             due = pacing.as_mut().map_or(0, |(plan, ..)| start.saturating_add(plan.next()));
             result
         } else {
-            // Read responses until the next request is due. If it is due but must wait for a response, check again after `LOOK`.
+            // Reads responses until the next request is due. If that must wait for a response, checks again after `LOOK`.
             let until = if due > now { due } else { now + LOOK };
             send::wait_readable(worker.socket.as_raw_fd(), until.min(end).min(now + LOOK) - now);
             asker.hear()
@@ -104,7 +104,7 @@ struct Requester<'a> {
     response: Vec<u8>,
     /// Bytes of the current response received so far (TCP only).
     filled: usize,
-    /// Requests without a response, oldest first: sequence number, send time in ns, and whether it counts as measured.
+    /// Requests without a response, the oldest first: sequence number, send time in ns, and whether the request counts as measured.
     open: std::collections::VecDeque<(u64, u64, bool)>,
     next: u64,
     answered: u64,
@@ -120,7 +120,7 @@ impl<'a> Requester<'a> {
             worker,
             tag: worker.spec.token.tag(&asked.flow, worker.stream),
             request: (0..asked.message_bytes as usize).map(fill).collect(),
-            // With UDP, one extra byte reveals a datagram that is too long.
+            // With UDP, one extra byte shows that a datagram is too long.
             response: vec![0; worker.spec.response as usize + usize::from(worker.spec.udp)],
             filled: 0,
             open: std::collections::VecDeque::new(),
@@ -132,7 +132,7 @@ impl<'a> Requester<'a> {
         }
     }
 
-    /// Returns whether the next request may go out: when none is open, or on a schedule with fewer than 65,536 open.
+    /// Returns whether the next request may go out: without a schedule if no request is open, on a schedule if fewer than 65,536 are open.
     fn may_ask(&self, scheduled: bool) -> bool {
         self.open.is_empty() || (scheduled && self.open.len() < 65_536)
     }
@@ -162,7 +162,7 @@ impl<'a> Requester<'a> {
         Ok(true)
     }
 
-    /// Reads all responses that have arrived. Returns `false` if the peer has closed the connection.
+    /// Reads all responses that are there. Returns `false` if the peer has closed the connection.
     fn hear(&mut self) -> io::Result<bool> {
         loop {
             let room = if self.worker.spec.udp { 0 } else { self.filled };

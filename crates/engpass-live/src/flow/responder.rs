@@ -61,7 +61,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::ECONNRESET | libc::EPIPE) => break EndReason::Peer,
-                // ICMP port unreachable for one of our responses: the peer has closed its socket. The silence time-out ends the loop.
+                // ICMP port unreachable for one of our responses: the peer has closed its socket. The time-out for silence then ends the loop.
                 Some(libc::ECONNREFUSED) => {}
                 _ => {
                     failure = Some(ProtocolError::system("answer", &error));
@@ -109,7 +109,7 @@ impl Responder<'_> {
 
     fn datagram(&mut self, length: usize) -> io::Result<bool> {
         if length == 0 && self.worker.control.stopped() {
-            // Not a datagram: the socket was shut down to wake this thread.
+            // The call returned no datagram, because the socket was shut down to wake this thread.
             return Ok(true);
         }
         let bytes = &self.request[..length];

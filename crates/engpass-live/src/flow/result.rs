@@ -49,7 +49,7 @@ pub(super) fn of(
     set("kind", json!(asked.kind.name()));
     set("role", json!(spec.role.name()));
     set("side", json!(if spec.listens() { "listen" } else { "connect" }));
-    // The worst reason is the reason of the flow; the variants of `EndReason` are in that order.
+    // The worst reason among the streams is that of the flow; the variants of `EndReason` are in ascending order.
     let ended = all.iter().map(|tally| tally.ended as u8).max();
     let ended = all
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn of(
     if all.iter().any(|tally| tally.latency.is_some()) {
         set("unanswered", json!(sum(|tally| tally.unanswered)));
     }
-    // Gaps belong to one stream: the time between datagrams of different streams means nothing.
+    // Gaps are reported for a single stream only, because the time between datagrams of different streams means nothing.
     if let [one] = &all[..] {
         set("gaps", one.gaps.as_ref().map_or(Value::Null, |gaps| gaps.to_json()));
         set("sequence", one.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));
@@ -96,7 +96,7 @@ pub(super) fn of(
     Value::Object(fields)
 }
 
-/// Returns how a stream was paced. The result takes the first stream that has it for all.
+/// Returns how a stream was paced. The flow's result takes the first stream that was paced for all.
 fn pacing(tally: &StreamResult) -> Option<Value> {
     let (method, reason) = tally.pacing.as_ref()?;
     let mut told = json!({ "method": method, "reason": reason });

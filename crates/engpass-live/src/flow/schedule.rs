@@ -96,7 +96,7 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
-    /// Returns when the next message is due, in ns since the start.
+    /// Returns the instant at which the next message is due, in ns since the start.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
         match self {
@@ -129,7 +129,7 @@ mod tests {
         let due = dues(&Schedule::Cbr { rate_bit_per_s: 100_000_000 }, 1472, 100_001);
         assert_eq!((due[0], due[1], due[2]), (0, 117_760, 235_520));
         assert_eq!(due[100_000], 11_776_000_000);
-        // Three per second has no finite decimal, yet message 300,000 is exact to the nanosecond.
+        // Three messages per second have no finite decimal gap, yet message 300,000 is exact to the nanosecond.
         let due = dues(&Schedule::Cbr { rate_bit_per_s: 24 }, 1, 300_001);
         assert_eq!(due[300_000], 100_000_000_000_000);
     }

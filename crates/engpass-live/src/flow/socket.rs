@@ -14,8 +14,8 @@ use crate::time::MICROSECOND;
 
 /// Longest time that a call on a data socket blocks; it bounds the time until a stopped flow ends.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
-/// Sleep of a receiver, in ns, after it has emptied its socket while many small pieces arrive. It replaces waiting in the kernel: a wake-up for every
-/// packet costs the sending host (on one machine the sending thread itself) up to a third of its packets.
+/// Time for which a receiver sleeps, in ns, after it has emptied its socket while many small pieces arrive. It replaces waiting in the kernel, because a
+/// wake-up for every packet costs the sending host (on one machine the sending thread itself) up to a third of its packets.
 pub(crate) const NAP: u64 = 60 * MICROSECOND;
 /// Default receive buffer of a UDP receiver, in bytes. It holds the datagrams that arrive while the thread does not run.
 const UDP_BUFFER: u64 = 4 << 20;
@@ -136,7 +136,7 @@ pub(crate) fn segment(socket: &Socket, spec: &Spec) -> Result<()> {
     option::set(socket, libc::SOL_UDP, option::UDP_SEGMENT, size).doing("ask for UDP_SEGMENT")
 }
 
-/// Returns the unspecified address of the same family, with this port.
+/// Returns the unspecified address of the same family as `family_of`, with this port.
 pub(crate) fn any(family_of: IpAddr, port: u16) -> SocketAddr {
     match family_of {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
@@ -151,7 +151,7 @@ pub(crate) fn set_timeouts(socket: &Socket) -> Result<()> {
     socket.set_write_timeout(Some(CALL_TIMEOUT)).doing("set the send time-out")
 }
 
-/// Returns whether the call only timed out or was interrupted.
+/// Returns whether a call failed only because it timed out or was interrupted.
 #[inline]
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)

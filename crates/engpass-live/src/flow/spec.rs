@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// Which side opens the connection.
+/// The side that opens the connection, or listens for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Side {
@@ -74,7 +74,7 @@ pub(crate) enum Method {
     IoUringZerocopy,
 }
 
-/// Socket options. A missing field keeps the host's default.
+/// Socket options of a request. A missing field keeps the host's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SocketSpec {
@@ -296,7 +296,7 @@ impl Spec {
         let (least, most) = match (self.udp, rr) {
             (true, true) => (STAMP_WITH_TIME as u64, DATAGRAM),
             (true, false) => (STAMP as u64, DATAGRAM),
-            // Requests on a schedule carry their send time.
+            // Requests on a schedule carry the instant at which they were sent.
             (false, true) if asked.schedule.is_some() => (STAMP_WITH_TIME as u64, MESSAGE),
             (false, _) => (1, MESSAGE),
         };

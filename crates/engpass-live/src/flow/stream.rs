@@ -21,7 +21,7 @@ pub(crate) struct Running {
     pub(crate) thread: JoinHandle<StreamResult>,
 }
 
-/// Marks a thread as done and wakes all who wait for it, however the thread ends.
+/// Marks a thread as done and wakes all threads that wait for it, however the thread ends.
 struct DoneGuard {
     meter: Arc<Meter>,
     control: Arc<Control>,

@@ -44,9 +44,9 @@ pub(crate) struct StreamResult {
     pub(crate) elapsed: u64,
     pub(crate) cpu: Cpu,
     pub(crate) core: u64,
-    /// Readings when the window opened, when it closed, and at the end of the flow.
+    /// Statistics of the connection when the window opened, when it closed, and at the end of the flow.
     pub(crate) tcp: [Option<TcpInfo>; 3],
-    /// MPTCP only: the subflows at the same instants.
+    /// Statistics of the subflows at the same instants; for MPTCP only.
     pub(crate) subflows: [Vec<Subflow>; 3],
     pub(crate) late: Option<Distribution>,
     pub(crate) gaps: Option<Gaps>,
@@ -56,10 +56,10 @@ pub(crate) struct StreamResult {
     pub(crate) delay: Option<Distribution>,
     pub(crate) copied: Option<(u64, u64)>,
     pub(crate) pacing: Option<(super::pacing::Pacing, String)>,
-    /// Granted class and idle-state request of a paced sender, and its stalls.
+    /// Granted scheduling class and idle-state request of a paced sender, and its stalls.
     pub(crate) punctual: Option<Value>,
     pub(crate) unfit: RejectedInput,
-    /// Packets dropped by the socket, mostly because its buffer was full.
+    /// Packets that the socket dropped, mostly because its buffer was full.
     pub(crate) dropped: Option<u64>,
 }
 
@@ -102,7 +102,7 @@ impl StreamResult {
         tally
     }
 
-    /// Adds the final readings. Call it when the flow is over: packets that were in flight have arrived by then or are lost.
+    /// Adds the final statistics. Must be called when the flow is over: packets that were in flight have then arrived or are lost.
     pub(crate) fn over(mut self, socket: &Socket) -> Self {
         self.tcp[2] = TcpInfo::of(socket);
         self.subflows[2] = subflow::of(socket);
@@ -154,7 +154,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Opens at `begin` on the monotonic clock and lasts for `duration` ns, or until traffic ends.
+    /// Creates a window that opens at `begin` on the monotonic clock and lasts for `duration` ns, or until traffic ends.
     pub(crate) fn new(begin: u64, duration: Option<u64>) -> Self {
         Self {
             begin,
@@ -163,7 +163,7 @@ impl Window {
         }
     }
 
-    /// Returns the next edge that has not been passed, or `u64::MAX`.
+    /// Returns the instant of the next edge that has not been passed; `u64::MAX` if there is none.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         match self.edges {
@@ -179,7 +179,7 @@ impl Window {
         (self.begin..self.end).contains(&at)
     }
 
-    /// Records an edge if `now` has reached it. The meter must be up to date.
+    /// Records an edge of the window if `now` has reached it. The meter must be up to date.
     #[cold]
     pub(crate) fn pass(&mut self, now: u64, meter: &Meter, socket: &Socket) {
         if self.edges[0].is_none() && now >= self.begin {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::tcp_info::TcpInfo;
 use crate::sys::option;
 
-/// Most subflows that are read; the kernel allows eight.
+/// Largest number of subflows that are read; the kernel allows eight.
 const MOST: usize = 16;
 /// Size of `struct mptcp_subflow_data`, a header of four words before the entries.
 const HEAD: usize = 16;
@@ -23,12 +23,12 @@ pub(crate) struct Subflow {
     info: TcpInfo,
 }
 
-/// Returns the current subflows of a socket. Empty if it is not MPTCP or has fallen back to TCP.
+/// Returns the current subflows of a socket; empty if it does not use MPTCP or has fallen back to TCP.
 pub(crate) fn of(socket: &impl AsRawFd) -> Vec<Subflow> {
     let addresses = told(socket, option::MPTCP_SUBFLOW_ADDRS, ADDRESSES).unwrap_or_default();
     let infos = told(socket, option::MPTCP_TCPINFO, TcpInfo::ROOM).unwrap_or_default();
     if addresses.len() != infos.len() {
-        // A subflow came or went between the two calls.
+        // A subflow came or went between the two calls, so their entries do not match.
         return Vec::new();
     }
     let subflow = |(addresses, info): (&Vec<u8>, &Vec<u8>)| {
@@ -63,7 +63,7 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-/// Returns each subflow with its addresses and its counters at the window's open, at its close and at the end of the flow, as in results.
+/// Returns, for each subflow, its addresses and its counters when the window opened, when it closed, and at the end of the flow, as in results.
 pub(crate) fn to_json(edges: &[Vec<Subflow>; 3]) -> Value {
     let mut ends: Vec<(SocketAddr, SocketAddr)> = Vec::new();
     for one in edges.iter().flatten() {

@@ -67,7 +67,7 @@ const FIELDS: [(&str, usize, usize); 57] = [
     ("total_rto_time_ms", 244, 4),
 ];
 
-/// One reading, with the length that this kernel filled in.
+/// One reading of `TCP_INFO`, with the length that this kernel filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
     bytes: [u8; Self::ROOM],
@@ -75,10 +75,10 @@ pub(crate) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Most bytes kept of a reading.
+    /// Largest number of bytes of a reading that are kept.
     pub(crate) const ROOM: usize = 256;
 
-    /// Takes a reading from bytes that another socket option returned.
+    /// Takes a reading from bytes that another socket option has returned.
     pub(crate) fn told(told: &[u8]) -> Self {
         let length = told.len().min(Self::ROOM);
         let mut bytes = [0; Self::ROOM];
@@ -95,7 +95,7 @@ impl TcpInfo {
 
     fn at(&self, offset: usize, width: usize) -> Option<u64> {
         let bytes = self.bytes[..self.length].get(offset..offset + width)?;
-        // Native byte order of the kernel.
+        // The kernel uses its native byte order.
         Some(match width {
             1 => u64::from(bytes[0]),
             2 => u64::from(u16::from_ne_bytes(bytes.try_into().expect("2 bytes"))),

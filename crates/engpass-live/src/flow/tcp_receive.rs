@@ -12,7 +12,7 @@ use crate::sys::{clock, send};
 /// Size of the read buffer in bytes: large, but it leaves room for other data in a core's second-level cache.
 const BUFFER: usize = 128 << 10;
 
-/// A read of this many bytes belongs to a fast stream that the receiver has almost emptied, so a nap pays off.
+/// If a read returns a number of bytes in this range, the stream is fast and the socket nearly empty, so a nap is worth while.
 const SMALL: std::ops::Range<usize> = 4096..65_536;
 
 /// Receives until the peer closes, a limit is reached, nothing arrives for `SILENCE`, or the flow is stopped.
@@ -38,7 +38,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                     deadline = worker.deadline(now);
                 }
                 if now >= window.next() {
-                    // The bytes just received belong to the time after the edge.
+                    // The bytes just received belong to the time after the edge of the window.
                     window.pass(now, &worker.meter, &worker.socket);
                 }
                 bytes += count as u64;

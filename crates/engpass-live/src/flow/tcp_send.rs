@@ -60,7 +60,7 @@ pub(crate) fn run(worker: Worker) -> StreamResult {
             let due = start.saturating_add(plan.next());
             now = waiter.wait(due.min(end), || worker.control.stopped());
             over = !in_time(due, now, end);
-            // As with datagrams, the first message that is left out as too late still counts in the lateness.
+            // As with datagrams, the first message that is not sent because it is too late still counts in the lateness.
             if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
                 late.record(now.saturating_sub(due));
             }

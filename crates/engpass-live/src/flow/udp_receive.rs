@@ -21,9 +21,9 @@ const BATCH: usize = 64;
 const ARENA: usize = 1 << 20;
 /// From this many datagrams per call on, the stream counts as fast.
 const MANY: usize = 8;
-/// Nap of a receiver whose datagrams the kernel time-stamps, in ns.
+/// Length of the naps of a receiver whose datagrams the kernel time-stamps, in ns.
 const STAMPED_NAP: u64 = MILLISECOND;
-/// Least socket buffer for such a nap, in bytes as the kernel reports it. It holds more 64-byte datagrams than any network stack delivers in a millisecond.
+/// Least socket buffer for such naps, in bytes as the kernel reports it. It holds more 64-byte datagrams than any network stack delivers in a millisecond.
 const STAMPED_ROOM: i32 = 4 << 20;
 /// Largest packet that GRO returns, in bytes.
 const JOINED: usize = 65_535;
@@ -44,7 +44,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     let mut failure = None;
     let (mut emptying, mut napped) = (false, false);
     let ended = loop {
-        // Datagrams that are in the socket when the flow is stopped arrived before the stop, so empty it first.
+        // Datagrams that are in the socket when the flow is stopped arrived before the stop, so the socket is emptied first.
         let flags = if emptying || napped { libc::MSG_DONTWAIT } else { libc::MSG_WAITFORONE };
         match batch.receive(&*worker.socket, flags) {
             Ok(count) => {
@@ -85,7 +85,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                     break EndReason::LimitTime;
                 }
             }
-            // ICMP port unreachable for a handshake message that we sent. Data can still arrive.
+            // ICMP port unreachable for a handshake message of ours. Data can still arrive.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
             Err(error) => {
                 failure = Some(ProtocolError::system("receive", &error));
@@ -102,8 +102,8 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     receiver.finish(ended, failure)
 }
 
-/// Returns whether the receiver may look once per millisecond only: the kernel time-stamps the datagrams and the socket buffer is large enough. On one
-/// machine a wake-up per datagram would cost the sender time in its send call; between virtual CPUs each is an interrupt that the hypervisor delivers.
+/// Returns whether the receiver may look only once per millisecond: the kernel time-stamps the datagrams, and the socket buffer is large enough. On one machine
+/// a wake-up per datagram would cost the sender time in its send call; between virtual CPUs each wake-up is an interrupt that the hypervisor delivers.
 /// Multicast receivers always look at once, because the join time is measured.
 fn is_calm(worker: &Worker) -> bool {
     let room = || option::get(&*worker.socket, libc::SOL_SOCKET, libc::SO_RCVBUF);
@@ -124,9 +124,9 @@ struct Receiver<'a> {
     bytes: u64,
     datagrams: u64,
     measured_bytes: u64,
-    /// First and last arrival of measured datagrams, in ns.
+    /// Arrival of the first and of the last measured datagram, in ns.
     span: Option<(u64, u64)>,
-    /// What the thread had used at the first of them.
+    /// CPU time and similar use of the thread at the first measured datagram.
     cpu: Cpu,
 }
 
@@ -197,7 +197,7 @@ impl<'a> Receiver<'a> {
 
     #[cold]
     fn unfit(&mut self, bytes: &[u8]) {
-        // A `confirm` that the peer repeated because it did not receive our `ready`.
+        // The peer has repeated a `confirm` because it did not receive our `ready`.
         if let (Some(greeting), Some(peer), HEAD) = (&self.worker.greeting, self.peer, bytes.len())
             && self.repeat(greeting, peer, bytes)
         {
@@ -220,7 +220,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Publishes the counters to the monitor.
+    /// Publishes the counters for the monitor.
     #[inline]
     fn tell(&self) {
         self.worker.meter.set(self.bytes, self.datagrams);

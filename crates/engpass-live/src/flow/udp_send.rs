@@ -15,22 +15,22 @@ use crate::statistics::{Distribution, Gaps};
 use crate::sys::batch::Outgoing;
 use crate::sys::{clock, option, send};
 
-/// Most datagrams in one `sendmmsg`.
+/// Largest number of datagrams in one `sendmmsg` call.
 const BATCH: usize = 32;
 /// Most bytes of memory for the datagrams of one call.
 const ARENA: usize = 256 << 10;
-/// Most bytes in one GSO call: the largest UDP payload.
+/// Largest number of bytes in one GSO call: the largest UDP payload.
 const SEGMENTED: usize = 65_507;
-/// Most segments in one GSO call (`UDP_MAX_SEGMENTS` of `linux/udp.h`).
+/// Largest number of segments in one GSO call (`UDP_MAX_SEGMENTS` of `linux/udp.h`).
 const SEGMENTS: usize = 128;
-/// Most segments in one GSO call of older kernels.
+/// Largest number of segments in one GSO call on older kernels.
 const SEGMENTS_BEFORE: usize = 64;
 
 /// Grouping of datagrams into instants and calls.
 struct Groups {
     /// Number of datagrams that are due at one instant.
     together: usize,
-    /// Most datagrams in one call.
+    /// Largest number of datagrams in one call.
     call: usize,
     segmented: bool,
 }
@@ -131,7 +131,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
             now = waiter.wait(instant, || worker.control.stopped());
             measured = window.holds(behind.counts_at(due, now));
             over = !in_time(due, now, end);
-            // The first message that is left out as too late still counts in the lateness; earlier ones only if measured.
+            // The first message that is not sent because it is too late still counts in the lateness; earlier messages only if measured.
             let told = if over { due < end } else { measured };
             if let Some(late) = late.as_mut().filter(|_| told) {
                 late.record(now.saturating_sub(due));
@@ -161,7 +161,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     window.close_now(&worker.meter, &worker.socket);
     let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
-    // The receiver counts measured datagrams by their mark, so the sender reports exactly those.
+    // The receiver counts the datagrams that are marked as measured, so the sender reports exactly these.
     tally.messages = sender.measured;
     tally.bytes = sender.measured * asked.message_bytes;
     tally.gaps = gaps;
@@ -186,7 +186,7 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Returns whether an older kernel refused a call because of too many segments. If so, later calls use fewer.
+    /// Returns whether an older kernel has refused a call because of too many segments. Later calls then use fewer segments.
     #[cold]
     fn is_too_many(&mut self, group: usize) -> bool {
         let too_many = self.segmented && group > SEGMENTS_BEFORE;

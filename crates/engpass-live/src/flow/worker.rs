@@ -14,7 +14,7 @@ use crate::handshake::HandshakeServer;
 use crate::protocol_error::ProtocolError;
 use crate::time::SECOND;
 
-/// Time in ns after which a receiver gives up when no data arrives, before the first data or after it.
+/// Time in ns after which a receiver gives up if no data arrives, before the first data or after it.
 pub(crate) const SILENCE: u64 = 60 * SECOND;
 
 /// Time in ns for which a receiver listens beyond the sender's longest duration, to receive packets still queued on the path.
@@ -30,9 +30,9 @@ pub(crate) struct Worker {
     pub(crate) timer: Arc<Timer>,
     /// Index of the stream in its flow.
     pub(crate) stream: u16,
-    /// Listening UDP ends only: repeats a lost `ready`.
+    /// Repeats a lost `ready`; for listening UDP ends only.
     pub(crate) greeting: Option<HandshakeServer>,
-    /// Multicast receivers only.
+    /// Membership in the group; for multicast receivers only.
     pub(crate) membership: Option<Arc<Membership>>,
 }
 
@@ -44,7 +44,7 @@ impl Worker {
         tally
     }
 
-    /// Returns the schedule, the waiter and the chosen pacing with its reason, or `None` if the stream sends as fast as possible.
+    /// Returns the schedule, the waiter, and the chosen pacing with its reason; `None` if the stream sends as fast as possible.
     pub(crate) fn pacing(&self) -> Option<(Plan, Waiter, (Pacing, String))> {
         let asked = &self.spec.asked;
         let schedule = self.schedule()?;

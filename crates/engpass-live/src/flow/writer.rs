@@ -15,7 +15,7 @@ use crate::time::{MILLISECOND, SECOND};
 
 /// Size in bytes of the ring from which zero-copy sends read, so that data is not overwritten while the kernel may still read it.
 const RING: usize = 16 << 20;
-/// Completions are collected once this many sends are outstanding.
+/// Number of outstanding sends from which on completions are collected.
 const OUTSTANDING: u64 = 32;
 
 /// Data of a stream, with the method that sends it.
@@ -81,7 +81,7 @@ impl Writer {
                     *copied += of_them;
                 }
                 if full {
-                    // The socket's memory for notifications was full. They have just been collected, so the caller may retry.
+                    // The socket's memory for notifications was full. They have been collected now, so the caller may try again.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 let count = result?;
@@ -117,7 +117,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Leak the ring while the kernel may still read its pages: a peer that never acknowledges costs memory, not correctness.
+        // The ring is leaked while the kernel may still read its pages: a peer that never acknowledges costs memory, not correctness.
         if let Self::Zerocopy { ring, sent, completed, .. } = self
             && completed < sent
         {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 /// Columns of a core's line, in ticks (`proc_stat(5)`); `guest` is part of `user`.
 const NAMES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-/// Indices of the columns in which a core works for this host.
+/// Indices of the columns that count the time in which a core works for this host.
 const BUSY: [usize; 5] = [0, 1, 2, 5, 6];
 
 /// A reading of all cores: core number and ticks by column.

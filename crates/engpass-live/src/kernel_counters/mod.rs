@@ -17,7 +17,7 @@ use crate::sys::{clock, device, thread};
 pub(crate) fn read() -> Value {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut snmp = parse::headed(&text("/proc/net/snmp"));
-    // TcpExt of `netstat`, and the tables of IPv6, add counters that `snmp` lacks.
+    // `netstat` (TcpExt) and the tables of IPv6 add counters that `snmp` lacks.
     for (group, counters) in parse::headed(&text("/proc/net/netstat")) {
         snmp.entry(group).or_insert(counters);
     }

@@ -1,8 +1,8 @@
-//! Parses tables of `/proc/net`. Pure; malformed parts are left out.
+//! Parses tables of `/proc/net`. Pure; malformed parts of a table are left out.
 
 use serde_json::{Map, Value, json};
 
-/// Parses pairs of lines, names and values, as in `snmp` and `netstat`.
+/// Parses pairs of lines, the first with names and the second with values, as in `snmp` and `netstat`.
 pub(super) fn headed(text: &str) -> Map<String, Value> {
     let lines: Vec<&str> = text.lines().collect();
     let pair = |pair: &[&str]| {
@@ -31,7 +31,7 @@ pub(super) fn softnet(text: &str) -> Value {
         let numbers: Option<Vec<u64>> =
             line.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok()).collect();
         let numbers = numbers.filter(|numbers| numbers.len() >= 3)?;
-        // The 13th number is the core since Linux 5.10; before, lines are in order of the cores.
+        // Since Linux 5.10 the 13th number is the core; before, the lines are in the order of the cores.
         let core = numbers.get(12).copied().unwrap_or(row as u64);
         Some(json!({
             "core": core,

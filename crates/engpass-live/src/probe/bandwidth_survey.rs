@@ -1,8 +1,8 @@
 //! Measures bandwidth at many array sizes, in turns, and repeats a point until its best rate is confirmed.
 //!
-//! A processor that shares its cores with other guests gives a thread sometimes a whole core and sometimes half of it, for milliseconds or for seconds.
+//! If a processor shares its cores with other guests, a thread sometimes has a whole core and sometimes half of one, for milliseconds or for seconds.
 //! Consecutive samples then agree with each other, but not with samples taken later. Therefore every point is visited many times over the whole probe, and a
-//! best rate counts only when a visit at another time comes near it.
+//! best rate counts only if a visit at another time comes near it.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use crate::time::MILLISECOND;
 /// A visit confirms a best rate if its own best is at most this fraction below it.
 pub(super) const NEAR: f64 = 0.03;
 
-/// Least time in ns between visits that confirm each other. Longer than a scheduler lets one thread run at a stretch.
+/// Least time in ns between two visits that confirm each other; longer than a scheduler lets one thread run at a stretch.
 const LATER: u64 = 200 * MILLISECOND;
 
-/// Samples of one kernel at one place, over all visits, in bytes per second.
+/// Samples of one kernel (memory operation) at one place of the survey, over all visits, in bytes per second.
 struct Series {
     kernel: Kernel,
     undisturbed: Vec<f64>,
-    /// Rates of disturbed samples, computed from their CPU time.
+    /// Rates of disturbed samples, computed with CPU time in place of wall-clock time.
     stand_in: Vec<f64>,
-    /// Time of each visit in ns, with its best rate.
+    /// Time of each visit in ns, with the best rate of the visit.
     bests: Vec<(u64, f64)>,
     visits: usize,
 }
@@ -43,7 +43,7 @@ impl Series {
         self.bests.iter().copied().reduce(|one, other| if other.1 > one.1 { other } else { one })
     }
 
-    /// Returns whether a visit at another time came near the best rate.
+    /// Returns whether a visit at another time came near the best rate of the series.
     fn confirmed(&self) -> bool {
         let Some((when, best)) = self.best() else { return false };
         self.bests.iter().any(|(at, rate)| at.abs_diff(when) >= LATER && *rate >= best * (1.0 - NEAR))
@@ -54,8 +54,8 @@ impl Series {
         self.visits >= enough && self.confirmed()
     }
 
-    /// Returns the priority, smallest first. A confirmed point is visited half as often as an unconfirmed one, and a quarter as often as an unconfirmed one
-    /// that the model needs.
+    /// Returns the rank in which the point is visited, smallest first. A confirmed point is visited half as often as an unconfirmed one, and a quarter as often
+    /// as an unconfirmed one that the model needs.
     fn turn(&self, needed: bool) -> usize {
         match (self.confirmed(), needed) {
             (false, true) => self.visits,
@@ -118,8 +118,8 @@ impl Survey {
         (self.places[place].bytes, self.places[place].threads)
     }
 
-    /// Visits a place: measures those of its unsettled kernels that are next by priority.
-    /// `take` measures kernels once, given the array size in bytes, the number of threads and the number of the visit.
+    /// Visits a place: measures those of its unsettled kernels that come next. `take` measures kernels once, given the array size in bytes, the number of
+    /// threads and the number of the visit.
     pub(super) fn visit(
         &mut self,
         place: usize,
@@ -159,7 +159,7 @@ impl Survey {
         self.places.iter().flat_map(of).collect()
     }
 
-    /// Returns why a place could not be measured, if one failed.
+    /// Returns the reason why a place could not be measured, if any failed.
     pub(super) fn failed(&self) -> Option<&str> {
         self.places.iter().find_map(|place| place.failed.as_deref())
     }

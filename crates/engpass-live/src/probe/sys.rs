@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// A memory region of its own mapping. Every page is written once, and huge pages are used where the kernel has them.
+/// A memory region with a mapping of its own. Every page was written once, and huge pages are used where the kernel has them.
 pub(super) struct Region {
     mapping: *mut u8,
     mapped: usize,
@@ -20,7 +20,7 @@ impl Region {
     /// Maps `bytes` of memory, a multiple of 4096. A region of at least one huge page starts at a huge-page boundary.
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
         const HUGE: usize = 2 << 20;
-        // Not every kernel aligns mappings to huge pages, so map enough to align the start here.
+        // Not every kernel aligns mappings to huge pages. Therefore the mapping is longer, and the region starts at a boundary inside it.
         let mapped = if bytes < HUGE { bytes } else { bytes.next_multiple_of(HUGE) + HUGE };
         // SAFETY: a new anonymous mapping does not touch existing memory.
         let mapping = unsafe {

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// Longest time that is recorded exactly, in ns: 100 s. Longer times count as this.
+/// Longest time that is recorded exactly, in ns: 100 s. Longer times are recorded as this.
 const LONGEST: u64 = 100_000_000_000;
 
 /// A distribution of values in ns.
@@ -66,12 +66,12 @@ impl Distribution {
         ((self.sum / count) as u64, variance.isqrt() as u64)
     }
 
-    /// Returns the quantile at this fraction, in millionths.
+    /// Returns the quantile at the fraction `millionths`, in ns.
     pub(crate) fn quantile(&self, millionths: u32) -> u64 {
         self.histogram.value_at_quantile(f64::from(millionths) / 1e6).min(self.max)
     }
 
-    /// Returns the median absolute deviation from the median, to the width of a bucket. Unlike the standard deviation, it ignores a few stalls.
+    /// Returns the median absolute deviation from the median, in ns, precise to the width of a bucket. Unlike the standard deviation, it ignores a few stalls.
     pub(crate) fn median_deviation(&self) -> u64 {
         let median = self.quantile(500_000);
         let mut distances: Vec<(u64, u64)> = self
@@ -91,7 +91,7 @@ impl Distribution {
         found.map_or(0, |(distance, _)| distance)
     }
 
-    /// Returns the distribution as in results; `null` without values.
+    /// Returns the distribution in the form of results; `null` if it has no values.
     pub(crate) fn to_json(&self) -> Value {
         if self.count == 0 {
             return Value::Null;

@@ -1,4 +1,4 @@
-//! Measures how evenly datagrams leave or arrive.
+//! Measures how evenly datagrams leave or arrive: gaps, bursts, and the fullest millisecond.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Distribution;
 use crate::time::MILLISECOND;
 
-/// Most groups of datagrams remembered for the worst millisecond.
+/// Largest number of groups of datagrams that are remembered to find the fullest millisecond.
 const REMEMBERED: usize = 1 << 17;
 
 /// Gaps between datagrams, bursts, and the fullest millisecond.
@@ -25,7 +25,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Creates empty statistics. Datagrams less than a quarter of `ideal` ns apart will count as a burst.
+    /// Creates empty statistics. Datagrams less than a quarter of `ideal` ns apart count as a burst.
     pub(crate) fn new(ideal: Option<u64>) -> Self {
         Self {
             gaps: Distribution::new(),
@@ -39,7 +39,7 @@ impl Gaps {
         }
     }
 
-    /// Records `count` datagrams at one instant. If the clock went back, counting of gaps and bursts starts anew.
+    /// Records `count` datagrams at one instant. If the clock went back, gaps and bursts are counted anew from here.
     #[inline]
     pub(crate) fn record(&mut self, stamp: u64, count: u64) {
         match self.last.and_then(|last| stamp.checked_sub(last)) {
@@ -68,7 +68,7 @@ impl Gaps {
         self.worst = self.worst.max(self.in_recent);
     }
 
-    /// Returns the result as in results; `null` without gaps.
+    /// Returns the statistics in the form of results; `null` if there are no gaps.
     pub(crate) fn to_json(&self) -> Value {
         let mut value = self.gaps.to_json();
         if let Value::Object(fields) = &mut value {
@@ -94,7 +94,7 @@ mod tests {
             (&value["count"], &value["mean_ns"], &value["sd_ns"]),
             (&json!(999), &json!(100_000), &json!(0))
         );
-        // Ten fit into a millisecond, at 0, 100, ... 900 us; the eleventh belongs to the next.
+        // Ten datagrams fit into a millisecond, at 0, 100, ... 900 us; the eleventh belongs to the next one.
         assert_eq!((&value["worst_ms"], &value["longest_burst"]), (&json!(10), &json!(1)));
     }
 
@@ -106,7 +106,7 @@ mod tests {
         }
         let value = gaps.to_json();
         assert_eq!((&value["worst_ms"], &value["longest_burst"]), (&json!(16), &json!(8)));
-        // Datagrams joined by GRO have one time stamp.
+        // Datagrams that GRO has joined have one time stamp.
         let mut joined = Gaps::new(Some(100_000));
         (0..10).for_each(|train| joined.record(train * 800_000, 8));
         assert_eq!(joined.to_json()["longest_burst"], 8);

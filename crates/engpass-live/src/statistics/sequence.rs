@@ -1,8 +1,8 @@
-//! Tracks the arrival of a stream's datagrams: new, duplicate, reordered, or too late to distinguish.
+//! Classifies the arriving datagrams of a stream: new, duplicate, reordered, or so late that this cannot be told.
 
 use serde_json::{Value, json};
 
-/// How far behind the highest sequence number a duplicate can still be recognised.
+/// Distance behind the highest sequence number up to which a duplicate can be recognised.
 const WINDOW: u64 = 1 << 16;
 
 /// Counts the sequence numbers of one stream. Only measured datagrams enter the counters.
@@ -42,7 +42,7 @@ impl Sequence {
         let counted = u64::from(measured);
         let (word, bit) = Self::bit(number);
         if number == self.next {
-            // The most frequent case. The bit may still be set from one window ago.
+            // The most frequent case: the number follows the highest one. The bit may still be set from one window ago.
             self.seen[word] |= bit;
             self.next += 1;
         } else if number > self.next {
@@ -67,7 +67,7 @@ impl Sequence {
         true
     }
 
-    /// Clears the bits of the numbers before `number`, which are left from one window ago.
+    /// Clears the bits of the numbers before `number`, which were set one window ago.
     #[cold]
     fn skip_to(&mut self, number: u64) {
         if number - self.next >= WINDOW {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a set that remembers everything, for numbers within one window.
+        /// Compares the ring with a set that remembers all numbers, for numbers within one window.
         #[test]
         fn sequence_ring_equals_a_set(steps in prop::collection::vec((-40_i64..60, any::<bool>()), 1..400)) {
             let mut sequence = Sequence::new();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::time::MICROSECOND;
 
-/// A message is a stall if its lateness grew by more than this (ns) since the previous one.
+/// A message has a stall if its lateness grew by more than this (ns) since the message before.
 const LEAST: u64 = 10 * MICROSECOND;
 
 /// The clocks of a thread at one instant, in ns.
@@ -34,7 +34,7 @@ pub(crate) struct Stalls {
 }
 
 impl Stalls {
-    /// Records that the message due at `due` has left. Before it, the thread meant to sleep for `slept` ns.
+    /// Records that the message due at `due` has left at the instant of `mark`. Before it, the thread meant to sleep for `slept` ns.
     #[inline]
     pub(crate) fn record(&mut self, mark: Mark, due: u64, slept: u64) {
         let late = mark.at.saturating_sub(due);
@@ -100,11 +100,11 @@ mod tests {
     fn stall_is_divided_among_its_causes() {
         // 1000 us late, 600 of them because another thread ran.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 500, 600), 200)], 0), [600, 100, 300]);
-        // It neither ran nor was runnable: the hypervisor had the core.
+        // The thread neither ran nor was runnable: the hypervisor had the core.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 200, 0), 200)], 0), [0, 1000, 0]);
-        // It meant to sleep for 60 us of the gap; the rest of the sleep was the hypervisor's or a late timer's.
+        // The thread meant to sleep for 60 us of the gap; the rest is due to the hypervisor or to a late timer.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 140, 0), 200)], 60), [0, 1000, 0]);
-        // All within the thread's CPU time: interrupts, or its own call.
+        // All of the stall is in the thread's CPU time: interrupts, or its own call.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 1200, 0), 200)], 0), [0, 0, 1000]);
     }
 

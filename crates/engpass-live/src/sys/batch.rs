@@ -24,7 +24,7 @@ pub(crate) struct Incoming {
 pub(crate) struct Datagram<'a> {
     /// Received bytes.
     pub(crate) bytes: &'a [u8],
-    /// Length of each segment; the last may be shorter.
+    /// Length of each joined datagram; the last one may be shorter.
     pub(crate) segment: usize,
     /// Kernel time stamp of the arrival (realtime, ns); 0 if time stamps are off.
     pub(crate) stamp: u64,
@@ -80,12 +80,12 @@ impl Incoming {
         Ok(self.used)
     }
 
-    /// Returns how many datagrams the buffers hold.
+    /// Returns the number of datagrams that the buffers hold.
     pub(crate) fn room(&self) -> usize {
         self.headers.len()
     }
 
-    /// Returns the datagram at `index` of the last call.
+    /// Returns datagram number `index` of the last `receive` call.
     #[inline]
     pub(crate) fn datagram(&self, index: usize) -> Datagram<'_> {
         let header = &self.headers[index];

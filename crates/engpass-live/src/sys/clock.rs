@@ -24,7 +24,7 @@ pub(crate) fn realtime() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Returns the CPU time of the calling thread. It excludes time that the hypervisor took, as far as the kernel knows it.
+/// Returns the CPU time of the calling thread. Time that the hypervisor took is excluded as far as the kernel knows it.
 #[inline]
 pub(crate) fn ran() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)

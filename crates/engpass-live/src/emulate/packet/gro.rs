@@ -4,17 +4,17 @@ use super::{Packet, Segmentation, UDP};
 
 /// Length of the UDP header in bytes (RFC 768).
 const HEADER: u16 = 8;
-/// Longest GSO packet that datagrams are joined into, in bytes. The length of an IP packet has 16 bits.
+/// Length up to which datagrams are joined into a GSO packet, in bytes. The length field of an IP packet has 16 bits.
 const LONGEST: u32 = 60_000;
 
 impl Packet {
-    /// Returns whether this is one unfragmented datagram whose checksum the receiving kernel accepts without check.
+    /// Returns whether the packet is one unfragmented datagram whose checksum the receiving kernel takes as correct.
     fn is_datagram(&self, bytes: &[u8]) -> bool {
         let head = usize::from(self.head);
         let v4 = bytes[0] >> 4 == 4;
         let (protocol, whole) =
             if v4 { (bytes[9], bytes[6] & 0x3f == 0 && bytes[7] == 0) } else { (bytes[6], true) };
-        // Only the UDP header's checksum may be left to the receiver; the field lies inside the packet.
+        // The checksum is left to the receiver, at the place of the UDP header's, which lies inside the packet.
         self.cut.is_none()
             && self.checksum == Some((self.head, 6))
             && protocol == UDP
@@ -24,8 +24,8 @@ impl Packet {
             && self.length > u32::from(self.head + HEADER)
     }
 
-    /// Returns whether `other` can follow `count` datagrams of this length in a GSO packet that starts with this one: it is not longer, and its headers
-    /// differ only in fields that are rebuilt.
+    /// Returns whether the datagram `other` can follow `count` datagrams of this length in a GSO packet that starts with this one: it is not longer, and its
+    /// headers differ only in fields that are rebuilt.
     pub(crate) fn may_be_followed(&self, bytes: &[u8], count: u32, other: &Self, theirs: &[u8]) -> bool {
         let head = usize::from(self.head);
         if self.head != other.head
@@ -37,7 +37,7 @@ impl Packet {
             return false;
         }
         let same = |range: std::ops::Range<usize>| bytes[range.clone()] == theirs[range];
-        // Rebuilt fields: length, identification and checksum of IPv4, the length of IPv6, and length and checksum of UDP.
+        // The rebuilt fields are length, identification and checksum of IPv4, the length of IPv6, and length and checksum of UDP.
         let ip = if bytes[0] >> 4 == 4 {
             same(0..2) && same(6..10) && same(12..head)
         } else {
@@ -46,7 +46,7 @@ impl Packet {
         ip && same(head..head + 4)
     }
 
-    /// Returns the GSO packet that starts with this datagram and has `payload` bytes of payload in all. Its headers derive from this datagram's.
+    /// Returns the GSO packet that starts with this datagram and has `payload` bytes of payload in all. Its headers are those of this datagram.
     pub(crate) fn joined(&self, payload: u32) -> Self {
         let head = self.head + HEADER;
         let cut = Segmentation { start: self.head, size: (self.length - u32::from(head)) as u16, tcp: false };

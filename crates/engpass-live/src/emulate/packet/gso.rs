@@ -17,12 +17,12 @@ const CWR: u8 = 0x80;
 /// Offset of the checksum in the UDP header (RFC 768).
 const UDP_CHECKSUM: u16 = 6;
 
-/// How the network has changed a packet.
+/// Changes that the network has made to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Whether it was marked CE.
+    /// Whether the network marked the packet CE.
     pub(crate) ce: bool,
-    /// Number of routers passed.
+    /// Number of routers that the packet has passed.
     pub(crate) hops: u8,
 }
 
@@ -59,7 +59,7 @@ impl Packet {
         begin + head
     }
 
-    /// Returns one segment as on a wire, with a complete checksum.
+    /// Returns one segment as a packet on a wire, with a complete checksum.
     pub(crate) fn alone(&self, bytes: &[u8], segment: u32) -> Vec<u8> {
         let mut head = [0; offload::LENGTH + HEAD];
         let run = segment..segment + 1;

@@ -19,21 +19,21 @@ use engpass_network::simulate::injection::Transport;
 pub(crate) use gso::{Change, HEAD, forward, set_identification};
 use offload::{Kind, Offload};
 
-/// Why a packet is discarded.
+/// Reason why a packet is discarded as malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// The packet or its headers are shorter than they say.
     Length,
-    /// It is not IP.
+    /// The packet is not IP.
     Version,
-    /// Its virtio header does not match it.
+    /// The virtio header does not match the packet.
     Offload,
 }
 
 /// How to segment a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segmentation {
-    /// Offset of the TCP or UDP header.
+    /// Offset of the TCP or UDP header in the packet.
     start: u16,
     /// Payload bytes of each segment except the last.
     size: u16,
@@ -52,9 +52,9 @@ pub(crate) struct Packet {
     pub(crate) ttl: u8,
     /// Protocol and ports; fragments have no ports.
     pub(crate) transport: Transport,
-    /// Whether routers must not fragment it: always for IPv6, for IPv4 with "don't fragment".
+    /// Whether routers must not fragment the packet: always for IPv6; for IPv4 with "don't fragment".
     pub(crate) whole: bool,
-    /// The ICMP errors that routers may send about it.
+    /// ICMP errors that routers may send about the packet.
     pub(crate) errors: Errors,
     /// Length of all known headers in bytes: IP, and TCP, UDP or ICMP.
     pub(crate) headers: u16,
@@ -87,11 +87,11 @@ impl Packet {
         packet.inside(&bytes[..packet.length as usize]).with(offload, bytes)
     }
 
-    /// Adds what the transport header shows, as far as it is present.
+    /// Adds the properties that the transport header shows, as far as it is there.
     fn inside(mut self, bytes: &[u8]) -> Self {
         let v4 = bytes[0] >> 4 == 4;
         let protocol = if v4 { bytes[9] } else { bytes[6] };
-        // Only the first fragment has a transport header, and it is not parsed either.
+        // Fragments count as packets without transport header, even the first one, which has it.
         let is_fragment = v4 && u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
         let inner = if is_fragment { &[][..] } else { &bytes[usize::from(self.head)..] };
         let header = match protocol {

@@ -23,12 +23,12 @@ pub(crate) enum Kind {
 /// The header of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
-    /// `(start, offset)` if the checksum is missing: it covers the bytes from `start` on and belongs at `start + offset`.
+    /// `(start, offset)` if the checksum is missing: it must cover the bytes from `start` on, and belongs at `start + offset`.
     pub(crate) checksum: Option<(u16, u16)>,
     pub(crate) kind: Kind,
     /// Whether the TCP header has CWR set, which only the first segment keeps.
     pub(crate) ecn: bool,
-    /// Length of all headers in bytes, as a hint.
+    /// Length of all headers in bytes; only a hint.
     pub(crate) head: u16,
     /// Payload bytes of each segment except the last.
     pub(crate) size: u16,
