@@ -1,9 +1,9 @@
-"""`python -m engpass` is the command `engpass`."""
+"""`python -m engpass` runs the command `engpass`."""
 
 import signal
 
-# Before a command runs, Ctrl-C ends the program at once, without the traceback of an import: no cleanup is
-# needed yet.
+# Until a command starts, let Ctrl-C end the program at once, without Python's traceback: nothing needs
+# cleanup yet.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -59,19 +59,19 @@ KINDS: tuple[Kind, ...] = (
     memory.propose,
     line.propose,
 )
-"""All functions that propose changes, one of each file.
+"""All functions that propose changes, one from each file.
 
 Order matters twice. A proposal whose first step sets the same values as that of an earlier one is left out.
 Changes that are equal in everything by which they are ranked stay in this order.
 """
 
 NAMED = 8
-"""Most other flows that the text of a change names."""
+"""Most flows, besides the explained one, that the text of a change names."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """Service of one flow before and after a change, means of the seeds."""
+    """Goodput, loss and delay of one flow before and after a change: means over the seeds."""
 
     flow: str
     needs: Needs
@@ -80,22 +80,22 @@ class Effect:
 
     @property
     def declines(self) -> bool:
-        """Whether goodput, loss or delay of the flow is notably worse."""
+        """True if the change makes goodput, loss or delay of the flow notably worse."""
         return self.needs.declines(self.before, self.after)
 
     @property
     def harmed(self) -> bool:
-        """Whether one of them is notably worse and then no longer meets the needs of the flow."""
+        """True if goodput, loss or delay gets notably worse, and no longer meets the needs of the flow."""
         return self.needs.harmed(self.before, self.after)
 
     @property
     def cost(self) -> float:
-        """Score that the flow loses; negative if it gains."""
+        """How far the flow's score (`Needs.score`) falls by the change; negative if it rises."""
         return self.needs.score(self.before) - self.needs.score(self.after)
 
     @property
     def text(self) -> str:
-        """Goodput, and loss and delay where they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
+        """The goodput, and loss and delay if they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
         before, after = self.before, self.after
         parts = [formatting.change(before.goodput, after.goodput)]
         if not self.needs.resends and abs(after.loss - before.loss) > LOSS:
@@ -105,7 +105,7 @@ class Effect:
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, list[float | None]]:
-        """The effect as JSON data."""
+        """Goodput, loss and delays as JSON data, each as a pair: before and after."""
         return {
             key: [getattr(side, name) for side in (self.before, self.after)]
             for key, name in (
@@ -119,7 +119,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Change:
-    """A change that helps the flow; simulated with the same seeds."""
+    """A change of the testbed that helps the explained flow, and its effects on all flows."""
 
     kind: str
     cost: Cost
@@ -127,43 +127,43 @@ class Change:
     set: tuple[tuple[str, str], ...]
     own: Effect
     others: tuple[Effect, ...] = ()
-    """All other flows, in the order of the file."""
+    """The effects on all other flows, in the order of the file."""
 
     @property
     def before(self) -> float:
-        """Mean goodput in bit/s without the change."""
+        """Mean goodput of the explained flow in bit/s without the change."""
         return self.own.before.goodput
 
     @property
     def after(self) -> float:
-        """Mean goodput in bit/s with the change."""
+        """Mean goodput of the explained flow in bit/s with the change."""
         return self.own.after.goodput
 
     @property
     def score(self) -> float:
-        """Score of the flow with the change."""
+        """Score of the explained flow with the change (`Needs.score`): 1 if its needs are just met."""
         return self.own.needs.score(self.own.after)
 
     @property
     def gain(self) -> float:
-        """Score that the flow gains."""
+        """How far the score of the explained flow rises by the change."""
         return -self.own.cost
 
     @property
     def price(self) -> float:
-        """Score that all other flows lose together; negative if they gain."""
+        """How far the scores of all other flows fall together; negative if they rise."""
         return round(math.fsum(other.cost for other in self.others), 2)
 
     @property
     def trades(self) -> bool:
-        """Whether the change harms this flow or another one."""
+        """True if the change harms any flow, the explained one included."""
         return any(effect.harmed for effect in (self.own, *self.others))
 
     @property
     def text(self) -> str:
-        """The change with its gain and its costs: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
+        """Text: the change, its gain and its costs: `raise the buffer ...: 6.10 → 21.80 Mbit/s`."""
         declining = [other for other in self.others if other.declines]
-        # If there are too many, the flows that lose most come first.
+        # If more flows lose than the text can name, it names those that lose most.
         if len(declining) > NAMED:
             declining.sort(key=lambda other: -other.cost)
         costs = [f"`{other.flow}`: {other.text}" for other in declining[:NAMED]]
@@ -172,7 +172,7 @@ class Change:
         return f"{self.say}: {self.own.text}{note}"
 
     def to_json(self) -> dict[str, Json]:
-        """The change as JSON data; figures of flows are pairs, before and after."""
+        """The change as JSON data; each figure of a flow is a pair: before and after."""
         return {
             "kind": self.kind,
             "cost": self.cost.name.lower(),
@@ -186,7 +186,7 @@ class Change:
 
 
 def told(change: Change) -> list[Effect]:
-    """The effects on the flow and on other flows; of many others, only those that gain or lose most."""
+    """The effects to show: on the explained flow, and on the `NAMED` others that gain or lose most."""
     if len(change.others) <= NAMED:
         return [change.own, *change.others]
     most = sorted(change.others, key=lambda other: -abs(other.cost))[:NAMED]
@@ -194,7 +194,7 @@ def told(change: Change) -> list[Effect]:
 
 
 def effect_texts(effect: Effect) -> tuple[str, str, str, str]:
-    """An effect for tables: flow, goodput, delay p99 and loss, each before and after."""
+    """Texts for a row of a table: the flow, and its goodput, delay p99 and loss, each before and after."""
     before, after = effect.before, effect.after
     known = before.delay is not None or after.delay is not None
     return (
@@ -210,21 +210,21 @@ class Advice:
     """Changes that help, the best first, and a list of all changes tried."""
 
     changes: tuple[Change, ...]
-    """Changes that harm no flow."""
+    """Changes that help the flow and harm none, the best first."""
     trades: tuple[Change, ...]
-    """Changes that help the flow and harm another one, or the flow itself in another way."""
+    """Changes that help the flow but harm another one, or the flow itself in another figure."""
     tried: tuple[str, ...]
-    """A text for every change that was simulated."""
+    """Descriptions of all changes that were simulated."""
     runs: int
     """Number of simulated runs with changes."""
     seeds: int
-    """Number of seeds that a change was judged with; of changes that do not help, some were left out."""
+    """Number of seeds that changes are judged with; a change that does not help is given up after fewer."""
     compared: bool
-    """Whether outcomes of several seeds were compared."""
+    """True if outcomes with different seeds were compared, to see whether the seed matters."""
 
     @property
     def basis(self) -> str:
-        """The seeds that the changes rest on, in words; empty if the outcome does not depend on the seed."""
+        """The seeds that the advice rests on, as text; empty if the outcome does not depend on the seed."""
         if self.seeds > 1:
             return f" with {self.seeds} seeds"
         why = "because a run takes long: if there is chance in it, gains may come from the seed"
@@ -234,7 +234,7 @@ class Advice:
 def advise(
     at: Situation, bench: Bench, *, jobs: int | None = None, watch: Callable[[int], None] | None = None
 ) -> Advice:
-    """Simulate the proposals of all kinds and keep the changes that help; `watch` gets the number simulated.
+    """Simulate all proposals and keep the changes that help; `watch` gets the number of changes so far.
 
     Raises `KeyboardInterrupt` on Ctrl-C.
     """
@@ -254,7 +254,7 @@ def advise(
     except _engpass.Interrupted:
         raise KeyboardInterrupt from None
     finally:
-        # Stop all threads, also after an error or Ctrl-C.
+        # End the runs of all threads, also after an error or Ctrl-C.
         bench.interrupt.set()
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
@@ -269,7 +269,7 @@ def advise(
 
 
 def propose_all(at: Situation) -> Iterator[Proposal]:
-    """Every proposal of all kinds once, without the steps that would drop an agreed rate."""
+    """All proposals of all kinds, each once, without steps that remove a token bucket of the testbed."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for propose in KINDS:
         for proposal in propose(at):
@@ -287,11 +287,11 @@ class _Result:
 
 
 _Flows = Sequence[Mapping[str, Served]]
-"""Service of every flow, per seed."""
+"""Goodput, loss and delay of every flow, one mapping per seed."""
 
 
 def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _Result:
-    """Try the steps of a proposal until they no longer help.
+    """Simulate the steps of a proposal in order until further ones no longer help.
 
     The result has the first step that helps about as much as the best one, and the same among the steps that
     harm no flow.
@@ -303,11 +303,11 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
     idle = runs = 0
 
     def rises(place: int, made: Mapping[str, Served]) -> bool:
-        # There are more seeds with a change than before it only if those before it are alike.
+        # With a change there are more seeds than before it only if all outcomes before it are equal.
         return at.needs.score(before[place % len(before)][at.flow]) < at.needs.score(made[at.flow])
 
     for step in proposal.steps:
-        # A rise of the mean alone may come from the seeds: the score must rise with each of them.
+        # A higher mean alone may be chance of the seeds: the score must be higher with every seed.
         after = bench.served(step.set, rises)
         if after is None:
             continue
@@ -346,7 +346,7 @@ def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, 
 
 
 def _helps(own: Effect) -> bool:
-    """Whether goodput, loss or delay gets notably better, and neither goodput nor loss much worse."""
+    """True if goodput, loss or delay gets notably better, and neither goodput nor loss much worse."""
     needs = own.needs
     return needs.gains(own.before, own.after) and not needs.spoils(own.before, own.after)
 

@@ -1,4 +1,4 @@
-"""Address resolution: routers that hold more packets, keep addresses longer, or retry at other intervals."""
+"""Advice on ARP: routers that hold more packets, keep addresses longer, or ask again at other intervals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from engpass.explain.point_facts import HOLD_FULL, NO_REPLY, Situation
 from engpass.settings import Amount, join
 
 HOLDS = (3, 101, 1000)
-"""Packets that a router holds for a neighbour: as in Linux before 3.3, as in Linux today, and more."""
+"""Packets held per unresolved neighbour, to try: as Linux before 3.3, as Linux today, and more."""
 
 LIFETIME = Amount(Decimal(240), "min")
-"""Default lifetime of an address in Cisco routers."""
+"""Lifetime of an ARP entry to propose: the default of Cisco routers."""
 
 RETRY = Amount(Decimal(100), "ms")
-"""Ten times as often as RFC 1122 recommends, which is at most one request per second."""
+"""Interval between ARP requests to propose: a tenth of the shortest one that RFC 1122 recommends, 1 s."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """A larger hold and a longer lifetime if packets are lost; another retry time if requests fail."""
+    """Propose more held packets and longer lifetimes if packets are lost, another interval if no reply comes."""
     full = [drop.place.node for drop in at.lost_at(HOLD_FULL)]
     unanswered = [drop.place.node for drop in at.lost_at(NO_REPLY)]
     for router in dict.fromkeys((*full, *unanswered)):
@@ -34,7 +34,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
         if _is_less(at, router, "lifetime", LIFETIME):
             yield _set(router, "lifetime", LIFETIME, f"let router `{router}` keep ARP entries for {LIFETIME}")
         if router in unanswered:
-            # Retries are too rare for a station that comes back, or too early for a reply on its way.
+            # The interval may be too long for a station that comes back, or too short for a reply on its way.
             retry = at.settings.amount("router", router, "arp", "retry")
             if _is_less(at, router, "retry", RETRY) and retry is not None:
                 retry = retry.times(10)
@@ -46,7 +46,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _is_less(at: Situation, router: str, key: str, than: Amount) -> bool:
-    """Whether an ARP time of a router is shorter than `than`, or not set."""
+    """True if the ARP time `key` of a router is shorter than `than`, or not set."""
     now = at.settings.amount("router", router, "arp", key)
     return now is None or now.in_base()[0] < than.in_base()[0]
 

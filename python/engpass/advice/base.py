@@ -1,4 +1,4 @@
-"""The types of advice: a kind looks at a situation and proposes changes, which are then simulated."""
+"""Types of advice: a kind of advice looks at the situation of a flow and proposes changes to simulate."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
 
 PATIENCE = 2
-"""Steps without gain after which a search ends: one may be too small, since a burst fits whole or not."""
+"""Steps without gain after which a search ends. One is too few: a burst fits a queue whole or not."""
 
 DOUBLINGS = 8
-"""Most steps of a doubling search, which is a factor of 256."""
+"""Most steps of a search that doubles a value: the last is 256 times the first value."""
 
 
 class Cost(enum.IntEnum):
-    """The effort of a change; among equal gains the cheaper change comes first."""
+    """The effort of a change; among changes of about equal gain, one of less effort comes first."""
 
     SETTING = 0
     APPLICATION = 1
@@ -27,7 +27,7 @@ class Cost(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A change: its text, and pairs of path and value as for `--set`."""
+    """A change: its description, and pairs of path and value, as for the option `--set`."""
 
     say: str
     set: tuple[tuple[str, str], ...]
@@ -35,14 +35,14 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Steps of one change, tried in order as long as they help."""
+    """Steps of one change, such as a value doubled again and again; tried in order as long as they help."""
 
     kind: str
-    """Name of the kind of change in the output of `--json`."""
+    """Name of this kind of change in the output of `--json`."""
     cost: Cost
     steps: tuple[Candidate, ...]
     patience: int = PATIENCE
-    """Steps without gain after which no more are tried."""
+    """Steps in a row without gain after which the search ends."""
 
     @staticmethod
     def one(kind: str, cost: Cost, words: str, *sets: tuple[Sequence[str], str]) -> Proposal:
@@ -51,7 +51,7 @@ class Proposal:
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]
-"""The function `propose` of a file of this package; its proposals may be of several kinds."""
+"""Type of the function `propose` of each file of this package; it may make proposals of several kinds."""
 
 
 def doubling(
@@ -99,7 +99,7 @@ def scaled(
 def others(
     kind: str, cost: Cost, path: Sequence[str], known: Sequence[str], now: object, words: str
 ) -> Iterator[Proposal]:
-    """Propose every other value of a list, each as a separate change."""
+    """Propose each value of `known` except the present one, as a separate change."""
     current = next(iter(now), None) if isinstance(now, dict) else now
     for value in known:
         if value != current:

@@ -1,4 +1,4 @@
-"""Bonds: another mode if one member is full and another spare, and a shorter monitoring interval."""
+"""Advice on bonds: another mode if one member is full while another is idle, and faster monitoring."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engpass.advice.base import Cost, Proposal
 from engpass.explain.point_facts import DOWN, FULL, Bond, Situation
 
 INTERVAL = "10 ms"
-"""A tenth of the default interval."""
+"""Monitoring interval to propose: a tenth of the default."""
 
 _BY_PORTS = '{ hash = { layers = "layer-3+4" } }'
 
@@ -33,7 +33,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _crossed(at: Situation) -> list[Bond]:
-    """The bonds on links of the flow's path, at either end of a link."""
+    """The bonds at either end of the links on the flow's path."""
     links = {hop.link for hop in at.hops}
     return [bond for bond in at.bonds if links.intersection(bond.links)]
 

@@ -1,4 +1,4 @@
-"""Larger queues, if they drop packets that arrive in bursts."""
+"""Advice: larger queues, if queues drop packets that arrive in bursts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engpass.explain.point_facts import INPUT_FULL, Situation
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the buffer of each port or router that drops; a steady overload would fill any buffer."""
+    """Double the buffer of each port or router that drops packets, but not in a steady overload."""
     if at.overload:
         return
     full = {drop.place: None for drop in at.lost_at(INPUT_FULL)}

@@ -1,4 +1,4 @@
-"""Another congestion control, if the congestion window limits the sender or packets are lost."""
+"""Advice: another congestion control, if the congestion window limits the sender or packets are lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engpass.settings import keys
 _FALLBACK = ("reno", "cubic", "bbr", "dctcp")
 
 _MARKED = frozenset({"dctcp"})
-"""Controls that use the marks of queues. Without marks they only react to loss, as `reno` does."""
+"""Congestion controls that rely on ECN marks. On a path without marks they only react to loss, as `reno`."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:

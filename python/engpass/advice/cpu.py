@@ -1,4 +1,4 @@
-"""For a bottleneck in a CPU: fewer and larger packets, larger writes, or a faster CPU."""
+"""Advice for a bottleneck in a CPU: fewer and larger packets, larger writes, or a faster CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engpass.explain.point_facts import Situation
 from engpass.limiter import CPUS, limiting_kind
 from engpass.settings import Amount
 
-# Defaults if neither file nor catalogue has a value: IEEE 802.3 and RFC 2225 section 5.
+# MTU of a link (IEEE 802.3) or circuit (RFC 2225 section 5) if neither file nor catalogue gives one.
 _MTU = {"link": Amount(Decimal(1500), "B"), "circuit": Amount(Decimal(9180), "B")}
 
 
@@ -38,7 +38,7 @@ def _larger_packets(at: Situation) -> Iterator[Proposal]:
     amounts = [at.settings.amount(*place, "mtu") or _MTU[place[0]] for place in places]
     if not amounts:
         return
-    # Raise all links of the path together, since the smallest MTU decides.
+    # Raise all links of the path together, since the smallest MTU limits the packets.
     smallest = min(amounts, key=lambda amount: amount.number)
     where = f"of `{circuit}`" if circuit is not None else "on the path"
     sets = {(*place, "mtu"): smallest for place in places}

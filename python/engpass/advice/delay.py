@@ -1,4 +1,4 @@
-"""Shorter queues on the path of a flow: another discipline, a smaller buffer or NIC memory, or priority."""
+"""Advice: shorter queues on the path, by another discipline, a smaller buffer or NIC memory, or priority."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from engpass.advice.shaping import crossed
 from engpass.explain.point_facts import FULL, Hop, Situation
 
 _VOICE = "5"
-"""Priority of voice: IEEE 802.1Q, annex I."""
+"""The IEEE 802.1Q priority that the standard assigns to voice (annex I)."""
 
 _OTHERS = 3
-"""Most other TCP flows whose congestion control is changed."""
+"""Most other TCP flows for which another congestion control is proposed."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Change the queues of full lines and those that drop packets, if the flow waits in queues."""
+    """If the flow waits too long, change the queues of full lines and of lines that drop its packets."""
     if not at.needs.waits(at.served):
         return
     yield from _nic(at)
@@ -28,7 +28,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _nic(at: Situation) -> Iterator[Proposal]:
-    """Halve the NIC memory of the sender, if its line is full."""
+    """Halve the NIC memory of the sender, if the sender's first line is full."""
     if at.hops and at.hops[0].idle < FULL:
         host = at.hops[0].start
         path = ("host", host, "nic_buffer")
@@ -64,7 +64,7 @@ def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
 
 
 def _modest(at: Situation, other: str) -> Iterator[Proposal]:
-    """Propose BBR for another TCP flow, since BBR does not fill the queue."""
+    """Propose BBR as congestion control of another TCP flow, since BBR does not fill the queue."""
     path = ("traffic", other, "tcp", "congestion")
     if at.settings.kind("traffic", other) == "tcp-stream" and at.settings.get(*path) != "bbr":
         words = f"use `bbr` as congestion control of `{other}`"

@@ -1,4 +1,4 @@
-"""Another discard policy or queue discipline for the queues that drop packets of the flow."""
+"""Advice: another discard policy or queue discipline for queues that drop packets of the flow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engpass.explain.point_facts import Situation
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Propose every other one of the catalogue; the core rejects those with required settings."""
+    """Propose every other policy of the catalogue; if one lacks a required setting, the core refuses it."""
     for node, end in ports.losing(at):
         if ports.is_atm(at, node):
             now = at.settings.get("switch", node, "discard")

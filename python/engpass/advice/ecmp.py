@@ -1,4 +1,4 @@
-"""Another ECMP policy, if a line is full beside a spare one, or a line has failed."""
+"""Advice: another ECMP policy, if a line is full while a parallel one is idle, or if a line has failed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _one(at: Situation, router: str, kind: str, words: str) -> Proposal:
 
 
 def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, str]:
-    """Path and value of a router's policy, which keeps the weights of the present one."""
+    """Path and value that give a router another ECMP policy with the present weights."""
     given = at.settings.get("router", router, "ecmp")
     inner = table_of(next(iter(given.values()))) if isinstance(given, dict) and given else {}
     kept = inner if kind in table_of(given) else {key: inner[key] for key in ("weights",) if key in inner}
@@ -48,7 +48,7 @@ def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, s
 
 
 def _seeds(at: Situation, router: str) -> Proposal:
-    """Propose other seeds; all are tried, since it is chance which one helps."""
+    """Propose other seeds of the hash; all are tried, since chance decides which one helps."""
     given = at.settings.get("router", router, "ecmp")
     inner = table_of(given).get("hash")
     now = table_of(inner).get("seed", 0)
@@ -62,7 +62,7 @@ def _seeds(at: Situation, router: str) -> Proposal:
 
 
 def _failover(at: Situation) -> Iterator[Proposal]:
-    """Propose a hash at the routers next to a failed line; TCP also needs it for its acknowledgments."""
+    """Propose a hash at the router before a failed line; for TCP also behind it, for acknowledgments."""
     for drop in at.lost_at(DOWN):
         ends = [drop.place.node, *([drop.place.to] if at.tcp and drop.place.to else [])]
         routers = [node for node in ends if at.policy(node) == "first"]
@@ -75,7 +75,7 @@ def _failover(at: Situation) -> Iterator[Proposal]:
 
 
 def _has_another(at: Situation, place: Place) -> bool:
-    """Whether the node before a line has another line that leads forward."""
+    """True if the node before a line has another line that does not lead back."""
     before = {hop.start for hop in (*at.hops, *at.back) if hop.end == place.node}
     lines = [side for side in at.books.values() if side.start == place.node and side.link != place.link]
     return any(side.end == place.to or (at.is_switch(side.end) and side.end not in before) for side in lines)

@@ -1,4 +1,4 @@
-"""A faster line in place of a full one, or of one before it that limits it."""
+"""Advice: a faster line in place of a full one, or of a line before it from which too little arrives."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from engpass.settings import Path, join
 _LEAST = 0.005
 
 NEARLY_FULL = 0.02
-"""A faster line is tried if a line is idle for less than this share of the time.
+"""A faster line is proposed if a line is idle for less than this share of the time.
 
-More than `FULL` of `explain.point_facts`, which calls a line the bottleneck: a change is tried more easily
-than a line is named, because the simulated runs show whether it helps.
+Greater than `FULL` of `explain.point_facts`, below which a line is called the bottleneck: a proposal needs
+less evidence, because it is simulated.
 """
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Propose faster media of the same family or a higher rate, no bit errors, or faster routers."""
+    """Propose faster media of the same family, higher rates, lines without bit errors, or faster routers."""
     for hop in at.hops:
         if _holds_back(at, hop):
             yield from _faster(at, hop)

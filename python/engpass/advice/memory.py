@@ -1,4 +1,4 @@
-"""For a bottleneck in a host's memory or I/O bus: data paths with less work, or faster hardware."""
+"""Advice for a bottleneck in a host's memory or I/O bus: cheaper data paths, or faster hardware."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engpass.settings import Amount
 _LEAST = 0.005
 _STEPS = 4
 _OTHERS = 3
-"""Most other flows of a host whose data paths are changed."""
+"""Most other flows of the host whose data paths are changed."""
 
 _LESS = {
     "one-copy": ("one-copy-pipelined", "zero-copy"),
@@ -24,9 +24,9 @@ _LESS = {
     "ktls": ("ktls-sendfile",),
     "gpu-pageable": ("gpu-pinned",),
 }
-"""For the present data path: the paths with less work per byte. Of equal rows in docs/copies.md it has one.
+"""By data path: paths with less work per byte (docs/copies.md); of several with equal work only one.
 
-A path that encrypts is replaced only by another one that encrypts.
+A path that encrypts is replaced only by one that encrypts.
 """
 
 _HOW = {
@@ -41,7 +41,7 @@ _HOW = {
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """For each end that may limit the flow: another data path, the cache, faster memory, copies or bus."""
+    """For each end that may limit the flow: other data paths, buffers in the cache, faster hardware."""
     for host, side in zip(at.ends, ("send", "receive"), strict=True):
         memory, bus = (at.settings.get("host", host, key) for key in ("memory", "io_bus"))
         if not isinstance(memory, Mapping) and not isinstance(bus, Mapping):
@@ -62,7 +62,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _holds_back(at: Situation, side: str) -> bool:
-    """Whether the host at this end may limit the flow, also by its CPU, which does the copies."""
+    """True if the host at this end may limit the flow. Its CPU counts too, because it copies the data."""
     if (limits_sender if side == "send" else limits_receiver)(at.limited):
         return True
     if side == "send":
@@ -83,7 +83,7 @@ def _ways(at: Situation, host: str, flow: str, kind: str, side: str) -> Iterator
 
 
 def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
-    """Propose buffers that fit into the cache, and copies that do not read lines before overwriting them."""
+    """Propose buffers that fit into the cache, and copies that do not read what they overwrite."""
     cache = memory.get("cache")
     size = cache.get("size") if isinstance(cache, Mapping) else None
     held, used = _bytes(size), _bytes(memory.get("working_set"))
@@ -98,7 +98,7 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
 
 
 def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
-    """Propose faster memory, together with the operations that it bounds; or faster copies alone."""
+    """Propose faster memory together with the operations whose speed it bounds, or faster copies alone."""
     transfers = 3 if memory.get("write_allocate") is True else 2
     most = _bytes(memory.get("bandwidth"))
     bound = ["bandwidth"]

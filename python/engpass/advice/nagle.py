@@ -1,4 +1,4 @@
-"""Small segments that wait for acknowledgments: no Nagle algorithm, or no delayed acknowledgments."""
+"""Advice if small segments wait for acknowledgments: no Nagle algorithm, or no delayed acknowledgments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Path MTU: routers that report too long packets by ICMP, or segments that fit from the start."""
+"""Advice for a path MTU problem: routers that report too long packets by ICMP, or segments that fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import TOO_BIG, Situation
 
 HEADERS_BYTES = 40
-"""Headers of IP and TCP without options."""
+"""Length of the IP and TCP headers without options."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Switch on ICMP at routers that drop too long segments, or lower the MSS of the sender."""
+    """Propose to switch on ICMP at routers that drop too long segments, or to lower the MSS of the sender."""
     routers = list(dict.fromkeys(drop.place.node for drop in at.lost_at(TOO_BIG)))
     if not at.tcp or not routers:
         return

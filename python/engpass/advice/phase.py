@@ -1,4 +1,4 @@
-"""Chance on the first line of a stream whose packets meet a full queue in the same phase for a whole run."""
+"""Advice for a constant stream that meets a full queue in the same phase for a whole run: random delays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _US = Decimal("1e-6")
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Propose a jitter of one interval between packets, as large as it takes to meet a queue in any phase."""
+    """Propose a jitter of the first line, as long as the interval between packets: it covers all phases."""
     lock = locked(at)
     rate = at.settings.amount("traffic", at.flow, "rate")
     message = at.settings.amount("traffic", at.flow, "message")

@@ -1,4 +1,4 @@
-"""The queues that drop packets: the paths of their settings, and other values for them."""
+"""The queues that drop packets of a flow: the paths of their settings, and other values for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engpass.source import Toml
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
 QUEUED = (*ROOM, "early drop", "codel", "exceeds token bucket burst")
-"""Causes of drops in a queue: those that a larger queue may prevent, and all of them."""
+"""Causes of drops in a queue. `ROOM` has those that a larger queue may prevent, `QUEUED` all of them."""
 
 HALF = Decimal("0.5")
 
@@ -22,12 +22,12 @@ _FAMILY = "queue discipline"
 _DEFAULT = "drop-tail"
 
 _AGREED = "token-bucket"
-"""The discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
+"""The queue discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """The queue discipline of a port for packets: its path in the file, its kind and its settings."""
+    """The queue discipline of a port that sends packets, not cells: its path in the file, kind, settings."""
 
     path: tuple[str, ...]
     kind: str
@@ -35,49 +35,49 @@ class Queue:
 
     @property
     def limit(self) -> str:
-        """The limit of the queue as text: as given, or the default of its kind."""
+        """The limit of the queue as text: the given one, or the default of its kind."""
         given = self.settings.get("limit")
         key = kinds().get(self.kind, {}).get("limit")
         return str(given or (key and key.default) or "")
 
     def with_limit(self, limit: str) -> str:
-        """The value for `path` with another limit, as an inline table."""
+        """The value for `path` that changes only the limit, as an inline table."""
         inner = {**self.settings, "limit": limit}
         pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in inner.items())
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
 def with_limit(kind: str, limit: object) -> str:
-    """The value for another discipline; it keeps the given limit if it has one, so only the kind changes."""
+    """The value for another discipline; it keeps the given limit, if any, so that only the kind changes."""
     if limit is None or "limit" not in kinds().get(kind, {}):
         return kind
     return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
 
 
 def complete(kind: str) -> bool:
-    """Whether a discipline has no required settings."""
+    """True if a queue discipline has no required settings."""
     return not any(key.required for key in kinds().get(kind, {}).values())
 
 
 def kinds() -> dict[str, dict[str, Key]]:
-    """The queue disciplines of the catalogue."""
+    """The queue disciplines of the catalogue, with the entries for their keys."""
     return keys(_FAMILY)
 
 
 def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
-    """The ports, as node and neighbour, whose queues drop datagrams of the flow, the worst first."""
+    """The ports (node, neighbour) whose queues drop datagrams of the flow, the one with most drops first."""
     places = (drop.place for drop in at.own_drops if drop.cause in causes)
     ports = ((place.node, place.to) for place in places if place.to is not None)
     return list(dict.fromkeys(port for port in ports if at.is_switch(port[0])))
 
 
 def is_atm(at: Situation, node: str) -> bool:
-    """Whether a node queues cells."""
+    """True if a node is an ATM switch, whose queues hold cells."""
     return node in at.settings.names("switch") and at.settings.kind("switch", node) == "atm"
 
 
 def queue(at: Situation, node: str, end: str) -> Queue:
-    """The queue discipline of a switch or router for packets, at its port to a neighbour."""
+    """The queue discipline of the port of a switch or router to the neighbour `end`."""
     family = "switch" if node in at.settings.names("switch") else "router"
     path: tuple[str, ...] = (family, node, "queue")
     given = None
@@ -92,7 +92,7 @@ def queue(at: Situation, node: str, end: str) -> Queue:
 
 
 def keeps_rates(at: Situation, step: Candidate) -> bool:
-    """Whether a change keeps every token bucket."""
+    """True if the change `step` leaves every token bucket in place."""
     changes = [(split(path), value) for path, value in step.set]
     return all(
         _read(path, read_value(value)).kind == _AGREED
@@ -110,7 +110,7 @@ def _read(path: tuple[str, ...], given: Toml | None) -> Queue:
 
 
 def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
-    """Every other queue discipline without required settings, for a port as in `queue`."""
+    """Propose every other queue discipline without required settings for the port of `node` to `end`."""
     current = queue(at, node, end)
     limit = current.settings.get("limit")
     for kind in kinds():
@@ -134,7 +134,7 @@ def limits(
 
 
 def halved(limit: str) -> Iterator[str]:
-    """Halve a limit repeatedly, in whole packets and bytes, while each part is at least 1."""
+    """Halve a limit repeatedly; its packets and bytes stay whole numbers of at least 1."""
     amounts = [Amount.read(part) for part in limit.split(",")]
     while amounts:
         halves = [Amount(amount.number * HALF // 1, amount.unit) for amount in amounts if amount is not None]
@@ -145,7 +145,7 @@ def halved(limit: str) -> Iterator[str]:
 
 
 def doubled(limit: str) -> Iterator[str]:
-    """Double a limit repeatedly; in `1000 packets, 256 KiB` both parts."""
+    """Double a limit repeatedly; of `1000 packets, 256 KiB` both parts."""
     amounts = [Amount.read(part) for part in limit.split(",")]
     while all(amount is not None for amount in amounts):
         amounts = [amount.times(2) if amount else None for amount in amounts]

@@ -1,4 +1,4 @@
-"""Loss recovery that does not wait for the retransmission timer, or a shorter timer."""
+"""Advice: a loss recovery that does not wait for the retransmission timer, or a shorter timer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits the sender to the free rate of the tightest line: shapes its cells, or paces its application."""
+"""Advice: limit the sender to the free rate of the tightest line, by a shaper or by the application."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engpass.explain.point_facts import INPUT_FULL, Hop, Situation, direction
 from engpass.settings import Amount, join
 
 _BELOW = Decimal("0.98")
-"""Factor that leaves room for a burst below a rate: our choice, simulated like every change."""
+"""Factor for a rate a little below the free one, which leaves room for bursts: our choice."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Shape the circuit to the free cell rate; pace a UDP application to the limit."""
+    """Propose to shape the circuit to the free cell rate, or to pace a UDP application to the limit."""
     losses = any(drop.cause in (*ports.QUEUED, "policer") for drop in at.own_drops)
     if at.lost_at("policer"):
         yield from _conforming(at)
@@ -31,7 +31,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _conforming(at: Situation) -> Iterator[Proposal]:
-    """Shape the circuit to the rate of its policer, then a little below it."""
+    """Propose to shape the circuit to the rate of its policer, and as a second step a little below it."""
     circuit = crossed(at)
     rate = at.settings.amount("circuit", circuit, "policing", "rate") if circuit is not None else None
     if circuit is None or rate is None:
@@ -68,11 +68,11 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
 
 
 def crossed(at: Situation) -> str | None:
-    """The circuit on the path of the flow, if it is shaped in the direction of the flow."""
+    """The circuit on the flow's path that leads in the flow's direction: only that way it can be shaped."""
     nodes = [hop.start for hop in at.hops[:1]] + [hop.end for hop in at.hops]
     for circuit in at.topology.circuits:
         route = circuit.route
-        # A circuit between two hosts may belong to other traffic over the same links.
+        # Circuits between two hosts are left to `circuit_of`: here they may carry other traffic.
         between = at.is_switch(circuit.from_) or at.is_switch(circuit.to)
         if between and any(nodes[begin : begin + len(route)] == route for begin in range(len(nodes))):
             return circuit.name
@@ -80,7 +80,7 @@ def crossed(at: Situation) -> str | None:
 
 
 def circuit_of(at: Situation) -> str | None:
-    """The end-to-end circuit of the flow, if it is shaped in the direction of the flow."""
+    """The circuit between the hosts of the flow; `None` if there is none in the flow's direction."""
     named = at.settings.get("traffic", at.flow, "circuit")
     for circuit in at.topology.circuits:
         wanted = circuit.name == named if named else (circuit.from_, circuit.to) == at.ends
@@ -90,7 +90,7 @@ def circuit_of(at: Situation) -> str | None:
 
 
 def free(at: Situation) -> tuple[Hop, float] | None:
-    """The hop with the fewest free cells, and the share of its line that other flows leave, by `limit`."""
+    """The hop with the fewest free cells, and the share of its line that other flows leave free."""
     found = []
     for hop in at.hops:
         side = direction(at.limits, hop.link, hop.start)
@@ -101,7 +101,7 @@ def free(at: Situation) -> tuple[Hop, float] | None:
 
 
 def _measured(at: Situation) -> float:
-    """Seconds in the measurement window of a run."""
+    """Length of a run's measurement window in seconds."""
 
     def seconds(key: str) -> float:
         amount = Amount.read(at.settings.get("run", key))

@@ -1,4 +1,4 @@
-"""Larger socket buffers and NIC memory, if one of them limits the sender or drops packets."""
+"""Advice: larger socket buffers or NIC memory, if one of them limits the sender or drops packets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST = 0.005
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the receive buffer of TCP or UDP, the send buffer, or the NIC's memory."""
+    """Propose to double the receive buffer of TCP or UDP, the send buffer, or the NIC's memory."""
     start, end = at.ends
     if at.tcp and at.idle("receive window") + at.idle("silly window avoidance") >= _LEAST:
         yield from _larger(at, end, "receive_buffer", f"raise the TCP receive buffer of `{end}` to {{}}")
@@ -31,7 +31,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def tcp_path(at: Situation, host: str, key: str) -> tuple[str, ...] | None:
-    """The path of a TCP parameter in the catalogue, at the host or at the traffic; `None` if unknown."""
+    """The path of a TCP setting, at the host or else at the traffic; `None` if neither may have it."""
     for family, name in (("host", host), ("traffic", at.flow)):
         known = at.settings.keys(family, name)
         if f"tcp.{key}" in known or "tcp" in known:
@@ -46,7 +46,7 @@ def _larger(at: Situation, host: str, key: str, words: str) -> Iterator[Proposal
     given = at.settings.amount(*path)
     trip = at.round_trip or 0.0
     if given is None and at.goodput > 0 and trip > 0:
-        # The file has no value: start from the bytes in flight, which are about the window of the profile.
+        # Without a value in the file start from the bytes in flight, which are about the window in use.
         given = Amount(Decimal(max(1, math.ceil(at.goodput * trip / 8))), "B")
     for proposal in doubling("sockets", Cost.SETTING, path, given, words):
         # A window above 64 KiB needs window scaling, which both ends must support.

@@ -1,4 +1,4 @@
-"""Tunnels: fragmentation instead of drops, and more memory for reassembly at the ends."""
+"""Advice on tunnels: fragmentation instead of drops, and more memory for reassembly at the ends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from engpass.advice.base import Cost, Proposal
 from engpass.explain.point_facts import NO_MEMORY, TOO_BIG, Situation
 
 MEMORY = "64 MiB"
-"""Memory for reassembly: it holds the fragments of one second at 500 Mbit/s."""
+"""Memory for reassembly to propose: it holds the fragments of one second at about 500 Mbit/s."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Let tunnels fragment packets that they drop; give more memory to ends that run out of it."""
+    """Propose that tunnels fragment packets that they drop, and more memory for ends that run out of it."""
     refusing = {drop.place.node for drop in at.lost_at(TOO_BIG)}
     full = {drop.place.node for drop in at.lost_at(NO_MEMORY)}
     for tunnel in at.topology.tunnels:
