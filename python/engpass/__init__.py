@@ -36,8 +36,8 @@ __all__ = [
     "loads",
 ]
 
-# The module of each public name. Nothing is imported before its first use, so that `engpass --help` and
-# `engpass check` answer at once.
+# The module that defines each public name. It is imported only at the first use of the name, so that
+# `engpass --help` and `engpass check` answer at once.
 _HOMES = {
     "ChoiceError": "engpass.error",
     "EngpassError": "engpass.error",

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """The outcome of one claim's `breaks`."""
+    """The outcome of changing the testbed as the key `breaks` of one claim says."""
 
     claim: Claim
     obtained: str
     held: int
-    """Other claims that hold with the change, as far as they were needed."""
+    """Number of other claims seen to hold with the change; counting stops once the result is certain."""
     others: int
     problem: str | None
-    """Why the claim or its `breaks` is wrong; `None` if both are right."""
+    """Why the claim or its `breaks` is wrong, as text; `None` if both are right."""
 
 
 @dataclass
 class _Bench:
-    """A study with at most one change; it runs a point when a claim first needs it."""
+    """A study with at most one change of its testbed; a point runs when a claim first needs it."""
 
     source: Source
     claims: ClaimsFile
@@ -56,23 +56,23 @@ class _Bench:
     _outcomes: dict[tuple[str, str, str, int], Outcome] = field(default_factory=dict)
 
     def forbids(self, claim: Claim) -> str | None:
-        """The reason why a claim may not name this change; `None` if it may."""
+        """The reason why a claim may not name this change in `breaks`; `None` if it may."""
         measure = _measure(claim)
         spec = self.claims.campaign(measure.campaign)
         return self.change and check_break(self.source.data.decode(), spec, measure, *self.change)
 
     def affects(self, claim: Claim) -> bool:
-        """Whether a claim reads a point that the change may alter: a variant's value alters that one only."""
+        """True if the claim reads a point that the change may alter: in a variant, or in all of them."""
         path = split(self.change[0]) if self.change else ()
         return path[:1] != ("variant",) or path[1] in _measure(claim).check.variants()
 
     def timed(self, claim: Claim) -> tuple[Verdict, float]:
-        """The verdict on a claim, and the seconds that it took."""
+        """The verdict on a claim, and the wall-clock seconds that it took."""
         begin = time.perf_counter()
         return self.judge(claim), time.perf_counter() - begin
 
     def judge(self, claim: Claim) -> Verdict:
-        """Check one claim; it is not judged if the changed testbed cannot be loaded or run."""
+        """Check one claim. The verdict is not `judged` if the changed testbed cannot be loaded or run."""
         measure = _measure(claim)
         try:
             testbed = self._testbed(measure.campaign)
@@ -110,7 +110,7 @@ def _measure(claim: Claim) -> Measure:
 
 
 def _points(measure: Measure, testbed: Testbed) -> list[int]:
-    """The sweep points of a campaign that a claim reads."""
+    """The sweep points of the claim's campaign that the claim reads, as indices."""
     plan, where = Plan((), (), testbed.axes, 1), dict(measure.where)
     low, high = measure.check.reach()
     chosen = []
@@ -131,7 +131,7 @@ def _points(measure: Measure, testbed: Testbed) -> list[int]:
 def break_claims(
     study: Study, tell: Callable[[Attempt], None], *, wanted: Sequence[str] = (), jobs: int | None = None
 ) -> list[Attempt]:
-    """Apply the breaks of a study's claims, or of the wanted ones; calls `tell` with each as it ends.
+    """Apply the breaks of a study's claims, or of the wanted ones; `tell` gets each attempt when it ends.
 
     Raises `ClaimsError`, and `EngpassError` for a wanted claim that the study does not make.
     """
@@ -182,7 +182,7 @@ def break_claims(
 
 @dataclass(frozen=True)
 class _Whole:
-    """Verdicts without any change, with the seconds that each took, by the ids of the claims."""
+    """The verdicts on all claims with the testbed unchanged, each with its seconds, by claim id."""
 
     found: dict[str, tuple[Verdict, float]]
 
@@ -197,7 +197,7 @@ class _Whole:
 
 
 def _unbroken(claim: Claim, found: Verdict) -> Attempt:
-    """A claim whose verdict without any change is not the expected one."""
+    """The report on a claim whose verdict with the testbed unchanged is not the expected one."""
     problem = "it does not hold without its change, with one repeat"
     if not claim.expected:
         problem = "it holds: remove `expected = false` and `reason`, and add `breaks`"
@@ -205,7 +205,7 @@ def _unbroken(claim: Claim, found: Verdict) -> Attempt:
 
 
 def _attempt(bench: _Bench, group: Sequence[Claim], holding: Sequence[Claim], whole: _Whole) -> list[Attempt]:
-    """Apply one change, and judge the claims that name it, and others until half of them hold."""
+    """Apply one change; judge the claims that name it, and others until it is clear whether half hold."""
     verdicts: dict[str, Verdict] = {}
 
     def judge(claim: Claim) -> Verdict:

@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from engpass.types.outcome import SweptValue
 
 ENGINES = ("limit", "simulate", "emulate", "measure")
-"""All engines, in the order in which they run and appear in tables."""
+"""All engines in the order in which their points run and appear in tables."""
 
 MODEL = ("limit", "simulate")
-"""The engines that need no real hosts; they run by default."""
+"""The engines that run without real hosts, which a campaign uses by default."""
 
 ONCE = frozenset({"limit"})
-"""Engines that draw no random numbers: one run per variant and sweep point, whatever the repeats."""
+"""Engines that draw no random numbers: their points run once, whatever the number of repeats."""
 
 RESULT_VERSION = 1
-"""Increases when the same testbed may give other outcomes for a reason that the build does not show."""
+"""Part of a campaign's digest: raised if results change for a reason that the build's hash does not show."""
 
 MAX_POINTS = 10_000
-"""Points that run without confirmation; more need `--yes`."""
+"""Most points that a campaign runs without confirmation; with more the user must give `--yes`."""
 
 MOST_POINTS = 100_000_000
-"""Greatest number of points, even with `--yes`: a larger campaign is a typing error."""
+"""Most points of a campaign, even with `--yes`: more can only be a typing error."""
 
 
 @dataclass(frozen=True)
 class AxisValue:
-    """A value of a swept path: as written, and as a number in base units if it is a quantity."""
+    """A swept value: its text in the file, and as a number in base units if it is a quantity."""
 
     text: str
     number: float | None
@@ -44,14 +44,14 @@ class AxisValue:
 
 @dataclass(frozen=True)
 class Axis:
-    """A swept path and its values."""
+    """A swept path of the testbed, and its values in order."""
 
     path: str
     values: tuple[AxisValue, ...]
 
 
 def axes_from_json(text: str) -> tuple[Axis, ...]:
-    """Axes as the native module and the store write them."""
+    """Parse the axes of a sweep from the JSON that the native module and the store write."""
     return tuple(
         Axis(axis["path"], tuple(AxisValue(v["text"], v["number"], v["unit"]) for v in axis["values"]))
         for axis in json.loads(text)
@@ -60,7 +60,7 @@ def axes_from_json(text: str) -> tuple[Axis, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One call of one engine."""
+    """One run of one engine: variant, swept values and repeat, with its position in the plan."""
 
     position: int
     engine: str
@@ -75,7 +75,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """All points of a campaign: engine by variant by sweep point by repeat, the last one fastest.
+    """All points of a campaign in order: by engine, variant, sweep point, and repeat (which varies fastest).
 
     Points are computed from their position, never listed: a sweep of a million points costs no memory.
     """
@@ -98,11 +98,11 @@ class Plan:
 
     @functools.cached_property
     def total(self) -> int:
-        """Number of points."""
+        """Number of points of the campaign, over all engines."""
         return len(self.variants) * self.sweep_points * sum(self._repeats(e) for e in self.engines)
 
     def point(self, position: int) -> Point:
-        """The point at a position; the position is within the plan."""
+        """The point at a position from 0 to `total - 1`."""
         rest = position
         for engine in self.engines:
             repeats = self._repeats(engine)
@@ -135,7 +135,7 @@ class Plan:
         return found
 
     def positions(self, engine: str, variant: str, sweep: int) -> range:
-        """Positions of all repeats of one engine, variant and sweep point."""
+        """Positions in the plan of all repeats of one engine, variant and sweep point."""
         start = 0
         for other in self.engines:
             repeats = self._repeats(other)
@@ -150,7 +150,7 @@ class Plan:
 
 
 def swept_values(point: Point, axes: Sequence[Axis]) -> dict[str, SweptValue]:
-    """The swept values of a point as outcomes have them: numbers in base units, or text for other values."""
+    """The swept values of a point, as outcomes have them: numbers in base units, other values as text."""
     from engpass.types.outcome import SweptValue
 
     numbers = {(axis.path, value.text): value.number for axis in axes for value in axis.values}
@@ -162,7 +162,7 @@ def swept_values(point: Point, axes: Sequence[Axis]) -> dict[str, SweptValue]:
 
 
 def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The wanted names in the order of `known`, once each; all if `wanted` is `None`.
+    """The names of `known` that are wanted, in that order; all if `wanted` is `None`.
 
     Raises `ChoiceError` if one is unknown, or if `wanted` is empty.
     """
@@ -178,7 +178,7 @@ def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tup
 
 
 def check_size(total: int, limit: int | None) -> None:
-    """Raise `EngpassError` if a campaign has more points than `limit`, or than `MOST_POINTS`."""
+    """Raise `EngpassError` if `total` points are more than `limit`, or than `MOST_POINTS`."""
     if total > MOST_POINTS:
         raise EngpassError(
             f"this campaign has {total:,} points, more than {MOST_POINTS:,}",
@@ -193,9 +193,9 @@ def check_size(total: int, limit: int | None) -> None:
 
 @functools.cache
 def build() -> str:
-    """Fingerprint of the native module.
+    """Fingerprint of the native module, which identifies the model.
 
-    Outcomes of another build must not complete a campaign: two models would be mixed unnoticed.
+    A campaign is not completed with outcomes of another build: results of two models would be mixed.
     """
     import hashlib
 

@@ -1,8 +1,7 @@
 """Runs the points of a campaign that a store does not have yet.
 
-Points go to an executor, a bounded number at a time; their outcomes come back through one queue to one
-writer, the calling thread. A point counts (for the progress, for the lines on standard output) only when it
-is durable.
+Points go to an executor, a bounded number at a time. The calling thread takes their outcomes from one queue
+and alone writes to the store. A point counts, for the progress and for output, only once it is stored.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """The data with which a worker runs any point of a campaign; sent to other processes and machines."""
+    """All data with which a worker, in this process or another, can run any point of a campaign."""
 
     token: str
     build: str
-    """The build of the core that the campaign belongs to."""
+    """Fingerprint of the core (`campaign.build`) that all workers must have."""
     text: str
     source: str
     overrides: tuple[tuple[str, str], ...]
@@ -50,22 +49,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a campaign. All points of `done` and `failed` are in the store."""
+    """The progress of a campaign, in points. Those in `done` and `failed` are in the store."""
 
     total: int
     done: int
     failed: int
     found: int
-    """Points that were stored before this session."""
+    """Points that the store already had when this session began."""
     ready: int
-    """Points at the beginning of the plan that have all ended, and can be printed in order."""
+    """Number of points from the start of the plan up to the first unfinished one; these can be printed."""
     under_way: float = 0.0
-    """Progress of the points that run here: the sum of the shares of virtual time that they have reached."""
+    """Sum over the running points of the shares of their virtual time that have passed (0 to 1 each)."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a session ended."""
+    """The result of one session of a campaign: the progress, and whether a signal ended it early."""
 
     progress: Progress
     interrupted: bool
@@ -73,9 +72,9 @@ class Ended:
 
 Watch = Callable[[Progress], None]
 
-# Interval between reports on the progress of running points.
+# Seconds between reports on the progress of running points.
 _LOOK_SECONDS = 0.5
-# Points that end within this time are written together: a transaction costs as much as a short point.
+# Points that end within these seconds are written together: a transaction takes as long as a short point.
 _GATHER_SECONDS = 0.1
 # A worker gets as many short points at a time as take about this long: to hand one over costs as much as to
 # run it, and only one thread at a time can do it. The worker returns early if they take longer.
@@ -84,7 +83,7 @@ _MOST_IN_BATCH = 256
 # Batches handed to the executor for each worker, so that none waits while points are written.
 _AHEAD = 16
 
-# Campaigns of this process, so that its threads share the loaded campaign and one interrupt.
+# Campaigns that run in this process, by the token of their job; threads share a campaign and its interrupt.
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
 
 
@@ -127,7 +126,7 @@ def _each(points: Batch, run: Callable[[Point], str]) -> list[Finished]:
 
 @functools.lru_cache(maxsize=4)
 def _remote(job: Job) -> tuple[_engpass.Campaign, _engpass.Interrupt]:
-    """The campaign of a job from another process; raises `EngpassError` if this one has another build."""
+    """Load the campaign of another process's job; raises `EngpassError` if the builds differ."""
     if job.build != build():
         raise EngpassError(
             f"the worker `{platform.node()}` has build {build()} of Engpass, but the campaign has"
@@ -154,12 +153,12 @@ def run_points(
     emulation: Options | None = None,
     captures: Captures | None = None,
 ) -> Ended:
-    """Run the missing points of a campaign; returns when all have ended, or early after a signal.
+    """Run the points that the store lacks. Returns when all have ended, or early after a signal.
 
-    Ctrl-C, SIGTERM and SIGHUP end it early if they have their default handlers.
+    The signals are Ctrl-C, SIGTERM and SIGHUP, each only if it has its default handler.
 
-    Points that ended with an error in an earlier session are tried again. Raises `StoreError` if the store
-    fails and `EngpassError` if the executor does; points that were counted before stay in the store.
+    Points that failed in an earlier session are tried again. Raises `StoreError` if the store fails, and
+    `EngpassError` if the executor fails; finished points stay in the store.
     """
     interrupt = _engpass.Interrupt()
     job = Job(secrets.token_hex(8), build(), campaign.text, source, overrides, captures)
@@ -176,7 +175,7 @@ def run_points(
             modelled = (point for point in writer.missing() if point.engine in MODEL)
             interrupted = _drive(writer, job, executor, _work_on, modelled, interrupt, int(workers))
         if not interrupted:
-            # Points with real hosts run alone, because points of the model would take the cores.
+            # Points with real hosts run alone, because model points beside them would take the CPU cores.
             interrupted = _live(writer, job, plan, interrupt, emulation)
     finally:
         del _LOCAL[job.token]
@@ -188,13 +187,13 @@ def run_points(
 def _live(
     writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
 ) -> bool:
-    """Emulate and measure the missing points, one at a time; returns whether it was interrupted."""
+    """Run the missing points with real hosts, one at a time; returns True if a signal ended the session."""
     campaign, _ = _LOCAL[job.token]
     for engine in plan.engines:
         points = [point for point in writer.missing() if point.engine == engine and engine not in MODEL]
         if not points:
             continue
-        # In random order, drift over time (a warm CPU, other load) does not look like an effect of the sweep.
+        # In random order a slow change (a warm CPU, other load) does not look like an effect of the sweep.
         random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
         with (
             _session(engine, job, plan, interrupt, emulation) as session,
@@ -231,7 +230,7 @@ def _session(
 
 
 class _Writer:
-    """The only writer of the store; it tracks which points are stored."""
+    """The only writer to the store; it records which points are stored."""
 
     def __init__(self, plan: Plan, store: Store, run_id: str, session: int, watch: Watch | None) -> None:
         self._plan, self._store, self._run_id, self._session, self._watch = (
@@ -265,13 +264,13 @@ class _Writer:
 
     @property
     def patience(self) -> float:
-        """Seconds to wait for more points before `settle`."""
+        """Seconds that `_drain` may wait for the next point before `settle` is called."""
         return max(self._due - time.monotonic(), 0.0) if self._batch else _LOOK_SECONDS
 
     def settle(self, under_way: float, *, now: bool) -> None:
-        """Write the taken points if they are due or `now` is set.
+        """Write the finished points to the store if they are due or `now` is set.
 
-        If none were taken, report the progress of the running points.
+        Without any, report the progress of the running points.
         """
         if self._batch and (now or time.monotonic() >= self._due):
             self.keep(under_way)
@@ -280,7 +279,7 @@ class _Writer:
             self._tell()
 
     def keep(self, under_way: float) -> None:
-        """Write the taken points and report the progress."""
+        """Write the finished points to the store and report the progress."""
         if not self._batch:
             return
         batch, self._batch = self._batch, []
@@ -300,7 +299,7 @@ class _Writer:
 
 
 class _Stopped(Exception):  # noqa: N818 (not an error: a user asked for it)
-    """Wakes the writer up: a signal came."""
+    """An item of the queue of ended points that wakes the writer up because a signal came."""
 
 
 def _drive(
@@ -343,7 +342,7 @@ def _drive(
         except BrokenExecutor as error:
             raise _gave_up(error) from error
         finally:
-            # On any way out, no thread goes on with a campaign whose outcomes are not stored.
+            # However this ends, no thread may go on with a campaign whose outcomes are no longer stored.
             if pending:
                 interrupt.set()
                 _cancel(pending)
@@ -361,7 +360,7 @@ def _submit(executor: Executor, does: Work, job: Job, batch: Batch) -> Future[li
     try:
         return executor.submit(does, job, batch)
     except RuntimeError as error:
-        # No thread can be started, or the executor was shut down, or its processes were killed.
+        # The executor cannot start a thread, was shut down, or its processes were killed.
         raise _gave_up(error) from error
 
 
@@ -401,14 +400,14 @@ def _finished(future: Future[list[Finished]], batch: Batch) -> list[Finished]:
 
 
 def _told(error: BaseException) -> str:
-    """The text of a point's error in the store."""
+    """Text of the error with which a point failed, for the store."""
     if isinstance(error, _engpass.InvalidTestbed):
         return error.rendered
     if isinstance(error, _engpass.Unsupported | EngpassError):
         return str(error)
     if isinstance(error, MemoryError):
         return "out of memory\nhelp: run with fewer `--jobs`, or a smaller testbed"
-    # A panic of the native module arrives as an exception of its own kind, with the message of the invariant.
+    # A panic of the native module arrives as an exception of a separate class, with the panic's message.
     return f"internal error, a bug in Engpass: {type(error).__name__}: {error}"
 
 
@@ -416,12 +415,12 @@ def _told(error: BaseException) -> str:
 def _signals(
     interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[list[Finished]] | _Stopped]
 ) -> Iterator[None]:
-    """On Ctrl-C, SIGTERM or SIGHUP, end the running points and wake the writer; a second one acts as usual.
+    """On Ctrl-C, SIGTERM or SIGHUP stop the running points and wake the writer; a second one acts as usual.
 
-    Only a second SIGHUP is ignored: a terminal that closes causes two of them (from the shell and from the
-    kernel), and the second must not interrupt the cleanup.
+    Only a second SIGHUP is ignored: a terminal that closes causes two of them, from the shell and from the
+    kernel, and the second must not interrupt the cleanup.
 
-    Signals are handled without an exception: `KeyboardInterrupt` could strike in the middle of a commit.
+    The handler raises nothing: a `KeyboardInterrupt` could strike in the middle of a commit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -440,7 +439,7 @@ def _signals(
         interrupt.set()
         queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
 
-    # Only default handlers are replaced: not those of `nohup`, of a background job or of an application.
+    # Only default handlers are replaced, not those of `nohup`, background jobs or applications.
     usual = {
         signal.SIGINT: signal.default_int_handler,
         signal.SIGTERM: signal.SIG_DFL,

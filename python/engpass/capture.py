@@ -1,4 +1,4 @@
-"""Captures of one run: the link points, and the files that they go to."""
+"""Captures of one run: the points on links where packets are captured, and the files they go to."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from engpass.campaign import Plan, Point
 
 ENGINE = "simulate"
-"""The engine that captures by itself: `Captures.run`."""
+"""The engine that captures in the core itself: `Captures.run`."""
 EMULATED = "emulate"
-"""The engine whose driver captures: `Captures.to_config`."""
+"""The engine whose driver process captures, as configured by `Captures.to_config`."""
 
 
 @dataclass
 class Captures:
-    """Capture files that a run writes, and afterwards the reports on them."""
+    """The captures of a run: the files to write, and after the run the reports on them."""
 
     files: tuple[tuple[str, str], ...]
-    """Pairs of a link point (`link.NAME`, `link.NAME.NODE`) and a path."""
+    """Pairs of a point on a link (`link.NAME`, or `link.NAME.NODE` for one end) and the path of a file."""
     form: str | None = None
     limit: str | None = None
     captured: list[dict[str, Any]] = field(default_factory=list)
@@ -54,22 +54,22 @@ class Captures:
         return outcome
 
     def to_config(self) -> dict[str, list[list[str]] | str | None]:
-        """The captures in the configuration of a driver."""
+        """The captures as a part of the configuration of the driver process."""
         files = [[point, path] for (point, _), path in zip(self.files, self.paths(), strict=True)]
         return {"files": files, "form": self.form, "limit": self.limit}
 
     def paths(self) -> list[str]:
-        """Absolute paths of the files, for processes in other directories."""
+        """Absolute paths of the files, because other processes have other working directories."""
         return [str(Path(path).absolute()) for _, path in self.files]
 
     def tell(self, captured: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the reports of a driver on its captures, with the paths as the user gave them."""
+        """Keep a driver's reports on its captures, with the paths as the user wrote them."""
         given = {path: name for path, (_, name) in zip(self.paths(), self.files, strict=True)}
         self.captured = [{**file, "path": given.get(file["path"], file["path"])} for file in captured]
 
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
-    """Parse pairs of `POINT=FILE`; a name with `=` is quoted: `link."a=b"=FILE`. Raises `EngpassError`."""
+    """Parse texts `POINT=FILE`; a name with `=` is in quotes: `link."a=b"=FILE`. Raises `EngpassError`."""
     files: list[tuple[str, str]] = []
     for text in given:
         point, path = assignment.split(text) or (text, "")
@@ -85,7 +85,7 @@ def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
 
 
 def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
-    """Raise `EngpassError` unless the plan has exactly one run to capture, and that has these link points."""
+    """Raise `EngpassError` unless the plan has exactly one run that can capture, with all these links."""
     engines = [name for name in plan.engines if name in (ENGINE, EMULATED)]
     if not engines:
         raise EngpassError(
@@ -112,7 +112,7 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
 def check_points(
     captures: Captures, campaign: _engpass.Campaign, variant: str, sweep: list[tuple[str, str]]
 ) -> None:
-    """Raise `EngpassError` unless the testbed has these link points and they support this form."""
+    """Raise `EngpassError` unless the testbed has these points on links and each supports the file format."""
     points = [name for name, _ in captures.files]
     try:
         campaign.check_captures(variant, sweep, points, captures.form, captures.limit)

@@ -1,4 +1,4 @@
-"""Commands and environment of child processes: none of them runs code from the working directory.
+"""Commands and environments of child processes, none of which runs code from the working directory.
 
 Without this, Python looks for modules in the working directory first: an agent, which often runs as root,
 would import a `typing.py` that lies beside a downloaded testbed.
@@ -14,17 +14,17 @@ from pathlib import Path
 from engpass.error import EngpassError
 
 NOT_FOUND = "No module named"
-"""An interpreter's message if it does not find this package."""
+"""Part of a Python interpreter's message if it does not find this package."""
 
 NOT_FOUND_CURE = (
     "agents and drivers do not use `PYTHONPATH`, user packages or the working directory"
     " (`python -I`): install engpass into a virtual environment, or for the whole machine"
 )
-"""The cure for `NOT_FOUND` in isolated mode."""
+"""The cure to show with an error of kind `NOT_FOUND` in isolated mode."""
 
 
 def interpreter(module: str, *words: str) -> list[str]:
-    """The command that runs a module in an isolated interpreter, the same program as this one.
+    """The command line that runs a module with this Python interpreter in isolated mode.
 
     Isolated mode (`python -I`) ignores the working directory, `PYTHONPATH` and all other `PYTHON…` variables,
     and the user's own packages. The child has the warning filters of this process. Raises `EngpassError` if
@@ -40,9 +40,9 @@ def interpreter(module: str, *words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of child processes: this process's, with only absolute directories in `PATH`.
+    """The environment of child processes: that of this process, with only absolute directories in `PATH`.
 
-    An empty entry, such as a `:` at the end makes, is the working directory (POSIX.1-2017, section 8.3).
+    An empty entry of `PATH`, such as after a `:` at the end, means the working directory (POSIX.1-2017, 8.3).
     """
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
     absolute = [directory for directory in directories if Path(directory).is_absolute()]
@@ -50,5 +50,5 @@ def environment() -> dict[str, str]:
 
 
 def find(program: str) -> str | None:
-    """The path of a program; `None` if no absolute directory of `PATH` has it."""
+    """The path of a program; `None` if no absolute directory of `PATH` contains it."""
     return shutil.which(program, path=environment()["PATH"])

@@ -1,4 +1,4 @@
-"""The machine and the program that ran a campaign."""
+"""Facts about the machine and the program that ran a campaign."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import TypeAlias
 
 Environment: TypeAlias = dict[str, str | int | dict[str, str | int | bool]]
-"""Facts about a machine and a program by name; under `emulation` the options of emulated points."""
+"""Type of such facts, by name; `emulation` has the options of emulated points."""
 
 DEFAULT_STORE = "engpass.db"
-"""The default store, a file in the working directory."""
+"""The store that commands use by default: a file in the working directory."""
 
 
 def now() -> str:
-    """The present moment in ISO 8601, UTC; sorts as text."""
+    """The present time in UTC as ISO 8601 text, which sorts by time."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def cores() -> int:
-    """Processors this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def environment(jobs: int, executor: str) -> Environment:
-    """Facts about this machine and program that a reader of old results may need."""
+    """The facts about this machine and program that help to understand old results."""
     from engpass import _engpass
     from engpass.campaign import build
 

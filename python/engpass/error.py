@@ -1,4 +1,4 @@
-"""Errors a user can cause: the cause first, then the cure."""
+"""Errors that a user can cause. A message states the cause first, then the cure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypedDict
 
 
 class Diagnostic(TypedDict):
-    """One error or warning about a testbed."""
+    """One error or warning about a testbed, with its place in the file."""
 
     code: str
     severity: str
@@ -43,11 +43,11 @@ class StoreError(EngpassError):
 
 
 class ChoiceError(EngpassError):
-    """An unknown name of a variant, an engine or a run."""
+    """An unknown name of a variant, flow, run or other thing that a user may choose."""
 
 
 class NeedsMemoryError(EngpassError):
-    """A run that needs more memory than allowed, about `bytes`."""
+    """A run needs more memory than is allowed: about `bytes`."""
 
     def __init__(self, message: str, help: str, bytes: int) -> None:  # noqa: A002 (the fields' names)
         super().__init__(message, help)
@@ -55,7 +55,7 @@ class NeedsMemoryError(EngpassError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Cure for an unknown name: the nearest known name, or a list of the known names."""
+    """The cure for an unknown name: a hint at the nearest known name, or a list of all known names."""
     import difflib
 
     names = list(known)

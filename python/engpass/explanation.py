@@ -1,4 +1,4 @@
-"""Explains a point: the use of its lines, the bottleneck of a flow, and changes that help.
+"""Explains a point: how busy its lines are, the bottleneck of a flow, and changes that help.
 
 All named gains were simulated (`engpass.advice`). `docs/explain.md` describes the command.
 """
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
 REPEATS = 5
-"""Greatest number of repeats to explain and to simulate changes with: the first ones of the run."""
+"""Most repeats used for an explanation and for simulated changes: the first ones of the run."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The explanation of one flow at one point."""
+    """The explanation of one flow at one point: facts, bottleneck, and advice if asked for."""
 
     chosen: Chosen
     at: Situation
@@ -46,13 +46,13 @@ class Explanation:
 
     @property
     def waterfall(self) -> list[Step]:
-        """From line rate to the flow's delivered payload on the tightest line; empty without a ledger."""
+        """Steps from the rate of the tightest line down to the flow's payload; empty without a ledger."""
         tight = self.at.tight
         return [] if tight is None or tight.books is None else ledger.waterfall(tight.books, self.at.own)
 
     @property
     def sentence(self) -> str:
-        """The bottleneck, its evidence, and the best change, in one sentence."""
+        """The bottleneck, the evidence for it, and the best change, in one sentence."""
         at, found = self.at, self.finding
         has = f"{found.bottleneck} {found.predicate} `{at.title}`"
         if found.state != "at limit":
@@ -61,10 +61,10 @@ class Explanation:
         return f"{has}: {found.evidence}{self._counsel()}"
 
     def _counsel(self) -> str:
-        """The best change that was simulated, with its price."""
+        """A text about the best simulated change, with its effects on other flows."""
         if self.advice is None:
             return ""
-        # The figures before a change may be of more seeds than those of the flow.
+        # The figures before a change may be means over more seeds than the flow's own.
         seeds = self.advice.seeds
         mean = f" (mean of {seeds} seeds)" if seeds > len(self.at.outcomes) else ""
         if self.advice.changes:
@@ -78,7 +78,7 @@ class Explanation:
         return f"; none of the {len(self.advice.tried)} simulated changes helps"
 
     def to_json(self) -> dict[str, Json]:
-        """The explanation as JSON data; ledgers are integers of the engine, summed over the repeats."""
+        """The explanation as JSON data; ledgers are in integer units of the engine, summed over repeats."""
         at, advice = self.at, self.advice
         tight = at.tight
         return {
@@ -139,10 +139,10 @@ def explain(
     watch: Callable[[int], None] | None = None,
     max_memory: int | None = MOST,
 ) -> Explanation:
-    """Explain a point. It is simulated unless the store has all outcomes, made by this build.
+    """Explain a point; it is simulated unless the store has the outcomes of all repeats from this build.
 
-    Raises `InvalidTestbed`, `EngpassError` if the engine does not carry the testbed or a ledger does not
-    balance, `NeedsMemoryError` if simulating needs more than `max_memory` bytes, and `KeyboardInterrupt` on
+    Raises `InvalidTestbed`; `EngpassError` if the engine does not support the testbed or a ledger does not
+    balance; `NeedsMemoryError` if a simulation needs more than `max_memory` bytes; and `KeyboardInterrupt` on
     Ctrl-C.
     """
     bench = Bench(
@@ -155,7 +155,7 @@ def explain(
         chosen.flow,
         chosen.receiver,
     )
-    # Changes are simulated in parallel, each in a worker.
+    # Each change is simulated by one of several threads in parallel.
     workers = (jobs or cores()) if advice else 1
     needed = need(
         bench.campaign,
@@ -185,7 +185,7 @@ def explain(
 
 
 def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situation:
-    """The facts about the chosen flow; `outcomes` are as `Bench.seen` returns them."""
+    """The facts about the chosen flow; `outcomes` are seen from its receiver (`Bench.seen`)."""
     settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
     limits = bench.limit()
     numbers = point_plan(bench.campaign, chosen.variant, chosen.sweep)

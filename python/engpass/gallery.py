@@ -15,7 +15,7 @@ HOME = Path(__file__).with_name("studies")
 """Directory of the studies in the package; in a checkout, a link to its `gallery` directory."""
 
 TESTBED, CLAIMS, PAGE = "testbed.toml", "claims.toml", "README.md"
-"""Files of a study."""
+"""Names of the three files of a study."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +32,17 @@ class Study:
 
     @property
     def shown(self) -> str:
-        """Name of the testbed file in records and messages; it does not depend on where the package is."""
+        """Name of the testbed file in records and messages, the same wherever the package is installed."""
         ours = self.directory.parent == HOME.resolve()
         return f"{self.name}/{TESTBED}" if ours else str(self.testbed)
 
     @property
     def page(self) -> Path:
-        """The page: the published results, our results, and the estimates."""
+        """The study's page: published results, the results of Engpass, and estimates."""
         return self.directory / PAGE
 
     def claims(self) -> ClaimsFile:
-        """The claims; raises `ClaimsError`."""
+        """Read the claims of the study; raises `ClaimsError`."""
         from engpass.claims import read
 
         return read(self.directory / CLAIMS)
@@ -58,7 +58,7 @@ def studies() -> list[Study]:
 
 
 def study(name: str) -> Study:
-    """A study of the gallery by name, or any directory with a testbed and claims; raises `ChoiceError`."""
+    """The study of this name, or in this directory with a testbed and claims; raises `ChoiceError`."""
     known = studies()
     for found in known:
         if found.name == name:

@@ -1,4 +1,4 @@
-"""Signals that end a command."""
+"""Handling of the signals that end a command."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 
 @contextlib.contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP act like Ctrl-C, so that testbeds are removed and results are kept."""
+    """Let SIGTERM and SIGHUP act like Ctrl-C, so that testbeds are removed and results are kept."""
     if threading.current_thread() is not threading.main_thread():
-        # Signals arrive only in the main thread.
+        # Python handles signals only in the main thread.
         yield
         return
 
     before: dict[signal.Signals, Any] = {}
 
     def hung_up(number: int, frame: FrameType | None) -> None:
-        # A terminal that closes causes two, from the shell and the kernel: the second must end no removal.
+        # A closing terminal causes two SIGHUPs, from shell and kernel; the second must not stop the cleanup.
         before[signal.SIGHUP] = signal.SIG_IGN
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
     before[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Only the default handler is replaced, not the setting of `nohup`.
+    # `nohup` has set SIGHUP to be ignored, and that must stay.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:

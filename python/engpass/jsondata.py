@@ -1,4 +1,4 @@
-"""The type of JSON data whose shape another program decides."""
+"""The type of JSON data whose structure another program defines."""
 
 from __future__ import annotations
 

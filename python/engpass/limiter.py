@@ -1,4 +1,4 @@
-"""Kinds of bottlenecks."""
+"""Kinds of bottlenecks of the limit engine, by the part of the network to which they belong."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ CPUS: frozenset[BottleneckKind] = frozenset({"sending-host", "receiving-host"})
 
 
 def limiting_kind(limit: FlowOutcome | None) -> BottleneckKind:
-    """The kind of a flow's bottleneck, from its outcome of the limit engine."""
+    """The kind of a flow's bottleneck according to the limit engine; `unknown` without one."""
     return "unknown" if limit is None or limit.bottleneck is None else limit.bottleneck.kind
 
 
 def limits_sender(limit: FlowOutcome | None) -> bool:
-    """Whether the bottleneck is a part of the sending host: CPU, memory, bus or both."""
+    """True if the bottleneck is in the sending host: CPU, memory, bus, or CPU and memory together."""
     return limiting_kind(limit).startswith(_SENDING)
 
 
 def limits_receiver(limit: FlowOutcome | None) -> bool:
-    """Whether the bottleneck is a part of the receiving host."""
+    """True if the bottleneck is in the receiving host."""
     return limiting_kind(limit).startswith(_RECEIVING)

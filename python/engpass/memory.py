@@ -1,7 +1,7 @@
 """Estimates the memory that a run needs, and checks it against a limit.
 
-The core estimates the network and its outcome (`Campaign.memory`). This module multiplies by parallel jobs
-and adds the objects of Python.
+The core estimates the bytes of the network and its outcome (`Campaign.memory`). This module adds the Python
+objects and multiplies by the parallel jobs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 MOST = 1 << 30
-"""Bytes that a run may need by default."""
+"""Most bytes that a run may need, unless the user sets another limit."""
 
 _PROGRAM = 57_000_000
-"""Bytes of this program with its libraries, in each process."""
+"""Bytes that this program with its libraries takes in each process."""
 _DRIVER = 20_000_000
-"""Bytes of the driver of an emulated network beside the network itself."""
+"""Bytes that the driver of an emulated network takes besides the network."""
 _KEPT_POINTS = 4
-"""Points that the core keeps at a time (`points.rs`)."""
+"""Number of prepared points that the core keeps (`points.rs`)."""
 _PARSED = 7
 """Bytes of a parsed outcome for each byte of its text, while a table is made of it.
 
@@ -33,29 +33,29 @@ Measured with tracemalloc on outcomes of `limit` and `simulate` with 2 to 300 fl
 2.5 to 3.7 bytes; with its text and the summary or table of its run the peak is 4.1 to 8.4 bytes.
 """
 _TEXTS = 2
-"""Copies of an outcome's text while it goes to the store."""
+"""Copies of an outcome's text that exist while it goes to the store."""
 _SWEPT = 700
-"""Bytes of a swept value."""
+"""Bytes for each swept value."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """The memory that a run needs, in bytes."""
+    """An estimate of the memory that a run needs, in bytes."""
 
     jobs: int
-    """Points that run at a time."""
+    """Number of points that run at the same time."""
     each: int
-    """Bytes for each of these points."""
+    """Bytes for each of the points that run at the same time."""
     rest: int
     """Bytes for the program, the testbed and the results."""
 
     @property
     def total(self) -> int:
-        """The greatest need at any time."""
+        """The most bytes in use at any time."""
         return self.rest + self.jobs * self.each
 
     def check(self, most: int | None) -> None:
-        """Raise `NeedsMemoryError` if more than `most` is needed; `None` sets no limit."""
+        """Raise `NeedsMemoryError` if more than `most` bytes are needed; `None` sets no limit."""
         if most is None or self.total <= most:
             return
         jobs = "one job" if self.jobs == 1 else f"each of {self.jobs:,} jobs at a time"
@@ -73,13 +73,13 @@ class Need:
 
 
 def size(bytes_: int) -> str:
-    """A number of bytes in GiB or MiB."""
+    """Text for a number of bytes, in GiB or MiB."""
     return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{max(bytes_, 2**20) / 2**20:.0f} MiB"
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Bytes that one run of an engine needs, by purpose; `payload` and `agents` are for real hosts."""
+    """Bytes that one run of an engine needs, by purpose; `payload` and `agents` concern real hosts."""
 
     run: int
     outcome: int
@@ -91,7 +91,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """The core's estimate in bytes: for the campaign, for a point, and for a run of each model engine."""
+    """The core's estimate in bytes: for the campaign, for one point, and for a run of each model engine."""
 
     campaign: int
     point: int
@@ -113,7 +113,7 @@ def need(
     timeline: bool = False,
     executor: Executor | None = None,
 ) -> Need:
-    """The memory for the points of a campaign, `jobs` at a time: for one point of the `sweep`, or for all.
+    """Estimate the memory for the points of a campaign, `jobs` at a time: all, or the one at `sweep`.
 
     `kept` is the number of outcomes that stay in memory, `captures` that of captured links; a `timeline`
     follows the points. An executor of threads or processes uses the memory of this machine. With any other
@@ -140,12 +140,12 @@ def need(
     rest += found.simulate.timeline if timeline else 0
     modelled = Need(max(1, min(jobs, points)), each, rest)
     live = max((_live(name, one, found.campaign) for name, one in of.items()), default=0)
-    # Real hosts are measured when the model is done, one point at a time.
+    # Points with real hosts run after those of the model, one at a time.
     return modelled if live <= modelled.jobs * each else Need(1, live, rest)
 
 
 def _live(engine: str, found: _Run, campaign: int) -> int:
-    """The memory of a point in other processes of this machine: agents and drivers."""
+    """Bytes that the agents and the driver of a point take in other processes of this machine."""
     if engine == "emulate":
         return _DRIVER + campaign + found.run + found.payload + found.agents
     return found.agents if engine == "measure" else 0

@@ -1,4 +1,4 @@
-"""The plan of a point: hosts, links and traffic in whole numbers, for engines with real hosts."""
+"""The plan of a point: hosts, links and traffic as integers, for engines with real hosts."""
 
 from __future__ import annotations
 

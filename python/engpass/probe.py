@@ -1,4 +1,4 @@
-"""Probes the speed of this host's memory, buses and sockets."""
+"""Measures the speed of this host's memory, buses and sockets."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from engpass.types.probe import Basis, Report, Stream, Verdict
 
 @dataclass(frozen=True)
 class Probed:
-    """The result of a probe."""
+    """The result of probing this host."""
 
     name: str
-    """Name of the host."""
+    """Name of the host in the testbed."""
     when: str
-    """When it was measured, UTC."""
+    """Time of the measurement, UTC."""
     data: Report
     """The report of the core. Rates are bytes per second."""
     table: str
-    """The host as a table of a testbed."""
+    """The TOML table of this host for a testbed."""
     text: str = ""
     """The report as JSON, with all its keys: what `engpass probe --json` prints."""
 
     @property
     def steady(self) -> bool:
-        """Whether the figures for the model were confirmed, and other work took less than 5 % of the CPUs."""
+        """True if the model's figures were confirmed and other work took less than 5 % of the CPUs."""
         return self.data.steady
 
     @property
@@ -55,7 +55,7 @@ class Probed:
 
     @property
     def sentence(self) -> str:
-        """The host in a sentence."""
+        """The main figures of the host in a sentence."""
         found = self.data.bandwidths
         if found is None:
             return "The memory was not measured."
@@ -88,9 +88,10 @@ def probe(
 ) -> Probed:
     """Measure this host, in less than a minute, or in some seconds if `quick`.
 
-    `name` is the name of its table. Transfers past the page cache use a file in `directory`, by default in
-    the directory of temporary files. `watch` is called with the number of finished steps, the number of all
-    steps, and the topic of the next one. Raises `EngpassError` if no thread can be started.
+    `name` is the name of the host's table in a testbed. Transfers past the page cache use a file in
+    `directory`, by default in the directory of temporary files. `watch` is called with the number of finished
+    steps, the number of all steps, and the topic of the next one. Raises `EngpassError` if no thread can be
+    started.
     """
     called = name or platform.node().split(".")[0] or "probed"
     now = dt.datetime.now(dt.UTC)
@@ -114,7 +115,7 @@ def probe(
 
 
 def sockets(stream: Stream) -> str:
-    """How a stream was sent and received, by the names of the calls."""
+    """The system calls with which a stream was sent and received, as text."""
     sending = {"copy": "send", "sendfile": "sendfile", "zerocopy": "MSG_ZEROCOPY"}
     receiving = {"copy": "recv", "discard": "MSG_TRUNC"}
     return f"{sending[stream.sending]} to {receiving[stream.receiving]}"
@@ -128,16 +129,16 @@ FIGURES = {
     "checksum": "checksum",
     "checksum_cached": "checksum in the cache",
 }
-"""Figures that the model takes from measured points, by their keys in `basis`."""
+"""Names of the figures that the model takes from measured points, by their keys in `basis`."""
 
 
 def basis(one: Basis) -> str:
-    """A figure of the model and the point it was taken from."""
+    """Text: a figure of the model, and the measured point from which it comes."""
     return f"{FIGURES[one.figure]} ({one.kernel} of {size(one.bytes)})"
 
 
 OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "undecided"}
-"""Verdicts on a rule, in words."""
+"""Verdicts on a prediction, as words."""
 
 
 def predicted(verdict: Verdict) -> str:
@@ -159,7 +160,7 @@ def _said(verdict: Verdict, value: float) -> str:
 
 
 def facts(data: Report) -> list[tuple[str, str]]:
-    """Timers, kernel copies, devices, disk and GPUs, one line each, or the reason for no measurement."""
+    """Text lines on timers, kernel copies, devices, disk and GPUs; or the reason why one was not measured."""
     found: list[tuple[str, str]] = []
     timer = data.timer
     if timer is not None:

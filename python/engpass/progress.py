@@ -10,13 +10,13 @@ from typing import TextIO
 
 from engpass.campaign_runner import Progress, Watch
 
-# A log file gets a line this often, and none for a run shorter than that.
+# Seconds between two lines about the progress in a log file; a shorter run has none.
 _EVERY_SECONDS = 10.0
 
 
 @contextlib.contextmanager
 def watching(progress: bool | Callable[[Progress], None]) -> Iterator[Watch | None]:
-    """The kind of progress display that a caller chose: nothing, a bar, or its own callback."""
+    """The display of progress that the caller chose: none, a bar, or a callback."""
     if progress is False:
         yield None
     elif progress is True:
@@ -28,7 +28,7 @@ def watching(progress: bool | Callable[[Progress], None]) -> Iterator[Watch | No
 
 @contextlib.contextmanager
 def bar(stream: TextIO | None) -> Iterator[Watch | None]:
-    """Progress on a stream: a bar if it is a terminal, else plain lines; nothing if there is no stream."""
+    """Shows progress on a stream: as a bar on a terminal, else as lines; without a stream nothing."""
     if stream is None:
         yield None
     elif stream.isatty():
@@ -57,13 +57,13 @@ def _rich_bar(stream: TextIO) -> Iterator[Watch]:
         begin = time.monotonic()
 
         def watch(p: Progress) -> None:
-            # Points that were stored before count as done, but not for the speed.
+            # Points that an earlier session stored count as done, but not for the speed.
             fresh = p.done + p.failed - p.found
             seconds = time.monotonic() - begin
             rate = f"{fresh / seconds:,.1f}/s" if fresh and seconds > 0 else ""
             failed = f"running ({p.failed} failed)" if p.failed else "running"
             ended = p.done + p.failed
-            # A single long run has no rate: its virtual time shows the progress.
+            # With a single point left there is no rate: show the share of its virtual time instead.
             inside = f"{p.under_way:.1%} of the last" if p.total - ended == 1 and p.under_way else ""
             shown.update(
                 task,
@@ -92,7 +92,7 @@ def _lines(stream: TextIO) -> Watch:
         rate = (fresh + p.under_way) / (now - begin)
         left = (p.total - ended - p.under_way) / rate
         failed = f", {p.failed} failed" if p.failed else ""
-        # Before the first point has ended, its progress says more than a rate.
+        # Until the first point has ended there is no rate: show the progress of the running points.
         speed = f"{rate:,.1f} points/s" if fresh else f"{p.under_way:.1%} of a point"
         print(
             f"{ended:,} of {p.total:,} points{failed}, {speed}, {left:,.0f} s left",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """One campaign of a study, ready to run."""
+    """One campaign of a study with its testbed and plan, ready to run."""
 
     spec: CampaignSpec
     testbed: Testbed
@@ -32,21 +32,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Ran:
-    """The state of the campaigns after a run."""
+    """The campaigns of a study after a run: their progress and records."""
 
     records: dict[str, RunRecord]
-    """Their records in the store, by the name of the campaign."""
+    """The runs in the store, by the name of the campaign."""
     interrupted: bool
 
     @property
     def failed(self) -> list[RunRecord]:
-        """Campaigns with points that ended with an error."""
+        """The campaigns with a point that ended in an error."""
         return [record for record in self.records.values() if record.points_failed]
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A study with its claims and campaigns."""
+    """A study: its claims, and the campaigns that they need."""
 
     study: Study
     claims: ClaimsFile
@@ -54,7 +54,7 @@ class Reproduction:
 
     @property
     def total(self) -> int:
-        """Points of all campaigns."""
+        """Number of points of all campaigns together."""
         return sum(part.plan.total for part in self.parts)
 
     def run(
@@ -65,11 +65,11 @@ class Reproduction:
         watch: Watch | None = None,
         max_memory: int | None = MOST,
     ) -> Ran:
-        """Run the points that the store does not have yet. Ctrl-C ends it early; finished points are kept.
+        """Run the points that the store does not have yet. Ctrl-C ends the run; finished points are kept.
 
         Raises `NeedsMemoryError` if a campaign needs more than `max_memory` bytes.
         """
-        # All campaigns are started before the first one runs, so that the bar knows all stored points.
+        # Enter all campaigns into the store before the first runs: the bar counts points stored earlier.
         started = [
             part.testbed.start(part.plan, store, jobs=jobs, max_memory=max_memory) for part in self.parts
         ]
@@ -85,7 +85,7 @@ class Reproduction:
         return Ran(records, interrupted=False)
 
     def judge(self, store: Store, ran: Ran) -> list[Judged]:
-        """Check the claims against the stored outcomes."""
+        """Check the claims against the outcomes in the store."""
         campaigns = {}
         for part in self.parts:
             outcomes = (slim(outcome) for outcome in store.outcomes(ran.records[part.spec.name].id))
@@ -93,7 +93,7 @@ class Reproduction:
         return judge(self.claims.claims, campaigns)
 
     def report(self, store: Store, ran: Ran, judged: Sequence[Judged]) -> str:
-        """The HTML report of the main campaign with the claims."""
+        """The HTML report of the main campaign together with the claims."""
         from engpass.report import render
 
         record = ran.records[MAIN]
@@ -109,8 +109,8 @@ def prepare(
 ) -> Reproduction:
     """Read a study and check its testbed for every campaign.
 
-    `overrides` hold for all campaigns, over their own values. Raises `ClaimsError`, `InvalidTestbed` and
-    `ChoiceError`.
+    `overrides` apply to all campaigns, and have precedence over their own values. Raises `ClaimsError`,
+    `InvalidTestbed` and `ChoiceError`.
     """
     claims = study.claims()
     source = Source(study.shown, read(study.testbed).data)
@@ -120,7 +120,7 @@ def prepare(
         testbed = Testbed(source, pairs, path=study.testbed)
         plan = testbed.plan(spec.engines, spec.variants, repeats or spec.repeats)
         parts.append(Part(spec, testbed, plan))
-    # A campaign may choose few of the points that its testbed has.
+    # The plan of a campaign may have only few of the points of its testbed.
     check_size(sum(part.plan.total for part in parts), max_points)
     for claim in claims.claims:
         if claim.measure is not None:
@@ -133,7 +133,7 @@ def prepare(
 def _check_names(claim: str, part: Part, measure: Measure) -> None:
     """Raise `EngpassError` if a claim names an engine, variant or link that its campaign does not have.
 
-    That is a mistake in the file, not a claim that fails.
+    Such a claim is a mistake in the file, not a claim that fails.
     """
     from engpass.error import nearest
 
@@ -169,7 +169,7 @@ def _check_where(claim: str, part: Part, measure: Measure) -> None:
 
 
 class _Sums:
-    """Progress over several campaigns."""
+    """Adds up the progress of several campaigns."""
 
     def __init__(self, total: int, found: int, watch: Watch | None) -> None:
         self._base = Progress(total, found, 0, found, 0)

@@ -31,22 +31,22 @@ class RunResult:
 
     @property
     def id(self) -> str:
-        """Id of the run in its store."""
+        """Id of the run in the store."""
         return self.record.id
 
     @functools.cached_property
     def points(self) -> pa.Table:
-        """One row per point and flow, in the order of the points; pandas and polars take it."""
+        """A table with a row for each point and flow, in the order of the points, for pandas and polars."""
         return self.store.table(self.record.id)
 
     @functools.cached_property
     def outcomes(self) -> list[Outcome]:
-        """Outcomes as the engines gave them, in the order of the points."""
+        """The outcomes as the engines returned them, in the order of the points."""
         return self.store.outcomes(self.record.id)
 
     @functools.cached_property
     def failures(self) -> list[Failure]:
-        """Points that ended with an error."""
+        """The points that ended with an error, with the message."""
         return self.store.failures(self.record)
 
     def explain(
@@ -58,9 +58,9 @@ class RunResult:
         advice: bool = True,
         max_memory: int | None = MOST,
     ) -> Explanation:
-        """Explain the named point, else the point that is served worst: see `engpass.explain`.
+        """Explain the flow at the given point, or the flow that is served worst: see `engpass.explain`.
 
-        `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
+        `point` gives values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
         Raises `ChoiceError` for an unknown name, and `NeedsMemoryError` as `Testbed.run` does.
         """
         from engpass.explain.select_point import choose

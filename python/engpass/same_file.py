@@ -1,4 +1,4 @@
-"""Tests of file paths: whether two of them lead to one file, and whether a file keeps its data."""
+"""Questions about file paths: whether two lead to the same file, and whether a file keeps its data."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 
 def keeps(path: str) -> bool:
-    """Whether data written to a path stays there: devices and pipes keep nothing that could be lost."""
+    """True if data written to the path is kept: devices and pipes keep none, so that nothing can be lost."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except OSError:
-        # The file does not exist yet.
+        # The file does not exist yet and will be created.
         return True
 
 
 def are_same(one: str, other: str) -> bool:
-    """Whether both paths lead to one file: by name, by symbolic link, or by hard link to an existing file."""
+    """True if both paths lead to the same file: by name, by symbolic link, or by hard link if it exists."""
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     try:
@@ -28,6 +28,6 @@ def are_same(one: str, other: str) -> bool:
 
 
 def is_log_of_point(path: str, directory: str) -> bool:
-    """Whether a path is one of the logs that emulated points have in a directory."""
+    """True if the path is one of the logs that emulated points write in this directory."""
     folder, name = os.path.split(os.path.realpath(path))
     return folder == os.path.realpath(directory) and re.fullmatch(r"point-\d+\.log", name) is not None

@@ -26,7 +26,7 @@ _AMOUNT = re.compile(r"\s*([\d_]+(?:\.[\d_]+)?)\s*(\D.*?)\s*")
 
 
 def split(path: str) -> Path:
-    """The parts of a dotted key, quoted or not: `switch."my.switch".discard` has three."""
+    """Split a dotted key, with or without quotes: `switch."my.switch".discard` has three parts."""
     parts, at = [], 0
     while at < len(path) and (match := _PART.match(path, at)):
         parts.append(next(group for group in match.groups() if group is not None))
@@ -35,7 +35,7 @@ def split(path: str) -> Path:
 
 
 def join(parts: Sequence[str]) -> str:
-    """The dotted key of some parts, quoted where it must be."""
+    """Join parts to a dotted key, with quotes where TOML needs them."""
     return ".".join(
         part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part, ensure_ascii=False)
         for part in parts
@@ -61,12 +61,12 @@ class Amount:
             return None
 
     def in_base(self) -> tuple[Decimal, str]:
-        """The number in the base unit, and that unit; as written if the unit is unknown (`Mbit/s line`)."""
+        """The number converted to the base unit, and that unit; unchanged if unknown (`Mbit/s line`)."""
         base, factor = UNITS.get(self.unit, (self.unit, Decimal(1)))
         return self.number * factor, base
 
     def times(self, factor: Decimal | int) -> Amount:
-        """The amount times a factor, in the same unit."""
+        """The quantity times a factor, in the same unit."""
         return Amount(self.number * factor, self.unit)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ def _plain(number: Decimal) -> str:
 
 
 class Key(msgspec.Struct, frozen=True):
-    """The entry of the catalogue for a key of a component."""
+    """What the catalogue says about one key of a component: its type and default."""
 
     key: str
     type: str
@@ -88,14 +88,14 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A kind of component and its keys."""
+    """A kind of component in the catalogue, with its keys."""
 
     kind: str
     keys: list[Key]
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A family of the catalogue: its kinds, and the table of a testbed that they belong to."""
+    """A family of the catalogue: its kinds, and the table of a testbed in which they are used."""
 
     family: str
     kinds: list[Kind]
@@ -103,18 +103,18 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The catalogue of components."""
+    """The catalogue of components, as the core describes it."""
 
     families: list[Family]
 
 
 def table_of(value: Toml | None) -> dict[str, Toml]:
-    """The value if it is a table, else an empty table."""
+    """The value itself if it is a table, else an empty table."""
     return value if isinstance(value, dict) else {}
 
 
 class Settings:
-    """A testbed with a variant, a point of the sweep and overrides applied."""
+    """The values of a testbed for one variant and point, with overrides."""
 
     def __init__(self, tables: dict[str, Toml]) -> None:
         self.tables = tables
@@ -123,11 +123,11 @@ class Settings:
     def at(
         text: str, variant: str, sweep: Iterable[tuple[str, str]], overrides: Iterable[tuple[str, str]]
     ) -> Settings:
-        """The values of a checked file at a point: variant over file, sweep over both, `--set` over all."""
+        """The values at a point: a variant's replace the file's, swept ones both, and `--set` ones all."""
         tables: dict[str, Toml] = tomllib.loads(text)
         given = [(split(path), read_value(value)) for path, value in overrides]
         for path, value in given:
-            # An override may change the table of this variant.
+            # An override may set a value in a variant's table.
             if path[:1] == ("variant",):
                 _put(tables, path, value)
         own = table_of(table_of(tables.get("variant")).get(variant))
@@ -137,7 +137,7 @@ class Settings:
         return Settings(tables)
 
     def get(self, *path: str) -> Toml | None:
-        """The value at a path, else the default of its kind; `None` if it has neither."""
+        """The value at a path, or else the default of the catalogue; `None` without one."""
         found: Toml = self.tables
         for part in path:
             if not isinstance(found, dict) or part not in found:
@@ -146,25 +146,25 @@ class Settings:
         return found
 
     def amount(self, *path: str) -> Amount | None:
-        """The quantity at a path, or its default; `None` if it has neither."""
+        """The quantity at a path, or else the default of the catalogue; `None` without one."""
         return Amount.read(self.get(*path))
 
     def names(self, family: str) -> list[str]:
-        """The components of a family, in the order of the file."""
+        """The names of the components of a family, in the order of the file."""
         return list(table_of(self.tables.get(family)))
 
     def kind(self, family: str, name: str) -> str:
-        """The kind of a component: its `kind`, or the one of a family with a single kind."""
+        """The kind of a component: its key `kind`, or the only kind of the family; else empty."""
         kinds = list(keys(family))
         given = table_of(table_of(self.tables.get(family)).get(name)).get("kind")
         return str(given) if given is not None else kinds[0] if len(kinds) == 1 else ""
 
     def keys(self, family: str, name: str) -> dict[str, Key]:
-        """The entries of the catalogue for the keys of a component, by dotted key."""
+        """The catalogue's entries for the keys of a component, by dotted key."""
         return keys(family).get(self.kind(family, name), {})
 
     def choices(self, family: str, name: str, key: str) -> list[str]:
-        """The possible values of a key that takes one of a list or of a family; empty for other keys."""
+        """The values that a key may have if the catalogue lists them or names a family; else none."""
         known = self.keys(family, name).get(key)
         kind = "" if known is None else known.type
         if kind.startswith("one of "):
@@ -180,7 +180,7 @@ class Settings:
 
 
 def _flat(at: Path, table: Mapping[str, Toml]) -> list[tuple[Path, Toml]]:
-    """The paths of a variant's table: dotted keys in quotes, or tables in tables."""
+    """The paths and values of a variant's table, which has quoted dotted keys or nested tables."""
     found: list[tuple[Path, Toml]] = []
     for key, value in table.items():
         path = (*at, *(split(key) if "." in key else (key,)))
@@ -192,7 +192,7 @@ def _flat(at: Path, table: Mapping[str, Toml]) -> list[tuple[Path, Toml]]:
 
 
 def read_value(text: str) -> Toml:
-    """The value of `--set PATH=TEXT`: TOML, or else the text itself."""
+    """The value that `--set PATH=TEXT` gives: the TOML value, or the text itself if it is no TOML."""
     try:
         tables: dict[str, Toml] = tomllib.loads(f"value = {text}")
         return tables["value"]
@@ -211,7 +211,7 @@ def _put(tables: dict[str, Toml], path: Path, value: Toml) -> None:
 
 
 def _table(key: str, value: Toml | None) -> dict[str, Toml]:
-    """The table that a plain value abbreviates: one rate is for both directions, a word names a kind."""
+    """The table that a plain value stands for: a rate is for both directions, a word names a kind."""
     if value is None:
         return {}
     return {"forward": value, "backward": value} if key == "rate" else {"kind": value}
@@ -219,7 +219,7 @@ def _table(key: str, value: Toml | None) -> dict[str, Toml]:
 
 @functools.cache
 def keys(family: str) -> dict[str, dict[str, Key]]:
-    """The kinds of a family, given by its table or name, with the catalogue's entries for their keys."""
+    """The kinds of a family, found by its name or table, each with the catalogue's entries for its keys."""
     for one in msgspec.json.decode(_engpass.catalogue(), type=Catalogue).families:
         if family == one.family or one.place in (f"[{family}.NAME]", f"[{family}]"):
             return {kind.kind: {key.key: key for key in kind.keys} for kind in one.kinds}

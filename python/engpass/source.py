@@ -12,13 +12,13 @@ from typing import TypeAlias
 from engpass.error import SourceError
 
 Toml: TypeAlias = "str | bool | int | float | datetime | date | time | list[Toml] | dict[str, Toml]"
-"""A value of a TOML file."""
+"""Type of a value in a TOML file."""
 
 Given: TypeAlias = "str | bool | int | float | Sequence[Given] | Mapping[str, Given]"
-"""A value of a testbed built in Python."""
+"""Type of a value in a testbed that was built in Python."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Largest testbed file, as in the core: ten thousand flows with hosts of their own take 9 MB."""
+"""Most bytes of a testbed file, as in the core: ten thousand flows with a host each take 9 MB."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Source:
 
 
 def read(path: str | os.PathLike[str]) -> Source:
-    """Read a testbed file, `-` is standard input; raises `SourceError`."""
-    # A file name may hold bytes that are not UTF-8, but messages and the store need UTF-8.
+    """Read a testbed file (`-` for standard input); raises `SourceError`."""
+    # A file name may have bytes that are not UTF-8, but messages and the store need UTF-8.
     name = os.fsencode(path).decode("utf-8", "replace")
     if name == "-":
         return Source("<stdin>", _checked("standard input", _read_stdin()))
     try:
-        # One byte more than allowed shows that a file is too large, without reading all of it. This also
-        # covers pipes and devices, whose size is not known before.
+        # Read at most one byte more than allowed, which shows that the file is too large. This also works for
+        # pipes and devices, whose size is not known before.
         with open(path, "rb") as file:  # noqa: PTH123 (a path like /dev/fd/63 is no pathlib matter)
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def read(path: str | os.PathLike[str]) -> Source:
 
 
 def _read_stdin() -> bytes:
-    # `engpass check - <&-` leaves no standard input at all.
+    # After `<&-` in a shell there is no standard input at all.
     if sys.stdin is None:
         raise SourceError("standard input is closed", "pipe a testbed file into it, or give a file")
     try:
@@ -70,7 +70,7 @@ def _checked(what: str, data: bytes) -> bytes:
             f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB: this is not a testbed file",
             "testbed files have some kilobytes, or megabytes for thousands of hosts; check the path",
         )
-    # TOML allows no NUL, and the parser's message about one would show an unprintable character.
+    # TOML allows no NUL, and the parser's message would contain it as an unprintable character.
     if (at := data.find(b"\0")) >= 0:
         raise SourceError(
             f"{what} is not a text file: byte {at + 1} is NUL",
@@ -80,7 +80,7 @@ def _checked(what: str, data: bytes) -> bytes:
 
 
 def from_tables(tables: Mapping[str, Given], name: str = "<python>") -> Source:
-    """Write a testbed built from Python as TOML, to be checked like a file; raises `SourceError`."""
+    """Write a testbed built in Python as TOML text, to be checked like a file; raises `SourceError`."""
     import tomli_w
 
     try:
@@ -94,7 +94,7 @@ def from_tables(tables: Mapping[str, Given], name: str = "<python>") -> Source:
 
 
 def _table(table: Mapping[str, Given], path: str) -> dict[str, Toml]:
-    """Copy nested mappings and sequences into types that the TOML writer takes; an error names the path."""
+    """Copy nested mappings and sequences as types that the TOML writer accepts; an error names the path."""
     for key in table:
         if not isinstance(key, str):
             raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is not text")
@@ -112,7 +112,7 @@ def _plain(value: Given, path: str) -> Toml:
 
 
 def override_text(value: Given) -> str:
-    """A value from Python as the text that `--set PATH=VALUE` would have."""
+    """A Python value as the text that follows `--set PATH=`."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

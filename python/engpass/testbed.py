@@ -29,7 +29,7 @@ __all__ = ["Testbed", "build", "load", "loads"]
 
 
 class Testbed(TestbedFile):
-    """A checked testbed that can run."""
+    """A checked testbed whose campaign can be run."""
 
     __test__ = False  # pytest would take the name for a test class
 
@@ -52,10 +52,10 @@ class Testbed(TestbedFile):
         `store` keeps it: a path, a URL or an open `Store`; `None` keeps it in memory. If the store already
         has some points of the same campaign, only the missing ones run; `fresh` begins anew. `executor` runs
         the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar on
-        standard error, or calls back with a `Progress`. `emulation` are the options for points of `emulate`.
-        A point that fails is in `.failures`; the others go on. Ctrl-C raises `KeyboardInterrupt` once all
-        finished points are stored. A run that needs more than `max_memory` bytes raises `NeedsMemoryError`
-        before it begins; `None` allows any amount.
+        standard error, or calls a function with a `Progress`. `emulation` are the options for points of
+        `emulate`. A point that fails is in `.failures`; the others go on. Ctrl-C raises `KeyboardInterrupt`
+        once all finished points are stored. A run that needs more than `max_memory` bytes raises
+        `NeedsMemoryError` before it begins; `None` allows any amount.
         """
         from engpass.progress import watching
         from engpass.result import RunResult
@@ -91,7 +91,7 @@ class Testbed(TestbedFile):
         captures: int = 0,
         max_memory: int | None = MOST,
     ) -> Started:
-        """Enter a campaign into a store, or find it there; nothing runs yet.
+        """Enter a campaign into a store, or find it there; no point runs yet.
 
         Raises `NeedsMemoryError` if the missing points, with `captures` captured links, need more than
         `max_memory` bytes.
@@ -126,7 +126,7 @@ class Testbed(TestbedFile):
 
 
 class Started:
-    """A campaign in a store, ready to go on."""
+    """A campaign that was entered into a store and can run."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class Started:
         self._emulation = emulation
 
     def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
-        """Run the missing points; see `campaign_runner.run_points`."""
+        """Run the missing points: see `campaign_runner.run_points`."""
         from engpass.campaign_runner import run_points
 
         return run_points(

@@ -54,17 +54,17 @@ class TestbedFile:
 
     @property
     def name(self) -> str:
-        """Name in the file."""
+        """Name of the testbed, from the file."""
         return self.campaign.name
 
     @property
     def description(self) -> str | None:
-        """Description in the file."""
+        """Description of the testbed, from the file."""
         return self.campaign.description
 
     @property
     def text(self) -> str:
-        """The file's text, or the TOML that was written from Python's tables."""
+        """The text of the file, or TOML written from Python tables."""
         return self.campaign.text
 
     @property
@@ -74,12 +74,12 @@ class TestbedFile:
 
     @property
     def repeats(self) -> int:
-        """Repeats of every point, each with its own seed."""
+        """Number of repeats of every point, each with another seed."""
         return self.campaign.repeats
 
     @property
     def seed(self) -> int:
-        """Seed of the first repeat."""
+        """Seed of the first repeat, from the file."""
         return self.campaign.seed
 
     @property
@@ -89,12 +89,12 @@ class TestbedFile:
 
     @functools.cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """Swept paths with their values."""
+        """The swept paths with their values."""
         return axes_from_json(self.campaign.axes())
 
     @functools.cached_property
     def topology(self) -> Drawing:
-        """Nodes, links, circuits and flows, for drawing."""
+        """Nodes, links, circuits and flows, as data for a drawing."""
         import msgspec
 
         from engpass.types.plan import Drawing
@@ -103,19 +103,19 @@ class TestbedFile:
 
     @functools.cached_property
     def warnings(self) -> list[Diagnostic]:
-        """Warnings about valid but doubtful settings: keys without effect, values that another overrules."""
+        """Warnings about settings that are valid but doubtful: without effect, or overruled by another."""
         found: list[Diagnostic] = json.loads(self.campaign.warnings())
         return found
 
     @functools.cached_property
     def has_variants(self) -> bool:
-        """Whether the file declares variants, even if only one called `base`."""
+        """True if the file declares variants, even if it is only one called `base`."""
         import tomllib
 
         return self.variants != ["base"] or bool(tomllib.loads(self.text).get("variant"))
 
     def check(self) -> list[Diagnostic]:
-        """Check the testbed again, from the file as it is now; returns all errors."""
+        """Check the file again as it is now on disk; returns all errors."""
         try:
             data = read(self._path).data if self._path not in (None, "-") else self._data
             _engpass.load(data, self.source, list(self.overrides), None)
@@ -124,7 +124,7 @@ class TestbedFile:
         return []
 
     def needs_traffic(self) -> None:
-        """Raise `EngpassError` if no traffic is declared: hosts alone are for the user's own programs."""
+        """Raise `EngpassError` if no traffic is declared: such a testbed serves only programs of the user."""
         if any(found["code"] == "no-traffic" for found in self.warnings):
             raise EngpassError(
                 "there is nothing to run: the testbed has no traffic",
@@ -132,7 +132,7 @@ class TestbedFile:
             )
 
     def limit(self, variants: Iterable[str] | None = None) -> dict[str, Outcome]:
-        """Outcomes of the limit engine by variant, at the file's own values (no sweep).
+        """The outcomes of the limit engine by variant, for the values in the file without its sweep.
 
         Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
         """
@@ -153,7 +153,7 @@ class TestbedFile:
         variants: Iterable[str] | None = None,
         repeats: int | None = None,
     ) -> Plan:
-        """The points that `run` with the same arguments would have; raises `ChoiceError`."""
+        """The points that `run` would have with the same arguments; raises `ChoiceError`."""
         if repeats is not None and repeats < 1:
             raise EngpassError(f"{repeats} repeats are not possible", "use 1 or more")
         return Plan(
@@ -175,8 +175,8 @@ class TestbedFile:
     ) -> Need:
         """An estimate of the memory that `run` needs for points of a plan, within a factor of two.
 
-        Without a plan, the file's own one is taken with all its points. `kept` is the number of outcomes that
-        stay in memory, `captures` that of captured links.
+        Without a plan all points of the file count. `kept` is the number of outcomes that stay in memory,
+        `captures` that of captured links.
         """
         from engpass.environment import cores
         from engpass.memory import need

@@ -11,7 +11,7 @@ from engpass.error import EngpassError
 from engpass.types.outcome import Timeline
 
 SAMPLES = 1_000
-"""Instants at which a timeline is sampled."""
+"""Number of instants at which a timeline is sampled."""
 
 
 def timeline(
@@ -22,7 +22,7 @@ def timeline(
     samples: int = SAMPLES,
     interrupt: _engpass.Interrupt | None = None,
 ) -> Timeline:
-    """Simulate a point once more and record its flows and queues, each at most `samples` times.
+    """Simulate a point and record the state of its flows and queues, each at most `samples` times.
 
     Raises what `Campaign.run` raises.
     """

@@ -1,4 +1,4 @@
-"""The units of rates, sizes, times and shares: how files write them, and which one a figure is shown in."""
+"""The units of rates, sizes, times and shares: how files write them, and which one suits a value."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _WRITTEN: Mapping[str, Mapping[str, int | str]] = {
 UNITS: Mapping[str, tuple[str, Decimal]] = {
     name: (base, Decimal(factor)) for base, units in _WRITTEN.items() for name, factor in units.items()
 }
-"""By written unit: the base unit, and the factor to it. The base unit of shares is empty."""
+"""For each unit that files may use: its base unit, and its size in it. Shares have no base unit ("")."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit to show values in: its printed `name`, and its size in base units as `factor`."""
+    """A unit for values: its printed `name`, and its size in base units (`factor`)."""
 
     name: str
     factor: float

@@ -20,7 +20,7 @@ RETRY = Amount(Decimal(100), "ms")
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Propose more held packets and longer lifetimes if packets are lost, another interval if no reply comes."""
+    """Propose longer queues and lifetimes if packets are lost, another interval if no reply comes."""
     full = [drop.place.node for drop in at.lost_at(HOLD_FULL)]
     unanswered = [drop.place.node for drop in at.lost_at(NO_REPLY)]
     for router in dict.fromkeys((*full, *unanswered)):
