@@ -1,7 +1,7 @@
 """Claims: the statements of a study as data, checked on the outcomes that Engpass obtains.
 
-A claims file selects checks from a fixed list (`engpass.claims.checks`) and gives them arguments; nothing in
-it is executed.
+A claims file selects checks from a fixed list (`engpass.claims.checks`) and gives them arguments; no code in
+the file is executed.
 """
 
 from engpass.claims.curves import Campaign

@@ -10,7 +10,7 @@ from engpass.settings import Amount, Settings, split
 from engpass.source import Toml
 
 MOST = 2
-"""Factor by which a quantity may change."""
+"""Greatest factor by which `breaks` may raise or lower a quantity."""
 
 REMOVES = {
     "discard": ("tail", "packet discard"),
@@ -25,13 +25,13 @@ REMOVES = {
     "path_mtu": ("known", "path MTU discovery"),
     "up": ("false", "a tunnel or a bond"),
 }
-"""Mechanisms by the last part of their key: the value that removes each, and its name."""
+"""Mechanisms by the last part of their key in a testbed: the value that removes each, and its name."""
 
 
 def check_break(text: str, spec: CampaignSpec, measure: Measure, key: str, value: str) -> str | None:
     """The reason why a break is not allowed; `None` if it is.
 
-    `text` is the testbed. The value in force is that of the claim's campaign, variant and swept values.
+    `text` is the testbed. The present value is that for the claim's campaign, variant and swept values.
     """
     path = split(key)
     variant = measure.check.variant
@@ -69,7 +69,7 @@ def _same(before: Toml | None, value: str) -> bool:
 
 
 def _number(value: Toml | None) -> tuple[Decimal, str] | None:
-    """A quantity or a bare number with its base unit; `None` for anything else."""
+    """The number and base unit of a quantity or of a number without a unit; `None` for other values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -81,7 +81,7 @@ def _number(value: Toml | None) -> tuple[Decimal, str] | None:
 
 
 def _axes(text: str, spec: CampaignSpec) -> list[str]:
-    """Paths that the file or the campaign sweeps, without those that the campaign sets to one value."""
+    """The paths that the file or the campaign sweeps, except those for which the campaign sets one value."""
     import tomllib
 
     given = dict(spec.set)
@@ -92,7 +92,7 @@ def _axes(text: str, spec: CampaignSpec) -> list[str]:
 
 
 def _plain(pairs: Sequence[tuple[str, str]], variant: str) -> list[tuple[str, str]]:
-    """Overrides as paths of the testbed, without sweeps and without values of other variants."""
+    """The overrides that set values for this variant, by path in the testbed; not those that set sweeps."""
     plain = []
     for key, value in pairs:
         path = split(key)

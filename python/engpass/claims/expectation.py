@@ -1,7 +1,7 @@
 """Text for the expected value of a claim, the same on terminals, in reports and in pages.
 
-Only values that a source prints are "stated". Values that Engpass computes, estimates or predicts always name
-this origin.
+Only a value that a source prints counts as stated. A value that Engpass computes, estimates or predicts
+always has this origin beside it.
 """
 
 _ORIGINS = {"derived": "computed", "estimate": "estimated", "prediction": "predicted"}

@@ -1,4 +1,4 @@
-"""Quantities of all flows of an outcome together: total goodput, fairness, round trips, timeouts."""
+"""Quantities of all flows of an outcome together: total goodput, fairness, round trip times, timeouts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _goodputs(flows: Flows) -> list[float]:
 
 
 def total(flows: Flows) -> float | None:
-    """Sum of the goodputs in bit/s."""
+    """Sum of the goodputs of all flows in bit/s."""
     return math.fsum(_goodputs(flows))
 
 
 def fairness(flows: Flows) -> float | None:
-    """The index of Jain, Chiu and Hawe (1984): 1 if all get the same, 1/n if one of n gets all."""
+    """Fairness index of Jain, Chiu and Hawe (1984): 1 if all flows get the same, 1/n if one of n gets all."""
     goodputs = _goodputs(flows)
     squares = math.fsum(one * one for one in goodputs)
     return math.fsum(goodputs) ** 2 / (len(goodputs) * squares) if squares else None
@@ -32,17 +32,17 @@ def _round_trips(flows: Flows) -> list[float]:
 
 
 def shortest_round_trip(flows: Flows) -> float | None:
-    """The shortest smoothed round trip at the end of the run, over all TCP flows, in seconds."""
+    """Least smoothed round trip time at the end of the run, over all TCP flows, in seconds."""
     return min(_round_trips(flows), default=None)
 
 
 def longest_round_trip(flows: Flows) -> float | None:
-    """The longest smoothed round trip at the end of the run, over all TCP flows, in seconds."""
+    """Greatest smoothed round trip time at the end of the run, over all TCP flows, in seconds."""
     return max(_round_trips(flows), default=None)
 
 
 def timeouts(flows: Flows) -> float | None:
-    """Retransmission timeouts of all flows that count them."""
+    """Number of retransmission timeouts of all flows that count them."""
     counts = (flow.tcp.timeouts for flow in flows if flow.tcp is not None)
     found = [one for one in counts if one is not None]
     return float(sum(found)) if found else None

@@ -1,4 +1,4 @@
-"""The first direction of a link, and the accounts of its ledger."""
+"""Reads the ledger of the first direction of a link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engpass.types.outcome import DirectionOutcome, Outcome
 
 
 def first_direction(outcome: Outcome, link: str) -> DirectionOutcome:
-    """The direction from the link's first end. Raises `NoDataError`."""
+    """The entry for the direction that starts at the link's first end; raises `NoDataError` without one."""
     found = outcome.links.get(link)
     if found is None:
         raise NoDataError(f"the outcome has no link `{link}`")
@@ -19,10 +19,10 @@ def first_direction(outcome: Outcome, link: str) -> DirectionOutcome:
 
 
 def account_bytes(side: DirectionOutcome, link: str, accounts: str) -> float:
-    """The bytes of an account, or of several (`a + b`), in the ledger. Raises `NoDataError`."""
+    """The bytes of a ledger account, or the sum of several (`a + b`); raises `NoDataError`."""
     if side.ledger is None:
         raise NoDataError(f"the engine has no ledger of link `{link}`")
-    # The ledger counts in fractions of a bit and omits empty accounts.
+    # The ledger counts in fractions of a bit, and leaves out accounts that are 0.
     part, booked = Fraction(1, side.ledger.units_per_bit), side.ledger.accounts
     names = [name.strip() for name in accounts.split("+")]
     if strange := [name for name in names if not is_account(name)]:

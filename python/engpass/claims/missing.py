@@ -2,4 +2,4 @@
 
 
 class NoDataError(Exception):
-    """A claim needs data that its campaign does not have; the claim does not hold."""
+    """A claim needs data that its campaign does not have, so that the claim does not hold."""

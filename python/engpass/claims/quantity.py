@@ -1,4 +1,4 @@
-"""Quantities with units: reads those of claims, and formats them for tables."""
+"""Quantities with units: read from claims files, and formatted for tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in its base unit (`B`, `bit/s`, `B/s`, `s`, cells; shares as fractions), and its text."""
+    """A number in a base unit (`B`, `bit/s`, `B/s`, `s`, cells; a share as a fraction), and the text read."""
 
     value: float
     unit: str
@@ -23,7 +23,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """Read a text such as `22.10 Mbit/s`; raises `ValueError` with the reason."""
+        """Read a text such as `22.10 Mbit/s`; raises `ValueError` with the reason why it is no quantity."""
         found = _WRITTEN.fullmatch(text.strip())
         if found is None or found[2] not in UNITS:
             raise ValueError(f"`{text}` is not a quantity: write a number and one of {', '.join(UNITS)}")
@@ -35,18 +35,18 @@ class Quantity:
 
     @property
     def name(self) -> str:
-        """The unit as written: `Mbit/s`."""
+        """The unit as it was written: `Mbit/s`."""
         return self.text.split()[-1]
 
     @property
     def decimals(self) -> int:
-        """Decimals as written: 2 of `22.10 Mbit/s`."""
+        """Number of decimals as written: 2 for `22.10 Mbit/s`."""
         number = self.text.partition(" ")[0]
         return sum(letter.isdigit() for letter in number.partition(".")[2])
 
 
 def say(value: float, unit: str) -> str:
-    """Format a value in its base unit: `22.10 Mbit/s`, `4.26 kB`, `16.4 %`."""
+    """Format a value, given in its base unit, with another unit: `22.10 Mbit/s`, `4.26 kB`, `16.4 %`."""
     if not math.isfinite(value):
         raise ValueError(f"{value} {unit} is not a valid result")
     return quantity(value, unit)

@@ -1,4 +1,4 @@
-"""Reads `claims.toml`. Nothing in it is executed; every error names the line, the cause and the cure."""
+"""Reads `claims.toml`; nothing in it is executed. Every error names the line, the cause and the cure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NAMES = {
     int: "a whole number",
     bool: "`true` or `false`",
 }
-# A number with its unit, or one word. In languages without blanks between words, a word is short.
+# A printed value is a number with a unit, or one word; `_is_word` limits words without blanks between them.
 _NUMBER = re.compile(r"\d[\d.,]*\s*\S{0,12}")
 _WORD = re.compile(r"[^\W\d_][\w-]{0,23}")
 _MOST_WITHOUT_BLANKS = 6
@@ -83,7 +83,7 @@ def read(path: Path) -> ClaimsFile:
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """A table of the file: its name in messages, its header line, and its index among equal headers."""
+    """A table of the file, for errors: its name, its header line, and its index among equal headers."""
 
     name: str
     header: str = ""
@@ -91,7 +91,7 @@ class _Place:
 
 
 class _Reader:
-    """Turns tables into claims."""
+    """Turns the tables of a claims file into claims, and finds the line of an error."""
 
     def __init__(self, path: str, text: str) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class _Reader:
         return ClaimsError(f"{self._path}:{self._line(at, key)}: {at.name}: {cause}", cure)
 
     def _line(self, at: _Place, key: str | None) -> int:
-        """Number of the line with a key of a table, else of the table's header, else 1."""
+        """Number of the line that sets a key of a table; else the line of the table's header, else 1."""
         headers = [n for n, line in enumerate(self._lines, 1) if at.header and line.strip() == at.header]
         start = headers[at.index] if at.index < len(headers) else 0
         for number, line in enumerate(self._lines[start:], start + 1):
@@ -123,7 +123,7 @@ class _Reader:
         names = {campaign.name for campaign in campaigns}
         if MAIN not in names:
             campaigns.append(CampaignSpec(MAIN))
-        # The main campaign comes last, since the report shows the last used run.
+        # The main campaign runs last, since the report shows the last run.
         campaigns.sort(key=lambda campaign: campaign.name == MAIN)
         listed = _list(tables.get("claim"))
         if not listed:
@@ -156,7 +156,7 @@ class _Reader:
         )
 
     def _pairs(self, at: _Place, table: _Table, key: str) -> tuple[tuple[str, str], ...]:
-        """Pairs of path and value; raises `ClaimsError` for a value that is not text."""
+        """The pairs of path and value in a table; raises `ClaimsError` if a value is not text."""
         pairs: list[tuple[str, str]] = []
         for path, value in table_of(table.get(key)).items():
             if not isinstance(value, str):
@@ -209,7 +209,7 @@ class _Reader:
     def _stated(
         self, at: _Place, table: _Table, kind: str, has_text: bool
     ) -> tuple[str | None, str | None, str | None, str | None]:
-        """The stated value: `published`, `section` and `printed`, or `value`."""
+        """The keys `published`, `section`, `printed` and `value`; `value` only if no source prints it."""
         printed = "printed" in table or "section" in table or "published" in table
         if kind == "measured" and not printed:
             cure = "give the `section`, and copy the value exactly as printed there to `printed`"
@@ -237,7 +237,7 @@ class _Reader:
         return _text_at(table, "published"), _text_at(table, "section"), text, None
 
     def _outlook(self, at: _Place, table: _Table, kind: str) -> tuple[bool, str | None, str | None]:
-        """Whether the claim is expected to hold, why not, and an observation that would decide it."""
+        """Whether the claim is expected to hold, why not, and for an open one what would decide it."""
         if kind == "open":
             for key in _CHECKED:
                 if key in table:
@@ -347,10 +347,10 @@ class _Reader:
         )
 
     def _around(self, at: _Place, middle: Quantity, tolerance: str) -> Interval:
-        """The interval around the stated value."""
+        """The interval from the stated value minus the tolerance to the stated value plus the tolerance."""
         spread = self._quantity(at, tolerance, "tolerance")
         if spread.unit == middle.unit:
-            # For a share, a tolerance in per cent means percentage points.
+            # If the value is a share, a tolerance in per cent means percentage points.
             half = spread.value
         elif spread.unit == "":
             half = abs(middle.value) * spread.value
@@ -401,7 +401,7 @@ def _list(value: Toml | None) -> list[Toml]:
 
 
 def _texts(values: Sequence[Toml]) -> tuple[str, ...]:
-    """The texts of a list."""
+    """Those values of a list that are texts."""
     return tuple(value for value in values if isinstance(value, str))
 
 

@@ -1,4 +1,4 @@
-"""Finds a printed value in the text of a source.
+"""Finds a value that a source prints in the text of the source.
 
 The text is Markdown, with headings that begin with `#`, or plain text with headings such as `3.0 Results`.
 Blanks are ignored, and characters are compared after Unicode NFKC normalisation, which turns full-width
@@ -19,11 +19,11 @@ _TEX_TEXT = re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}")
 
 
 class SourceTextError(EngpassError):
-    """A text or a section is missing."""
+    """The text of a source, or a section of it, is missing."""
 
 
 def source_text(directory: Path, title: str) -> str:
-    """The text of the only file in a directory that contains a title; raises `SourceTextError`."""
+    """The text of the one file in a directory that contains this title; raises `SourceTextError`."""
     wanted = _squeezed(title)
     found = {
         path: text
@@ -40,7 +40,7 @@ def source_text(directory: Path, title: str) -> str:
 
 
 def section_of(text: str, section: str) -> str:
-    """The text of a section up to the next heading outside of it; raises `SourceTextError`.
+    """The text of a section, up to the next heading that is not inside the section; raises `SourceTextError`.
 
     A section is named by its number or by its title. Section `4.1` includes `4.1.2`.
     """
@@ -61,7 +61,7 @@ def section_of(text: str, section: str) -> str:
 
 
 def prints(text: str, printed: str) -> bool:
-    """Whether a text contains a value that is not part of a longer number or word."""
+    """True if the text contains `printed`, not as a part of a longer number or word."""
     letters = "".join(_normal(printed).split())
     pattern = r"\s*".join(re.escape(letter) for letter in letters)
     before = r"(?<![0-9.,])" if letters[0].isdigit() else _edge(letters[0], r"(?<![A-Za-z])")
@@ -70,7 +70,7 @@ def prints(text: str, printed: str) -> bool:
 
 
 def _edge(letter: str, guard: str) -> str:
-    """The guard for ASCII letters and digits, else nothing: other scripts have no blanks between words."""
+    """`guard` for an ASCII letter or digit, else nothing: other scripts have no blanks between words."""
     return guard if letter.isascii() and letter.isalnum() else ""
 
 

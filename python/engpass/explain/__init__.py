@@ -1,1 +1,1 @@
-"""Facts about a point: which one is explained, how its flow is served, and what its bottleneck is."""
+"""Facts about a point: the flow to explain, how well it is served, and what its bottleneck is."""

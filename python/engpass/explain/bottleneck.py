@@ -28,35 +28,35 @@ from engpass.results import above_limit
 from engpass.types.outcome import Bottleneck, SetBy
 
 DAMAGED = "damaged on the line"
-"""The cause of drops of corrupted packets, in which no queue takes part."""
+"""The cause of drops of packets that a line has corrupted; no queue takes part in them."""
 
 _EARLY = ("early drop", "codel")
 
 
 State = Literal["below", "harmed", "at limit"]
-"""A flow below its limit; one with its goodput that suffers from losses or delay; one that has its limit."""
+"""`below`: the flow misses its limit; `harmed`: it has its goodput, but suffers from losses or delay."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A bottleneck: `key` is its account or drop cause for programs, name and evidence are for people."""
+    """A bottleneck: `key`, for programs, is its account or drop cause; name and evidence are for people."""
 
     key: str
     bottleneck: str
     evidence: str
     state: State = "below"
-    """What the flow gets."""
+    """How well the flow is served."""
     plural: bool = False
-    """Whether the name of the bottleneck is in the plural."""
+    """True if the name of the bottleneck is in the plural."""
 
     @property
     def predicate(self) -> str:
-        """The verb in the number of the bottleneck."""
+        """The verb after the name of the bottleneck: `limits` or `harms`, without `s` in the plural."""
         verb = "harms" if self.state == "harmed" else "limits"
         return verb.removesuffix("s") if self.plural else verb
 
 
-# By idle reason: the bottleneck, and its state while the line is idle.
+# For each reason of a line to be idle: the name of the bottleneck, and what it does meanwhile.
 _IDLE = {
     "application": ("the application `{flow}`", "the application has no data to send"),
     "CPU": ("the CPU of host `{start}`", "the CPU is busy with sending"),
@@ -79,11 +79,11 @@ _IDLE = {
 
 
 _ANY_SENDER = ("application", "CPU", "NIC buffer", "shaper", "upstream", "other way", "line down")
-"""Idle reasons that also apply to senders of datagrams."""
+"""Reasons of a line to be idle that also apply if the sender sends datagrams without TCP."""
 
 
 def find(at: Situation) -> Finding:
-    """Find the bottleneck of a flow. If its goodput is near its limit, losses and delay come first."""
+    """Find the bottleneck of a flow. If its goodput reaches its limit, look at losses and delay first."""
     exceeds = at.goodput > (1 + above_limit.AT) * at.limit
     if at.limit > 0 and not exceeds and at.goodput >= GOODPUT * at.limit:
         found, late = _harmed(at) or _at_limit(at), None
@@ -102,19 +102,19 @@ def find(at: Situation) -> Finding:
 
 
 def _at_limit(at: Situation) -> Finding:
-    """The finding for a flow that gets its limit."""
+    """The finding for a flow whose goodput reaches its limit."""
     evidence = f"it gets {formatting.rate(at.goodput)} of its {at.limit_name} of {formatting.rate(at.limit)}"
     return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
 
 
 def _limit(limiter: Bottleneck, evidence: str, state: State = "at limit") -> Finding:
-    """A finding with the limit of the flow as its bottleneck."""
+    """A finding that names the bottleneck of the limit engine."""
     plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
     return Finding("limit", limiter.title, evidence, state, plural)
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The finding for a flow that gets more than its fair share or its bound."""
+    """The finding for a flow with a goodput above its fair share or its bound."""
     fair = f"the {formatting.rate(at.fair)} that `engpass limit` expects"
     if len(at.topology.flows) > 1:
         fair = f"its fair share of {formatting.rate(at.fair)}"
@@ -142,18 +142,18 @@ _WINDOWS: Mapping[SetBy, str] = {
 
 
 def _limiter(at: Situation) -> Bottleneck:
-    """The bottleneck of the limit engine."""
+    """The bottleneck that the limit engine found for the flow."""
     return _window(at, at.limited.bottleneck or Bottleneck(kind="unknown", title="its limit"))
 
 
 def _bounding(at: Situation) -> Bottleneck:
-    """The bottleneck of the bound, or of the fair share if the outcome has no bound."""
+    """What limits the flow to its bound; if the outcome has no bound, to its fair share."""
     limit = at.limited.limit
     return _limiter(at) if limit is None or limit.bound is None else _window(at, limit.bound.bottleneck)
 
 
 def _window(at: Situation, found: Bottleneck) -> Bottleneck:
-    """The bottleneck; socket buffers get the title of the buffer or field that sets the window."""
+    """The bottleneck; socket buffers get the buffer or field that sets the window as their title."""
     limit = at.limited.limit
     if found.kind != "socket-buffers" or limit is None or limit.window is None:
         return found
@@ -163,7 +163,7 @@ def _window(at: Situation, found: Bottleneck) -> Bottleneck:
 
 
 def _harmed(at: Situation) -> Finding | None:
-    """The finding for a node or line that drops or delays too many datagrams of the flow, or `None`."""
+    """The finding for what drops or delays too many datagrams of the flow; `None` without harm."""
     lost = _lost(at) if at.needs.loses(at.served) else None
     late = _late(at)
     if lost is None:
@@ -173,7 +173,7 @@ def _harmed(at: Situation) -> Finding | None:
 
 
 def _late(at: Situation) -> str | None:
-    """The delay of the flow as a sentence, if queues harm it."""
+    """A sentence on the delay of the flow, if its datagrams wait too long in queues; else `None`."""
     if not at.needs.waits(at.served):
         return None
     what = "segments" if at.tcp else "datagrams"
@@ -182,7 +182,7 @@ def _late(at: Situation) -> str | None:
 
 
 def _queue(at: Situation) -> str:
-    """The queue in which the flow waits: in front of the fullest line, or in the node that limits it."""
+    """Name of the queue where the flow waits: before the fullest line, or in what limits the flow."""
     fullest = min(at.queues, key=lambda hop: hop.idle, default=None)
     at_ports = [drop for drop in at.own_drops if drop.place.link is not None]
     if fullest is not None and (fullest.idle < FULL or at_ports):
@@ -198,7 +198,7 @@ def _queue(at: Situation) -> str:
 
 
 def _slowest_router(at: Situation) -> str | None:
-    """The router on the path with the longest time per packet, if one takes any time."""
+    """The router on the path with the longest time per packet; `None` if no router takes any time."""
     times: dict[str, Decimal] = {}
     for node in (hop.start for hop in at.hops):
         taken = at.settings.amount("router", node, "per_packet")
@@ -212,7 +212,7 @@ def _buffer(hop: Hop) -> str:
 
 
 def _held(at: Situation) -> Finding:
-    """The bottleneck of a flow whose goodput is below its limit."""
+    """The finding for a flow whose goodput is below its limit."""
     if (failed := _failed(at)) is not None:
         return failed
     if (hole := _black_hole(at)) is not None:
@@ -225,7 +225,7 @@ def _held(at: Situation) -> Finding:
     if lost is None:
         return _queued(at, waiting) or waiting or _unseen(at)
     if waiting is None or not at.tcp:
-        # A sender that does not slow down misses goodput by losses or by offering less: the greater decides.
+        # A flow without TCP misses goodput by losses or because it offers less: the greater part decides.
         missing = at.limit - min(at.offered, at.limit)
         return lost if waiting is None or at.offered - at.goodput >= missing else waiting
     caused = waiting.key in ("idle: congestion window", "idle: retransmission timer")
@@ -237,19 +237,19 @@ def _held(at: Situation) -> Finding:
 
 
 _FAILED = f"drops: {DOWN}"
-"""The key of the finding for a link that fails."""
+"""Key of the finding for a link that was down."""
 
 
 def _failed(at: Situation) -> Finding | None:
-    """The finding for a link whose failures cost at least half of the missing goodput, or `None`."""
+    """The finding for a link that was down, if that costs at least half of the missing goodput."""
     drops = at.lost_at(DOWN)
     if not drops or not at.limit:
         return None
     missing = 1 - at.goodput / at.limit
     lost = math.fsum(drop.datagrams for drop in drops)
     if at.tcp:
-        # Once the line is up again, TCP waits for its timer and restarts with a small window. If that
-        # dominates, the failure costs all that is missing, else the longest gap.
+        # When the line is up again, TCP waits for its timer and restarts with a small window. If that
+        # dominates, the failure costs all of the missing goodput, else only that of the longest gap.
         first = drops[0] == at.own_drops[0] and at.idle("retransmission timer") > at.idle("congestion window")
         cost = missing if first else (at.gap or 0.0) / at.duration if at.duration else 0.0
     else:
@@ -258,7 +258,7 @@ def _failed(at: Situation) -> Finding | None:
 
 
 def _down(at: Situation, drop: Drop) -> Finding:
-    """The finding for a link that drops packets of a flow while it is down."""
+    """The finding for a link that drops packets of the flow while it is down."""
     place = drop.place
     hop = next((hop for hop in (*at.hops, *at.back) if hop.is_at(place)), None)
     down = f"is down {formatting.percent(hop.down)} of the time" if hop is not None and hop.down else "fails"
@@ -273,7 +273,7 @@ def _down(at: Situation, drop: Drop) -> Finding:
 
 
 def _black_hole(at: Situation) -> Finding | None:
-    """The finding for a router that drops segments as too long while TCP waits for its timer, or `None`."""
+    """The finding for a router that drops too long segments while TCP waits for its timer; else `None`."""
     drops = at.lost_at(TOO_BIG)
     if not at.tcp or not drops or at.idle("retransmission timer") <= at.idle("congestion window"):
         return None
@@ -288,7 +288,7 @@ def _black_hole(at: Situation) -> Finding | None:
 
 
 def _outage(at: Situation) -> str | None:
-    """A sentence on the link of the path that is down longest, or `None`."""
+    """A sentence on the link of the path that is down longest; `None` if no link is down."""
     worst = max((*at.hops, *at.back), key=lambda hop: hop.down, default=None)
     if worst is None or worst.down < 0.001:
         return None
@@ -322,7 +322,7 @@ def _spare(at: Situation) -> str | None:
 
 
 def _overtaken(at: Situation) -> str | None:
-    """Say which round-robin router or bond reorders packets, if segments arrive twice."""
+    """A sentence on a round-robin router or bond that reorders packets, if segments arrive twice."""
     again = at.counts.get("retransmitted_segments", 0.0)
     parted = [hop for hop in at.hops if at.part(hop) < 1]
     senders = [f"router `{hop.start}`" for hop in parted if at.policy(hop.start) == "round-robin"]
@@ -335,7 +335,7 @@ def _overtaken(at: Situation) -> str | None:
 
 
 def _shared(at: Situation) -> Finding | None:
-    """The finding for a full line whose other flows take the missing goodput, or `None`."""
+    """The finding for a full line on which other flows take the missing goodput; else `None`."""
     tight = at.tight
     if not at.tcp or tight is None or tight.books is None or tight.books.idle >= FULL or not at.theirs:
         return None
@@ -349,7 +349,7 @@ def _shared(at: Situation) -> Finding | None:
 
 
 def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
-    """The finding for a queue that delays a paced flow, unless the sender itself is busy."""
+    """The finding for a queue that delays a paced flow; `None` if none does, or the sender is busy."""
     late = _late(at) if at.needs.paced and not at.tcp else None
     if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC buffer")):
         return None
@@ -357,7 +357,7 @@ def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
 
 
 def _unseen(at: Situation) -> Finding:
-    """The finding if there are no losses and no ledger gives an idle reason."""
+    """The finding for a flow below its limit without losses, if no ledger says why lines are idle."""
     return _limit(_limiter(at), "nothing is lost", "below")
 
 
@@ -372,7 +372,7 @@ def _lost(at: Situation) -> Finding | None:
         evidence += ", which are longer than the MTU of the next link"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
-        # Both happen while ARP requests have no answer.
+        # Both causes occur while ARP requests are not answered, so add them up.
         there = [other for other in at.own_drops if other.place == drop.place]
         asked = [other for other in there if other.cause in (HOLD_FULL, NO_REPLY)]
         whole = replace(drop, datagrams=math.fsum(other.datagrams for other in asked))
@@ -393,9 +393,9 @@ def _lost(at: Situation) -> Finding | None:
 
 
 def _dearest(at: Situation) -> Drop:
-    """The drops that cost the flow most of its limit; the greatest if none costs any, or if TCP slows down.
+    """The drops that cost the flow most of its limit; for TCP, or if none costs any, the most drops.
 
-    Drops are taken along the path. The load above the limit is dropped somewhere, and costs nothing there.
+    The load above the limit is dropped at some hop in any case: there drops cost nothing.
     """
     most = at.own_drops[0]
     if at.tcp or not at.sent:
@@ -405,19 +405,19 @@ def _dearest(at: Situation) -> Drop:
         reaches = left
         left -= drop.datagrams / at.sent * at.offered
         cost = min(reaches, at.limit) - min(left, at.limit)
-        # Drops of less than 1 % of the limit may be chance of the measurement window.
+        # Drops of under 1 % of the limit may be an effect of where the measurement window begins and ends.
         if cost > max(greatest, 0.01 * at.limit):
             dearest, greatest = drop, cost
     return dearest
 
 
 def _position(drop: Drop, at: Situation) -> int:
-    """The index of the hop that drops, or the number of hops if no hop of the path does."""
+    """The index of the hop that drops; the number of hops if no hop of the path drops."""
     return next((place for place, hop in enumerate(at.hops) if hop.is_at(drop.place)), len(at.hops))
 
 
 def where(drop: Drop, at: Situation) -> str:
-    """The drop location in words."""
+    """The place of some drops in words."""
     start, end = drop.place.node, drop.place.to
     if end is None:
         kind = "router" if at.is_switch(start) else "host"
@@ -435,7 +435,7 @@ def where(drop: Drop, at: Situation) -> str:
 
 
 def what(drop: Drop, at: Situation) -> str:
-    """The number of packets dropped there, with their share of the packets sent."""
+    """The number of packets dropped in words, with their share of the packets sent."""
     unit = "segment" if at.tcp else "datagram"
     share = (
         f" ({formatting.percent(drop.datagrams / at.sent)})" if at.sent and drop.datagrams <= at.sent else ""
@@ -444,12 +444,12 @@ def what(drop: Drop, at: Situation) -> str:
 
 
 def _waiting(at: Situation) -> Finding | None:
-    """The finding for the main idle reason of the tightest line, or `None` if it was hardly idle."""
+    """The finding for the main reason why the tightest line is idle; `None` if the line is hardly idle."""
     if at.tight is None or at.tight.books is None:
         return None
-    # A sender of datagrams waits for no window and no timer: on a shared line those reasons are other flows'.
+    # Without TCP a sender waits for no window or timer: on a shared line such reasons come from other flows.
     shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
-    # A window with room for only a part of a segment counts as used up.
+    # A window that has room only for a part of a segment counts as used up.
     if at.tcp:
         shares["receive window"] += at.idle("silly window avoidance")
     reason = max(shares, key=lambda reason: shares[reason])
@@ -466,7 +466,7 @@ def _waiting(at: Situation) -> Finding | None:
 
 
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
-    """The part of the sending host that is busy, and its state with the other flows that it serves."""
+    """Name of the busy part of the sending host, and what it does, with other flows that it serves."""
     start, _ = at.ends
     if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
         cpu, doing = _limiter(at).title, f"host `{start}` is busy"

@@ -1,4 +1,4 @@
-"""Streams of constant intervals whose packets meet a full queue in the same phase for a whole run.
+"""Streams with constant intervals whose packets always meet a full queue in the same phase.
 
 A queue without chance then drops packets of the same stream again and again. Real hosts and lines vary enough
 to break the lock, so the shares of such a run are an artefact of the testbed (Floyd and Jacobson, "Traffic
@@ -14,25 +14,25 @@ from engpass.explain.point_facts import Situation
 from engpass.results import ledger
 
 _PERIODIC = frozenset({"udp-stream", "multicast"})
-"""Kinds of traffic with constant intervals."""
+"""Kinds of traffic that send at constant intervals."""
 
 _FULL = "buffer full"
-"""The cause of drops in a queue that decides without chance."""
+"""The cause of drops in a queue that does not draw random numbers."""
 
 _FAR = 2.0
-"""Losses are far from proportional if the flow loses this times the share of all together: our choice."""
+"""A loss share is disproportionate if it is this many times the share of all flows together: our choice."""
 
 
 @dataclass(frozen=True)
 class Lock:
-    """The best served flow at a full queue, and the share of its datagrams that it loses there."""
+    """The flow that loses the smallest share of its datagrams at a full queue, and this share."""
 
     best: str
     loss: float
 
     @property
     def text(self) -> str:
-        """The lock and its cures in words."""
+        """A sentence on the unequal losses and the cures."""
         return (
             f"`{self.best}` loses {formatting.percent(self.loss)} there: both send at constant intervals and"
             " nothing is random, so their packets meet the full queue in the same phase"
@@ -41,7 +41,7 @@ class Lock:
 
 
 def locked(at: Situation) -> Lock | None:
-    """The full queue at which the flow loses far more than its part, or `None`."""
+    """The best served flow at the full queue where the flow loses far more than its part, or `None`."""
     hop = next((hop for drop in at.lost_at(_FULL) for hop in at.hops if hop.is_at(drop.place)), None)
     if hop is None or any(_varies(at, name) for name in (at.flow, *at.others_on(hop))):
         return None
@@ -57,7 +57,7 @@ def locked(at: Situation) -> Lock | None:
 
 
 def _varies(at: Situation, flow: str) -> bool:
-    """Whether a flow is not periodic, or a line on its path delays or loses its packets by chance."""
+    """True if a flow has no constant intervals, or a line on its path delays or loses packets by chance."""
     kinds = {one.name: one.kind for one in at.topology.flows}
     links = {link for link, _, _ in ledger.route(at.outcomes[0], flow)}
     chance = any(_given(at, link, key) for link in links for key in ("jitter", "loss", "reorder"))

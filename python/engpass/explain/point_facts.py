@@ -19,43 +19,43 @@ from engpass.types.plan import Drawing
 from engpass.types.signals import Signal
 
 FULL = 0.01
-"""A line that is idle for less than this share of the time is full."""
+"""A line that is idle for less than this share of the time counts as full."""
 
 SPARE = 0.05
-"""A line that is idle for this share of the time because routers chose other paths is spare."""
+"""A line that routers leave idle for at least this share of the time counts as spare."""
 
 TWICE = 0.001
-"""If more than this share of a line goes into segments that arrive twice, TCP sends too much."""
+"""If segments that arrive twice take more than this share of a line, TCP retransmits too much."""
 
 DOWN = "line down"
-"""The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
+"""The cause of losses on a line that is down; with `idle: ` before it, the account of its idle time."""
 
 INACTIVE = "inactive member"
-"""The cause of losses at a host that receives on another member of its bond."""
+"""The cause of losses at a host whose bond receives only on another, active member."""
 
 TOO_BIG = "too big"
-"""The cause of losses of packets that a router may not fragment."""
+"""The cause of losses of packets longer than the MTU that a router may not fragment."""
 
 INPUT_FULL = "input queue full"
-"""The cause of losses of packets that find no room in front of a router's engine."""
+"""The cause of losses of packets for which the input queue of a router has no room."""
 
 HOLD_FULL = "ARP hold full"
-"""The cause of losses of packets that find a router's hold queue full while ARP resolves an address."""
+"""The cause of losses if a router's queue of packets that wait for ARP is full."""
 
 NO_REPLY = "no ARP reply"
-"""The cause of losses of packets that a router held for an address that ARP did not resolve."""
+"""The cause of losses of packets that waited in a router for ARP, which got no reply."""
 
 NO_MEMORY = "reassembly memory"
-"""The cause of losses of fragments for which the end of a tunnel has no memory."""
+"""The cause of losses of fragments for whose reassembly the end of a tunnel has no memory."""
 
 
 _PASSED = ("link", "shaper", "policer", "token-bucket", "router")
-"""The bottlenecks on the path through which all datagrams must pass at a rate."""
+"""Kinds of bottlenecks on the path through which all datagrams must pass at a certain rate."""
 
 
 @dataclass(frozen=True)
 class Hop:
-    """One line of the flow's path; `books` is its ledger, if the engine has one."""
+    """One line of the flow's path in the flow's direction; `books` is its ledger, if the engine has one."""
 
     link: str
     start: str
@@ -63,32 +63,32 @@ class Hop:
     rate: float | None
     """Line rate in bit/s."""
     cells: int
-    """Cells that it could have carried; 0 if it carries no cells."""
+    """Cells that the line could carry during the measurement window; 0 for a line without cells."""
     books: Books | None
 
     @property
     def place(self) -> str:
-        """Its name in drops."""
+        """The name of the line where drops are listed: `start -> end`."""
         return f"{self.start} -> {self.end}"
 
     def is_at(self, place: Place) -> bool:
-        """Whether a drop location is the transmitter of this hop."""
+        """True if a place of drops is the transmitter of this line."""
         return (place.link, place.node, place.to) == (self.link, self.start, self.end)
 
     @property
     def idle(self) -> float:
-        """Share of the time that it sends nothing; 1 without a ledger."""
+        """Share of the time in which the line sends nothing; 1 without a ledger."""
         return self.books.idle if self.books is not None else 1.0
 
     @property
     def down(self) -> float:
-        """Share of the time that it is down and idle; 0 without a ledger."""
+        """Share of the time in which the line is down and idle; 0 without a ledger."""
         return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Drops of one flow at one location by one cause: the mean over the repeats."""
+    """Drops of one flow at one place by one cause, as the mean over the repeats."""
 
     place: Place
     cause: str
@@ -97,7 +97,7 @@ class Drop:
     datagrams: float
 
     def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
-        """The drops as JSON data; the location names its link if that is one of `parallel`."""
+        """The drops as JSON data; the place includes the name of its link if that is one of `parallel`."""
         return {
             "place": formatting.place_name(self.place, parallel),
             "cause": self.cause,
@@ -109,29 +109,29 @@ class Drop:
 
 @dataclass(frozen=True)
 class Bond:
-    """Links of a node that are one interface."""
+    """Links of a node that act as one interface."""
 
     name: str
     node: str
     links: tuple[str, ...]
     mode: str
-    """The kind of its mode."""
+    """The kind of the bond's mode, such as `round-robin`."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """One flow at one point of a testbed, over its repeats."""
+    """One flow at one point of a testbed: the outcomes of all repeats, and facts derived from them."""
 
     settings: Settings
     topology: Drawing
     flow: str
     outcomes: tuple[Outcome, ...]
     limits: Outcome
-    """The outcome of the limit engine at this point."""
+    """The limit engine's outcome for this point."""
     receiver: str = ""
-    """The receiver whose view of the flow the outcomes have, if there are several."""
+    """If the flow has several receivers: the one from which the outcomes are seen."""
     marking: frozenset[tuple[str, str]] = frozenset()
-    """Link and node of each transmitter whose queue marks packets (ECN)."""
+    """The transmitters, as link and node, whose queues set ECN marks."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -139,22 +139,22 @@ class Situation:
 
     @property
     def kind(self) -> str:
-        """Kind of the traffic."""
+        """Kind of the flow's traffic, such as `tcp-stream`."""
         return self._flows[0].kind
 
     @property
     def tcp(self) -> bool:
-        """Whether the flow slows down when something is lost."""
+        """True if the flow is TCP, which slows down after a loss."""
         return self.kind == "tcp-stream"
 
     @property
     def title(self) -> str:
-        """The flow, or one of several receivers, as tables name it."""
+        """The name of the flow in tables, with the receiver if it has several."""
         return receivers.name(self.flow, self.receiver)
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Sending and receiving host."""
+        """The sending and the receiving host of the flow."""
         for flow in self.topology.flows:
             if flow.name == self.flow:
                 return flow.from_, self.receiver or flow.to
@@ -170,7 +170,7 @@ class Situation:
 
     @property
     def goodput(self) -> float:
-        """Mean goodput in bit/s."""
+        """Mean goodput of the flow over the repeats, in bit/s."""
         return self.served.goodput
 
     @property
@@ -180,65 +180,65 @@ class Situation:
 
     @property
     def sent(self) -> float:
-        """Datagrams or segments sent per repeat."""
+        """Datagrams or segments that the flow sent, per repeat."""
         return self.served.losses.sent / len(self.outcomes)
 
     def sent_by(self, flow: str) -> float:
-        """Datagrams that a flow sent per repeat; 0 if the engine does not count them."""
+        """Datagrams that another flow sent, per repeat; 0 if the engine does not count them."""
         counts = [outcome.flows[flow].datagrams for outcome in self.outcomes]
         return mean([float(one.sent) for one in counts if one is not None]) or 0.0
 
     @property
     def marked(self) -> bool:
-        """Whether a queue on the path marks packets (ECN)."""
+        """True if a queue on the path sets ECN marks."""
         return any((hop.link, hop.start) in self.marking for hop in self.hops)
 
     @property
     def arrives_twice(self) -> bool:
-        """Whether a notable part of a line on the path goes into segments that arrive twice."""
+        """True if segments that arrive twice take a notable part of a line on the path."""
         shares = [hop.books.share("duplicate") for hop in self.hops if hop.books is not None]
         return max(shares, default=0.0) > TWICE
 
     @property
     def limit(self) -> float:
-        """The limit that judges the goodput, in bit/s: the fair share, or the bound if that is lower."""
+        """The goodput to expect, in bit/s: the fair share, or the bound if that is lower."""
         return self.needs.limit
 
     @property
     def limit_name(self) -> str:
-        """The word for the limit: `bound` if the bound is below the fair share."""
+        """The name of that limit: `bound` if the bound is below the fair share."""
         return "bound" if self.bound < self.fair and above_limit.differ(self.fair, self.bound) else "limit"
 
     @property
     def fair(self) -> float:
-        """The fair share of the flow, in bit/s."""
+        """Fair share of the flow in bit/s."""
         return self.limited.goodput_bit_per_s
 
     @property
     def bound(self) -> float:
-        """The most that the flow can get, in bit/s, if the others leave it all that they can."""
+        """The most that the flow can get, in bit/s, if other flows leave all that they can."""
         return above_limit.bound(self.limited)
 
     @property
     def limit_text(self) -> str:
-        """The fair share and the bound in words, as one limit if they are equal."""
+        """The fair share and the bound as text, as one limit if they are equal."""
         if above_limit.differ(self.fair, self.bound):
             return f"fair share {formatting.rate(self.fair)}, bound {formatting.rate(self.bound)}"
         return f"limit {formatting.rate(self.limit)}"
 
     @property
     def limited(self) -> FlowOutcome:
-        """The outcome of the flow in the limit engine."""
+        """The flow's part of the limit engine's outcome."""
         return self.limits.flows[self.flow]
 
     @property
     def candidates(self) -> list[Candidate]:
-        """Everything that could limit the flow."""
+        """All parts of the testbed that could limit the flow, with their limits."""
         return self.limited.limit.candidates if self.limited.limit is not None else []
 
     @property
     def idle_delay(self) -> float | None:
-        """The delay of a message or segment on an idle path, in seconds."""
+        """The delay of a message or segment on an idle path in seconds; `None` if unknown."""
         return self.limited.limit.idle_delay_s if self.limited.limit is not None else None
 
     @functools.cached_property
@@ -253,7 +253,7 @@ class Situation:
 
     @functools.cached_property
     def counts(self) -> dict[str, float]:
-        """TCP's counts per repeat, and its round trip if one was measured; empty for other flows."""
+        """Counts of TCP per repeat, and the round trip time if one was measured; empty for other flows."""
         if not self.tcp:
             return {}
         counted = [flow.tcp for flow in self._flows if flow.tcp is not None]
@@ -267,22 +267,22 @@ class Situation:
 
     @property
     def timeouts(self) -> float:
-        """Expiries of the retransmission timer per repeat."""
+        """Number of times that the retransmission timer expired, per repeat."""
         return mean([flow.tcp.timeouts for flow in self._flows if flow.tcp is not None]) or 0.0
 
     @property
     def round_trip(self) -> float | None:
-        """The smoothed round trip of TCP in seconds, mean of the repeats that measured one."""
+        """Smoothed round trip time of TCP in seconds: mean of the repeats that measured one."""
         return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
 
     @functools.cached_property
     def parallel(self) -> frozenset[str]:
-        """Links that join the same two nodes as another link."""
+        """Links that connect the same two nodes as another link."""
         return ledger.parallel(self.outcomes[0])
 
     @functools.cached_property
     def books(self) -> dict[tuple[str, str, str], Direction]:
-        """The ledgers of all lines, summed over the repeats."""
+        """The ledgers of all lines by link, start and end, summed over the repeats."""
         return ledger.together(self.outcomes)
 
     @property
@@ -292,24 +292,24 @@ class Situation:
 
     @property
     def lost_down(self) -> float:
-        """Datagrams, and segments without data, that were lost on lines that were down, per repeat."""
+        """Packets of the flow, also without data, that were lost on lines that were down, per repeat."""
         return mean([flow.outage.lost for flow in self._flows if flow.outage is not None]) or 0.0
 
     @property
     def outage_text(self) -> str:
-        """The packets lost on lines that were down, in words."""
+        """The packets lost on lines that were down, as text."""
         return f"{self.lost_down:,.0f} lost to line down" if self.lost_down else ""
 
     @property
     def has_gap(self) -> bool:
-        """Whether the longest gap exceeds `WAIT`, and ten times the mean time between datagrams."""
+        """True if the longest gap exceeds both `WAIT` and ten times the mean time between datagrams."""
         received = [flow.datagrams.received for flow in self._flows if flow.datagrams is not None]
         usual = self.duration * len(received) / max(1, sum(received))
         return self.gap is not None and self.gap > max(WAIT, 10 * usual)
 
     @functools.cached_property
     def duration(self) -> float:
-        """The measurement window of a repeat in seconds; 0 if no line has a ledger."""
+        """Length of a repeat's measurement window in seconds; 0 if no line has a ledger."""
         for hop in self.hops:
             if hop.books is not None and hop.rate:
                 return hop.books.capacity / hop.books.parts / hop.rate / len(self.outcomes)
@@ -321,12 +321,12 @@ class Situation:
 
     @functools.cached_property
     def hops(self) -> tuple[Hop, ...]:
-        """The hops of the flow, from its sender on."""
+        """The lines of the flow's path, from its sender on."""
         return tuple(self._hop(*hop) for hop in self._parts)
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
-        """The hops of its acknowledgments: the same links, from the receiver on."""
+        """The lines that acknowledgments take: the same links, from the receiver on."""
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
@@ -338,7 +338,7 @@ class Situation:
 
     @functools.cached_property
     def tight(self) -> Hop | None:
-        """The hop with the least idle time; without ledgers, the hop with the lowest limit."""
+        """The line of the path with the least idle time; without ledgers, that with the lowest limit."""
         booked = [hop for hop in self.hops if hop.books is not None]
         if booked:
             return min(booked, key=lambda hop: round(hop.books.idle, 9) if hop.books else 1.0)
@@ -350,7 +350,7 @@ class Situation:
     def queues(self) -> tuple[Hop, ...]:
         """The hops whose queue in a switch or router delays the flow: full lines, and lines with drops of it.
 
-        If there are none, the hop with the least idle time.
+        Without any, the hop with the least idle time.
         """
         behind = [hop for hop in self.hops if self.is_switch(hop.start)]
         found = [
@@ -360,11 +360,11 @@ class Situation:
 
     @functools.cached_property
     def sharing(self) -> tuple[str, ...]:
-        """The other flows on the tightest hop, without generators, which have their own accounts."""
+        """The other flows on the tightest line, without generators of background traffic."""
         return self.others_on(self.tight) if self.tight else ()
 
     def others_on(self, hop: Hop) -> tuple[str, ...]:
-        """The other flows on a hop, without generators."""
+        """The other flows on a line, without generators of background traffic."""
         way = (hop.link, hop.start, hop.end)
         return tuple(
             flow.name
@@ -376,13 +376,13 @@ class Situation:
         )
 
     def part(self, hop: Hop, flow: str | None = None) -> float:
-        """The share of the packets of this flow, or of another one, that cross a hop."""
+        """The share of the packets of this flow, or of another one, that take a line."""
         found = self._parts if flow is None else ledger.parts(self.outcomes[0], flow)
         return found.get((hop.link, hop.start, hop.end), 0.0)
 
     @functools.cached_property
     def _alone(self) -> Books | None:
-        """The ledger of the first line with idle time that no other flow uses."""
+        """The ledger of the first line of the path that is idle at times and that no other flow uses."""
         for hop in self.hops:
             if hop.books is not None and hop.books.idle and not self.others_on(hop):
                 return hop.books
@@ -390,14 +390,14 @@ class Situation:
 
     @property
     def own(self) -> float | None:
-        """The share of the tightest line that is delivered to this flow, if others share the line."""
+        """Share of the tightest line's rate that is goodput of this flow; `None` on an unshared line."""
         if self.tight is None or not self.tight.rate or not self.sharing:
             return None
         return self.goodput * self.part(self.tight) / self.tight.rate
 
     @property
     def theirs(self) -> float:
-        """Goodput on the tightest hop of the flows that share it, together, in bit/s."""
+        """Goodput on the tightest line of all other flows on it together, in bit/s."""
         if self.tight is None:
             return 0.0
         parts = {name: self.part(self.tight, name) for name in self.sharing}
@@ -408,7 +408,7 @@ class Situation:
 
     @functools.cached_property
     def drops(self) -> tuple[Drop, ...]:
-        """All drops by location, cause and flow: first those of this flow, each group by size."""
+        """All drops by place, cause and flow: those of this flow first, then the others, each by number."""
         sums: dict[tuple[Place, str, str], list[int]] = {}
         for outcome in self.outcomes:
             for drop in outcome.drops:
@@ -429,19 +429,19 @@ class Situation:
 
     @property
     def own_drops(self) -> Sequence[Drop]:
-        """The losses of this flow."""
+        """The drops of this flow."""
         return [drop for drop in self.drops if drop.flow == self.flow]
 
     @property
     def overload(self) -> bool:
-        """Whether a sender that does not slow down offers more than can pass; no buffer mends that."""
+        """True if a sender without TCP offers more than can pass, against which no buffer helps."""
         rates = [one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in _PASSED]
         return not self.tcp and bool(rates) and self.offered > 1.005 * min(rates)
 
     def beside(self, host: str) -> tuple[tuple[str, str, str], ...]:
         """The other flows that begin or end at a host: name, kind, and `send` or `receive`.
 
-        Generators do not count: they are no programs of a host.
+        Generators of background traffic do not count: they are no programs on a host.
         """
         found = self.outcomes[0].flows
         return tuple(
@@ -456,10 +456,10 @@ class Situation:
         )
 
     def idle(self, reason: str) -> float:
-        """Share of the tightest line that was idle for a reason, such as `CPU`.
+        """Share of the time in which the tightest line is idle for a reason, such as `CPU`.
 
-        The idle time of a shared line has the reasons of all its flows. It is therefore apportioned by the
-        idle reasons of a line that only this flow uses, without the time in which the line was down.
+        On a shared line the reasons concern all its flows. The line's idle time, without the time in which it
+        is down, is therefore divided like that of a line that only this flow uses.
         """
         books = self.tight.books if self.tight else None
         if books is None:
@@ -470,16 +470,16 @@ class Situation:
         return (books.idle - books.share(f"idle: {DOWN}")) * alone.share(account) / alone.idle
 
     def share(self, account: str) -> float:
-        """Share of an account of the tightest line."""
+        """Share of the tightest line that an account of its ledger has."""
         books = self.tight.books if self.tight else None
         return books.share(account) if books else 0.0
 
     def lost_at(self, cause: str) -> list[Drop]:
-        """The flow's losses of one cause."""
+        """The flow's drops by one cause, at each place."""
         return [drop for drop in self.own_drops if drop.cause == cause]
 
     def policy(self, router: str) -> str:
-        """The kind of the ECMP policy of a router; empty for other nodes."""
+        """The kind of a router's ECMP policy; empty for other nodes."""
         if router not in self.settings.names("router"):
             return ""
         given = self.settings.get("router", router, "ecmp")
@@ -487,7 +487,7 @@ class Situation:
 
     @functools.cached_property
     def bonds(self) -> tuple[Bond, ...]:
-        """The bonds that are up."""
+        """The bonds that are not switched off."""
         found = []
         for name in self.settings.names("bond"):
             node, links, mode, up = (
@@ -499,13 +499,13 @@ class Situation:
         return tuple(found)
 
     def bond(self, hop: Hop) -> Bond | None:
-        """The bond at the sending node that a hop belongs to, or `None`."""
+        """The bond of the node at which a line starts, if the line is one of its members; else `None`."""
         return next((one for one in self.bonds if one.node == hop.start and hop.link in one.links), None)
 
     def spared(self, hop: Hop) -> list[Hop]:
-        """Lines that the router or bond before a hop could have chosen but left idle, the idlest first.
+        """Lines that the router or bond before a line could have taken but left idle, the idlest first.
 
-        For a router that always takes the first line, these are the lines to the same node.
+        Of a router that always takes the first line these are the lines to the same node.
         """
         if bond := self.bond(hop):
             members = [self._hop(*side.key) for side in self.books.values() if side.start == hop.start]
@@ -522,11 +522,11 @@ class Situation:
         return [one for _, one in sorted(found, key=lambda one: -one[0])] if self.policy(hop.start) else []
 
     def is_switch(self, node: str) -> bool:
-        """Whether a node is a switch or a router, which has its own queues."""
+        """True if the node is a switch or a router, which queues packets at its ports."""
         return node in self.settings.names("switch") or node in self.settings.names("router")
 
 
 def direction(outcome: Outcome, link: str, start: str) -> DirectionOutcome | None:
-    """The entry of an outcome for one direction of a link, if there is one."""
+    """The part of an outcome about one direction of a link; `None` without one."""
     use = outcome.links.get(link)
     return next((one for one in use.directions if one.from_ == start), None) if use is not None else None

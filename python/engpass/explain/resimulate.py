@@ -1,4 +1,4 @@
-"""Runs one point again with changes, and with the same variant, swept values and seeds."""
+"""Simulates one point again with changes, for the same variant, swept values and seeds."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ T = TypeVar("T")
 Pairs = Sequence[tuple[str, str]]
 
 SEEDS = 5
-"""Seeds to judge changes with if the outcome of the point depends on the seed: our choice."""
+"""Number of seeds with which to judge changes if the outcome of the point depends on the seed: our choice."""
 
 EVENTS = 10_000_000
-"""Events of a run above which no further seeds are simulated: some seconds."""
+"""If a run has more events than this, which take some seconds, no further seeds are simulated."""
 
 Goes = Callable[[int, dict[str, Served]], bool]
-"""Whether to go on with the next seed after the service of all flows with this one, by its place."""
+"""Decides whether to go on with the next seed, from this seed's position and the service of all flows."""
 
 
 def _always(_place: int, _made: dict[str, Served]) -> bool:
@@ -36,9 +36,9 @@ def _always(_place: int, _made: dict[str, Served]) -> bool:
 
 
 def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
-    """Run `work` in a thread, so that Ctrl-C ends the runs that hold this interrupt; returns its result.
+    """Run `work` in a thread, so that Ctrl-C also stops runs that hold `interrupt`; returns the result.
 
-    Raises what `work` raises, and `EngpassError` if the engine does not carry the testbed.
+    Raises what `work` raises, and `EngpassError` if the engine does not support the testbed.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="engpass") as thread:
         future = thread.submit(work)
@@ -52,9 +52,9 @@ def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
 
 
 class Bench:
-    """A point of a testbed that can be simulated with changes; its calls may come from several threads.
+    """A point of a testbed that can be simulated with changes, also by several threads at once.
 
-    If the flow has several receivers, the outcomes are as the given one sees them.
+    If the flow has several receivers, outcomes are seen from the given one.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Bench:
         self._variant, self._sweep = variant, tuple(sweep)
         self.repeats = tuple(repeats)
         self.seeds = self.repeats
-        """The repeats to judge changes with."""
+        """The repeats whose seeds are used to judge changes."""
         self.compared = len(self.repeats) > 1
-        """Whether outcomes of several seeds were compared."""
+        """True if outcomes with different seeds were compared."""
         self.alike = False
-        """Whether they were compared and do not differ."""
+        """True if the outcomes with different seeds were compared and are equal."""
         self._flow, self._receiver = flow, receiver
         self.interrupt = _engpass.Interrupt()
         self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
@@ -84,18 +84,18 @@ class Bench:
         self._before: dict[int, dict[str, Served]] = {}
 
     def outcomes(self, changes: Pairs = ()) -> list[Outcome]:
-        """Outcomes of the repeats; raises what `Campaign.run` raises."""
+        """Simulate all repeats with some changes; raises what `Campaign.run` raises."""
         campaign, sweep = self._changed(changes)
         return [self._run("simulate", campaign, sweep, repeat) for repeat in self.repeats]
 
     def limit(self, changes: Pairs = ()) -> Outcome:
-        """Outcome of the limit engine."""
+        """The limit engine's outcome with some changes."""
         return self._run("limit", *self._changed(changes), 0)
 
     def served(self, changes: Pairs, goes_on: Goes = _always) -> list[dict[str, Served]] | None:
-        """Service of all flows by seed, up to the first one for which `goes_on` is false.
+        """Simulate the point with changes, seed by seed until `goes_on` is false; returns the flows' service.
 
-        `None` if the core refuses the change.
+        Returns `None` if the core refuses the change.
         """
         made: list[dict[str, Served]] = []
         try:
@@ -109,7 +109,7 @@ class Bench:
         return made
 
     def baseline(self) -> list[dict[str, Served]]:
-        """Service of all flows by seed without a change; simulated once."""
+        """The service of all flows without a change, per seed; each seed is simulated only once."""
         with self._lock:
             for repeat in self.seeds:
                 if repeat not in self._before:
@@ -118,14 +118,14 @@ class Bench:
             return [self._before[repeat] for repeat in self.seeds]
 
     def remember(self, stored: Sequence[Outcome]) -> None:
-        """Take outcomes as the baseline: of this build, one per repeat, as `seen` returns them."""
+        """Use stored outcomes as the baseline: of this build, one per repeat, as `seen` returns them."""
         self._before |= {outcome.repeat: _served(outcome) for outcome in stored}
 
     def draw(self, known: Sequence[Outcome]) -> None:
-        """Choose the seeds to judge changes with: one if outcomes of two seeds are equal, else `SEEDS`.
+        """Choose the seeds to judge changes with: one if two seeds give equal outcomes, else `SEEDS` or more.
 
-        `known` are the outcomes of the repeats. A single one is compared with that of a second seed. Long
-        runs have only the seeds of the repeats.
+        `known` are the outcomes of the repeats. If there is one, a second seed is simulated for the
+        comparison. If a run takes long, only the seeds of the repeats are used.
         """
         first, *others = known
         long = (first.events or 0) > EVENTS
@@ -141,7 +141,7 @@ class Bench:
         self.baseline()
 
     def seen(self, outcome: Outcome) -> Outcome:
-        """An outcome of this point as the receiver sees it."""
+        """An outcome of this point as seen from the flow's chosen receiver."""
         return receivers.seen_by(outcome, self._flow, self._receiver)
 
     def _run(self, engine: Engine, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> Outcome:
@@ -149,7 +149,7 @@ class Bench:
         return self.seen(outcomes.read(text))
 
     def _seeds(self, campaign: _engpass.Campaign, sweep: Pairs) -> Sequence[int]:
-        """The seeds to judge a change with; `SEEDS` if only the change brings chance into the point."""
+        """The seeds to judge a change with: `SEEDS` if randomness comes only with the change."""
         if not self.alike:
             return self.seeds
         brings = drawing(point_plan(campaign, self._variant, sweep)) - self._drawing
@@ -160,22 +160,22 @@ class Bench:
         return drawing(point_plan(self.campaign, self._variant, self._sweep))
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
-        """The campaign and the swept values with changes; they replace swept values of the same path.
+        """The campaign and the swept values with changes, which replace swept values of the same path.
 
-        Values of `--set` have precedence over swept ones. If one covers a change, the change is set as well.
+        Values of `--set` have precedence over swept ones. A change below such a value is therefore set too.
         """
         paths = {split(path) for path, _ in changes}
         kept = [pair for pair in self._sweep if split(pair[0]) not in paths]
         under = [pair for pair in self._overrides if not _covers(split(pair[0]), paths)]
         if len(under) == len(self._overrides):
             return self.campaign, [*kept, *changes]
-        # The change comes after the values that were set, so that it takes effect.
+        # The change is set after the user's values, so that it has effect.
         pairs = [*self._overrides, *changes]
         return _engpass.load(self._text.encode(), self._source, pairs, None), kept
 
 
 def drawing(numbers: PointPlan) -> frozenset[tuple[str, ...]]:
-    """The policies, queues and lines of a point that draw random numbers: kind and place."""
+    """The policies, queues and lines of a point that draw random numbers, each by kind and place."""
     queues = (
         (queue.kind, link.name, node)
         for link in numbers.links
@@ -191,6 +191,6 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
 
 
 def _served(outcome: Outcome) -> dict[str, Served]:
-    # A flow with several receivers is left out here: the outcome has a flow for each receiver.
+    # The outcome has one flow for each of several receivers; leave out the flow that stands for all.
     flows = outcome.flows.items()
     return {name: Served.of(flow) for name, flow in flows if not receivers.several(flow)}

@@ -1,4 +1,4 @@
-"""Selects the point of a run to explain: the named one, or the one that is served worst."""
+"""Selects the point of a run to explain: the one that is named, or the one that is served worst."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 Sweep = tuple[tuple[str, str], ...]
 
 _Who = tuple[str, str]
-"""A flow and one of its receivers; the receiver is empty if there is only one, or if any is meant."""
+"""A flow and one of its receivers; the receiver is empty if the flow has only one, or if any will do."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A flow at a point, with all data to run it again."""
+    """The flow and the point to explain, with all data needed to run the point again."""
 
     run_id: str
     name: str
@@ -44,29 +44,29 @@ class Chosen:
     sweep: Sweep
     flow: str
     receiver: str
-    """The receiver of the flow, if there are several."""
+    """The receiver from which to see the flow; empty unless it has several."""
     repeats: int
     has_variants: bool
     outcomes: tuple[Outcome, ...] = field(repr=False)
-    """Simulated outcomes from the store, of all repeats."""
+    """The simulated outcomes of the point in the store, one for each repeat."""
     current: bool
-    """Whether they are of this build of the core, so that changes can be compared with them."""
+    """True if these outcomes are of this build of the core, so that changes can be compared with them."""
     selected_as_worst: bool
-    """True if the point was chosen automatically because it is served worst."""
+    """True if several were possible, and this one is served worst."""
 
     @property
     def title(self) -> str:
-        """The flow, or one of several receivers, as tables name it."""
+        """The name of the flow in tables, with the receiver if it has several."""
         return receivers.name(self.flow, self.receiver)
 
     @property
     def place(self) -> str:
-        """The point in words: variant and swept values."""
+        """The variant and the swept values of the point, as text."""
         parts = [f"variant {self.variant}"] if self.has_variants else []
         return ", ".join([*parts, *(f"{path} = {text}" for path, text in self.sweep)])
 
     def to_json(self) -> dict[str, Json]:
-        """The choice as JSON data."""
+        """The chosen run, point and flow as JSON data."""
         return {
             "run": self.run_id or None,
             "variant": self.variant,
@@ -80,9 +80,9 @@ class Chosen:
 def choose(
     store: Store, record: RunRecord, variant: str | None, point: Iterable[str], flow: str | None
 ) -> Chosen:
-    """Select the point and flow of a run that the arguments name; of several, the worst served.
+    """Select the point and flow of a run that the arguments name; if they name several, the worst served.
 
-    `point` are texts such as `traffic.stream.message=9 kB`. Raises `ChoiceError`, `EngpassError`.
+    `point` has texts such as `traffic.stream.message=9 kB`. Raises `ChoiceError` and `EngpassError`.
     """
     plan = record.plan
     if "simulate" not in plan.engines:
@@ -127,7 +127,7 @@ def choose_in(
     *,
     max_memory: int | None = MOST,
 ) -> Chosen:
-    """Select variant and flow of a testbed that was not run, with the file's values except those in `point`.
+    """Select variant and flow of a testbed without a run, at the file's values except those in `point`.
 
     If no variant is named all are simulated. Raises what `choose` and `Campaign.run` raise, and
     `NeedsMemoryError` if the simulation needs more than `max_memory` bytes.
@@ -147,7 +147,7 @@ def choose_in(
         for name in variants:
             limit = run("limit", name, 0)
             simulated = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
-            # A variant may leave out traffic that another one has.
+            # Traffic may be missing in a variant.
             needs = {who: Needs.of(flow) for who, flow in _of(limit, flows)}
             served: dict[_Who, list[Served]] = {}
             for outcome in simulated:
@@ -188,7 +188,7 @@ def _simulated(store: Store, record: RunRecord, plan: Plan, variant: str, index:
 
 
 def _of(outcome: Outcome, wanted: Iterable[_Who]) -> Iterator[tuple[_Who, FlowOutcome]]:
-    """Yield the wanted flows; a flow with several receivers once for each, or for the named one."""
+    """Yield the outcomes of the wanted flows; of several receivers each one, or the wanted one."""
     for name, host in wanted:
         flow = outcome.flows.get(name)
         for receiver, seen in receivers.each(flow) if flow is not None else ():
@@ -221,7 +221,7 @@ def _flows(topology: Drawing, flow: str | None) -> list[_Who]:
 
 
 def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
-    """The run's own text of each value by swept path; `9000 B` is found as `9 kB`."""
+    """By swept path the wanted value, as the run writes it: `9000 B` is found as `9 kB`."""
     wanted = {}
     for path, value in _pairs(point):
         axis = next((axis for axis in axes if axis.path == path), None)
@@ -250,7 +250,7 @@ def _value(axis: Axis, value: str) -> str:
 
 
 def _spelt(text: str) -> str:
-    """A normalized spelling of a value, for comparison."""
+    """A text that is the same for all spellings of a value."""
     amount = Amount.read(text)
     if amount is None:
         return "".join(text.split())
@@ -265,7 +265,7 @@ def _indices(plan: Plan, wanted: Mapping[str, str]) -> Iterable[int]:
 
 
 class _Points:
-    """How well each flow is served, by point."""
+    """The service of each flow at each point, from which the worst is chosen."""
 
     def __init__(self, record: RunRecord, flows: Sequence[_Who]) -> None:
         self._record, self._flows = record, flows
@@ -273,20 +273,20 @@ class _Points:
         self._needs: dict[tuple[str, int, _Who], Needs] = {}
 
     def add(self, variant: str, index: int, outcome: Outcome) -> None:
-        """Add an outcome of a point."""
+        """Take in an outcome of a point."""
         for who, flow in _of(outcome, self._flows):
             key = (variant, index, who)
             if outcome.engine == "simulate":
                 self._served.setdefault(key, []).append(Served.of(flow))
             elif outcome.engine == "limit" and flow.limit is not None and flow.limit.idle_delay_s is not None:
-                # Limits of older builds have no idle delay.
+                # Outcomes of the limit engine from older builds lack the idle delay.
                 self._needs[key] = Needs.of(flow)
 
     def __len__(self) -> int:
         return len(self._served)
 
     def worst(self, variants: Sequence[str], wanted: Mapping[str, str]) -> tuple[str, int, _Who]:
-        """The point and flow with the least score, the first of equals in the order of the run."""
+        """The point and flow with the least score; of several, the first in the order of the run."""
         if not self._served and all(host for _, host in self._flows):
             (flow, host), *_ = self._flows
             raise ChoiceError(
@@ -308,7 +308,7 @@ class _Points:
         return min(self._served, key=rank)
 
     def _limits(self) -> dict[tuple[str, int, _Who], Needs]:
-        """Compute the limits for a run that has none, or those of an older build."""
+        """Compute what the limit engine says, if the run does not have it or has it from an older build."""
         record, stop = self._record, _engpass.Interrupt()
         plan = record.plan
         campaign = _engpass.load(record.text.encode(), record.source, list(record.overrides), None)

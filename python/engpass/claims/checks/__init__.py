@@ -35,6 +35,6 @@ CHECKS: dict[str, type[Check]] = {
     "mean-ratio": MeanRatio,
     "round-trip": RoundTrip,
 }
-"""All checks by the names that claims files use."""
+"""All checks, by the names under which claims files select them."""
 
 __all__ = ["CHECKS", "Check", "Curves", "Interval", "Verdict"]

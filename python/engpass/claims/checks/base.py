@@ -1,4 +1,4 @@
-"""The base of all checks: verdicts, intervals, ranges of the sweep."""
+"""The base of all checks: intervals that a claim accepts, verdicts, and the class `Check`."""
 
 from __future__ import annotations
 
@@ -18,78 +18,78 @@ Curves = Callable[[str, str], Curve]
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers that a claim accepts, and their text in tables."""
+    """The interval of values that a claim accepts, and how tables show these values."""
 
     low: float
     high: float
     unit: str
     text: str
     decimals: int = 2
-    """Decimals of numbers in tables that are compared with the bounds."""
+    """Decimals of values in tables, enough to compare them with the bounds."""
     name: str = ""
-    """The unit in which the claim is written, also used for these numbers; empty without a unit."""
+    """The unit in which the claim is written and tables show values; empty if it has none."""
 
     def say(self, value: float) -> str:
-        """Format a value in its base unit with the unit and decimals of the claim."""
+        """Format a value, given in its base unit, with the unit and decimals of the claim."""
         return written(self.name, self.decimals, value)
 
     def say_range(self, low: float, high: float) -> str:
-        """Format two values like `say`; equal values as one."""
+        """Format two values as `say` does, as `LOW to HIGH`; equal values as one."""
         return written(self.name, self.decimals, *((low,) if low == high else (low, high)))
 
     def __contains__(self, value: float) -> bool:
-        # Rounding errors must not decide a claim.
+        # Rounding errors in the last digits must not decide whether a value is inside.
         slack = 1e-9 * max(abs(bound) for bound in (self.low, self.high) if math.isfinite(bound))
         return self.low - slack <= value <= self.high + slack
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The value obtained, with units, and whether the claim holds."""
+    """The value obtained, as text with its unit, and whether the claim holds."""
 
     obtained: str
     holds: bool
     judged: bool = True
-    """`False` if the data for a verdict are missing; the claim then does not hold."""
+    """False if the data for a verdict are missing; then the claim does not hold."""
 
 
 @dataclass(frozen=True)
 class Check(ABC):
-    """A check of one claim: its fields are the arguments that a claims file gives."""
+    """One kind of check; its fields are the arguments that a claims file gives."""
 
     numeric: ClassVar[bool] = False
-    """Whether it compares a number with the stated value (`tolerance`) or with bounds (`least`, `most`)."""
+    """True if the check compares a number with the stated value (`tolerance`) or bounds (`least`, `most`)."""
 
     _: KW_ONLY
     variant: str
-    """Variant that the claim is about."""
+    """The variant that the claim is about."""
 
     @abstractmethod
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Evaluate the curves and return the verdict; raises `NoDataError`."""
+        """Evaluate the claim on the outcomes' curves; raises `NoDataError` if data are missing."""
 
     def criterion(self) -> str:
-        """The condition of the claim in a few words; a numeric check also has its interval."""
+        """What must be the case, in a few words; a numeric check also has its interval."""
         return ""
 
     def variants(self) -> tuple[str, ...]:
-        """The variants that the check reads."""
+        """The variants whose points the check reads."""
         reference: str | None = getattr(self, "reference", None)
         return (self.variant,) if reference is None else (self.variant, reference)
 
     def reach(self) -> tuple[float | None, float | None]:
-        """The range of swept values that the check reads, in base units; `None` is no bound."""
+        """The least and the greatest swept value that the check reads, in base units; `None` is no bound."""
         return bounds(getattr(self, "from_", None), getattr(self, "to", None))
 
 
 def needed(accept: Interval | None) -> Interval:
-    """The interval of a numeric check."""
+    """The interval of a numeric check, which the reader of claims files has required."""
     assert accept is not None, "the reader gives every numeric check an interval"  # noqa: S101 (an invariant)
     return accept
 
 
 def bounds(low: Quantity | None, high: Quantity | None) -> tuple[float | None, float | None]:
-    """Bounds of a range of swept values as numbers."""
+    """The bounds of a range of swept values as numbers in base units; `None` is no bound."""
     return (None if low is None else low.value, None if high is None else high.value)
 
 

@@ -13,9 +13,9 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Cliff(Check):
-    """The swept value between the last without a loss and the first with one.
+    """The swept value between the last point without a loss and the first with one.
 
-    Before it nothing is lost and the goodput is at least `least`; at the end it is at most `most`.
+    Before it the goodput is at least `least` and nothing is lost; at the end it is at most `most`.
     """
 
     numeric: ClassVar[bool] = True
@@ -24,7 +24,7 @@ class Cliff(Check):
     most: Quantity
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the edge and compare the goodput on both sides of it."""
+        """Find the first loss, and compare the goodput before it and at the end with the arguments."""
         curve, lost = curves(self.variant, "goodput"), curves(self.variant, "lost")
         if len(curve.samples) < 2:
             raise NoDataError("too few points to see a cliff")
@@ -42,5 +42,5 @@ class Cliff(Check):
         return Verdict(said, deep and place in needed(accept))
 
     def criterion(self) -> str:
-        """The goodputs before the cliff and at the end."""
+        """The goodput before the cliff and at the end of the sweep, as text."""
         return f"{self.least} before, {self.most} at the end"

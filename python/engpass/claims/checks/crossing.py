@@ -13,7 +13,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Crossing(Check):
-    """The first swept value at which the goodput is at least `level`, after one at which it is less."""
+    """The first swept value at which the goodput is at least `level` after a value at which it is less."""
 
     numeric: ClassVar[bool] = True
 
@@ -22,7 +22,7 @@ class Crossing(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the crossing and compare its swept value with the interval."""
+        """Find the crossing and compare its swept value with the claim's interval."""
         curve = curves(self.variant, "goodput").between(*self.reach())
         passed = crossing(curve, self.level.value)
         if passed is None:
@@ -32,10 +32,10 @@ class Crossing(Check):
         return Verdict(said, after.x in needed(accept))
 
     def criterion(self) -> str:
-        """Level and range."""
+        """The level and the range of the sweep, as text."""
         return f"passes {self.level} {say_reach(self.from_, self.to)}".strip()
 
 
 def crossing(curve: Curve, level: float) -> tuple[Sample, Sample] | None:
-    """The samples before and after a curve first reaches a level from below; `None` if it never does."""
+    """The samples just before and at the first rise of a curve to `level` or more; `None` without one."""
     return next((pair for pair in pairwise(curve.samples) if pair[0].value < level <= pair[1].value), None)

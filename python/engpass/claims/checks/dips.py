@@ -12,7 +12,7 @@ from engpass.claims.quantity import Quantity, say_range
 
 @dataclass(frozen=True)
 class Dips(Check):
-    """The share of swept values with a goodput below a level; optionally also the range of the goodput."""
+    """The share of swept values at which the goodput is below a level; optionally also the extremes."""
 
     numeric: ClassVar[bool] = True
 
@@ -20,12 +20,12 @@ class Dips(Check):
     from_: Quantity | None = None
     to: Quantity | None = None
     deepest: Quantity | None = None
-    """The least value must be below this."""
+    """The least goodput must be below this."""
     highest: Quantity | None = None
-    """The greatest value must be at least this."""
+    """The greatest goodput must be at least this."""
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Count the dips and compare their share with the interval."""
+        """Count the values below the level, and compare their share with the claim's interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         low, all_ = count(curve, self.below.value), len(curve.samples)
         least, greatest = curve.least().value, curve.greatest().value
@@ -36,7 +36,7 @@ class Dips(Check):
         return Verdict(said, deep and high and low / all_ in needed(accept))
 
     def criterion(self) -> str:
-        """Range and level of the dips, and the required extremes."""
+        """The range, the level of the dips, and the required extremes, as text."""
         said = f"of the sizes {say_reach(self.from_, self.to)}".strip() + f" below {self.below}"
         if self.deepest:
             said += f", minimum below {self.deepest}"
@@ -44,5 +44,5 @@ class Dips(Check):
 
 
 def count(curve: Curve, level: float) -> int:
-    """Number of samples below a level."""
+    """Number of samples of a curve below a level."""
     return sum(sample.value < level for sample in curve.samples)

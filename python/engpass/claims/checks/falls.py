@@ -12,14 +12,14 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Falls(Check):
-    """The goodput at one swept value is clearly below that at the value before."""
+    """The goodput at one swept value is clearly below the goodput at the swept value before."""
 
     at: Quantity
     by: Quantity
-    """Least fall that counts, as a share of the value before."""
+    """Least fall that counts, as a share of the goodput at the swept value before."""
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Compare the value with the one before."""
+        """Compare the goodput at the swept value with that at the one before."""
         curve = curves(self.variant, "goodput")
         there = curve.at(self.at.value)
         before = next((a for a, b in pairwise(curve.samples) if b is there), None)
@@ -29,5 +29,5 @@ class Falls(Check):
         return Verdict(said, there.value <= before.value * (1 - self.by.value))
 
     def criterion(self) -> str:
-        """Least fall and place."""
+        """The least fall and the swept value, as text."""
         return f"less by {self.by} or more at {self.at}"

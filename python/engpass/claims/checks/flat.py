@@ -10,14 +10,14 @@ from engpass.claims.quantity import Quantity, say_range
 
 @dataclass(frozen=True)
 class Flat(Check):
-    """The goodput over a range of the sweep varies by at most ± a share of its mean."""
+    """The goodput over a range of the sweep deviates from its mean by at most ± a share of the mean."""
 
     within: Quantity
     from_: Quantity | None = None
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Compare the greatest with the least."""
+        """Compare the greatest and the least goodput of the range."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         least, greatest = curve.least().value, curve.greatest().value
         said = say_range(least, greatest, curve.unit)
@@ -25,5 +25,5 @@ class Flat(Check):
         return Verdict(said, mean > 0 and greatest - least <= 2 * self.within.value * mean)
 
     def criterion(self) -> str:
-        """Largest deviation and range."""
+        """The largest accepted deviation and the range, as text."""
         return f"within ±{self.within} {say_reach(self.from_, self.to)}".strip()

@@ -11,7 +11,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class MeanRatio(Check):
-    """The mean goodput over a range is at least `least` of the reference's: `500 %` is five times."""
+    """The mean goodput over a range is at least `least` times the reference's: `500 %` is five times."""
 
     reference: str
     least: Quantity
@@ -19,7 +19,7 @@ class MeanRatio(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Compare the means."""
+        """Compare the mean goodputs of the variant and the reference."""
         low, high = bounds(self.from_, self.to)
         curve = curves(self.variant, "goodput").between(low, high)
         other = curves(self.reference, "goodput").between(low, high)
@@ -28,5 +28,5 @@ class MeanRatio(Check):
         return Verdict(said, mean > 0 and mean >= self.least.value * base)
 
     def criterion(self) -> str:
-        """Ratio and range."""
+        """The least ratio and the range, as text."""
         return f"mean at least {self.least} {say_reach(self.from_, self.to)}".strip()

@@ -12,7 +12,7 @@ from engpass.claims.quantity import Quantity
 
 @dataclass(frozen=True)
 class MoreDips(Check):
-    """The number of values below a level never falls from variant to variant, and grows overall.
+    """The number of goodputs below a level never falls from one variant to the next, and grows overall.
 
     `variant` is the last variant; `after` names the variants before it, in order and separated by blanks.
     """
@@ -23,7 +23,7 @@ class MoreDips(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Count the dips of each variant."""
+        """Count the values below the level for each variant, and compare the counts."""
         low, high = bounds(self.from_, self.to)
         found = [curves(name, "goodput").between(low, high) for name in self.variants()]
         dips = [count(curve, self.below.value) for curve in found]
@@ -31,10 +31,10 @@ class MoreDips(Check):
         return Verdict(said, dips[-1] > dips[0] and all(a <= b for a, b in pairwise(dips)))
 
     def criterion(self) -> str:
-        """Range and level of the dips."""
+        """The range and the level of the dips, as text."""
         sizes = f"sizes {say_reach(self.from_, self.to)}".strip()
         return f"never fewer from variant to variant, and more in the last; {sizes} below {self.below}"
 
     def variants(self) -> tuple[str, ...]:
-        """The variants of `after`, and the claim's own last."""
+        """The variants that `after` names, then the variant of the claim."""
         return (*self.after.split(), self.variant)

@@ -14,20 +14,20 @@ COUNTED = ("lost", "timeouts")
 
 @dataclass(frozen=True)
 class Nothing(Check):
-    """The count is zero in every repeat of every point of the range."""
+    """A count of losses or timeouts is zero in every repeat of every point of the range."""
 
     count: str
-    """`lost`: datagrams of the flow. `timeouts`: expired retransmission timers of all flows."""
+    """`lost` counts lost datagrams of the flow, `timeouts` expired retransmission timers of all flows."""
     from_: Quantity | None = None
     to: Quantity | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` for an unknown count."""
+        """Raise `ValueError` if `count` is neither of the two."""
         if self.count not in COUNTED:
             raise ValueError(f"`count` is `{self.count}`; use one of {', '.join(COUNTED)}")
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Add up the count."""
+        """Add up the losses or timeouts of all points of the range."""
         found = self._sum(curves, self.count)
         if self.count == "timeouts":
             return Verdict(f"{found:,.0f} timeouts", found == 0)
@@ -41,6 +41,6 @@ class Nothing(Check):
         return math.fsum(sample.value for sample in samples)
 
     def criterion(self) -> str:
-        """The rule and its range."""
+        """The rule and the range of the sweep, as text."""
         said = "none lost" if self.count == "lost" else "no timeout in any flow"
         return f"{said} {say_reach(self.from_, self.to)}".strip()

@@ -18,12 +18,12 @@ class Onset(Check):
 
     reference: str
     by: Quantity
-    """Share of the reference's goodput that must be missing."""
+    """Least share of the reference's goodput by which the variant must fall short."""
     from_: Quantity | None = None
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the onset and compare its swept value with the interval."""
+        """Find the onset, and compare its swept value with the claim's interval."""
         curve, reference = (
             curves(name, "goodput").between(*self.reach()) for name in (self.variant, self.reference)
         )
@@ -35,10 +35,10 @@ class Onset(Check):
         return Verdict(said, first.x in needed(accept))
 
     def criterion(self) -> str:
-        """Least fall and range."""
+        """The least shortfall and the range, as text."""
         return f"first point {self.by} below the reference {say_reach(self.from_, self.to)}".strip()
 
 
 def onset(curve: Curve, reference: Curve, by: float) -> Sample | None:
-    """The first sample with less than `1 - by` of the reference; `None` if there is none."""
+    """The first sample below `1 - by` of the reference at the same swept value; `None` without one."""
     return next((s for s in curve.samples if s.value < (1 - by) * reference.at(s.x).value), None)

@@ -15,22 +15,22 @@ from engpass.claims.quantity import Quantity
 
 @dataclass(frozen=True)
 class Oscillation(Check):
-    """The mean distance of the maxima, if there are enough of them and their distances are even.
+    """The mean distance between maxima of the goodput, if there are enough and their distances are similar.
 
-    A maximum is above the value before it, and the value after it is lower by at least `by`.
+    A maximum exceeds the value before it, and the value after it is lower by at least `by`.
     """
 
     numeric: ClassVar[bool] = True
 
     by: Quantity
-    """Least fall after a maximum, as a share of it."""
+    """Least fall after a maximum, as a share of the maximum."""
     periods: Quantity
-    """Least number of periods, as a percentage: `500 %` are five."""
+    """Least number of periods, written as a percentage: `500 %` means five."""
     from_: Quantity | None = None
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Find the maxima and compare their mean distance with the interval."""
+        """Find the maxima, and compare their mean distance with the claim's interval."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         count = len(curve.samples)
         if count < 3:
@@ -48,12 +48,12 @@ class Oscillation(Check):
         return Verdict(said, even and periods >= self.periods.value and period in needed(accept))
 
     def criterion(self) -> str:
-        """Number of periods, and depth of the falls."""
+        """The number of periods and the depth of the falls, as text."""
         return f"{self.periods.value:.0f} periods or more, equal within one step, falls of {self.by} or more"
 
 
 def maxima(samples: Sequence[Sample], by: float) -> list[Sample]:
-    """Samples above the previous sample and clearly above the next one."""
+    """The samples above the sample before and clearly above the sample after."""
     return [
         top
         for before, top, after in zip(samples, samples[1:], samples[2:], strict=False)

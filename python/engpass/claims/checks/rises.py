@@ -12,13 +12,13 @@ from engpass.claims.quantity import Quantity, say, say_range
 
 @dataclass(frozen=True)
 class Rises(Check):
-    """Every value is greater than the one before."""
+    """The goodput at every swept value is greater than at the one before."""
 
     from_: Quantity | None = None
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Look for a value that is not greater than the one before."""
+        """Look for a swept value at which the goodput is not greater than before."""
         curve = curves(self.variant, "goodput").between(*bounds(self.from_, self.to))
         if len(curve.samples) < 2:
             raise NoDataError("too few points to see a rise")
@@ -30,5 +30,5 @@ class Rises(Check):
         return Verdict(f"{say_range(first.value, last.value, curve.unit)}", True)
 
     def criterion(self) -> str:
-        """The rule and its range."""
+        """The rule and the range of the sweep, as text."""
         return f"each value above the previous one {say_reach(self.from_, self.to)}".strip()

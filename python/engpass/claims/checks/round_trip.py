@@ -11,7 +11,7 @@ from engpass.claims.quantity import Quantity
 
 @dataclass(frozen=True)
 class RoundTrip(Check):
-    """The smoothed round trip of every TCP flow, as its sender estimates it at the end of the run."""
+    """The smoothed round trip time of every TCP flow, as its sender estimates it at the end of the run."""
 
     numeric: ClassVar[bool] = True
 
@@ -19,7 +19,7 @@ class RoundTrip(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Compare the shortest and the longest round trip with the interval."""
+        """Compare the shortest and the longest round trip with the claim's interval."""
         low, high = bounds(self.from_, self.to)
         shortest = curves(self.variant, "shortest round trip").between(low, high).least()
         longest = curves(self.variant, "longest round trip").between(low, high).greatest()
@@ -27,5 +27,5 @@ class RoundTrip(Check):
         return Verdict(needed(accept).say_range(shortest.value, longest.value), inside)
 
     def criterion(self) -> str:
-        """The flows that the check reads."""
+        """The flows that the check reads, as text."""
         return "every flow"

@@ -10,7 +10,7 @@ from engpass.claims.quantity import Quantity, say
 
 @dataclass(frozen=True)
 class Same(Check):
-    """The goodputs of two variants differ by at most a share of the reference's, over a range of a sweep."""
+    """The goodputs of two variants differ by at most a share of the reference's over a range of the sweep."""
 
     reference: str
     within: Quantity
@@ -18,7 +18,7 @@ class Same(Check):
     to: Quantity | None = None
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:  # noqa: ARG002 (every check has the same call)
-        """Find the greatest difference."""
+        """Find the greatest difference over the range."""
         low, high = bounds(self.from_, self.to)
         curve = curves(self.variant, "goodput").between(low, high)
         other = curves(self.reference, "goodput")
@@ -31,5 +31,5 @@ class Same(Check):
         return Verdict(f"{say(worst, '')} difference at {where.text}", worst <= self.within.value)
 
     def criterion(self) -> str:
-        """Largest difference and range."""
+        """The largest accepted difference and the range, as text."""
         return f"within {self.within} {say_reach(self.from_, self.to)}".strip()

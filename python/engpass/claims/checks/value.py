@@ -15,12 +15,12 @@ STATISTICS = ("each", "mean", "greatest", "least")
 
 @dataclass(frozen=True)
 class Value(Check):
-    """A statistic of a quantity lies in the interval; `each` means every value of the range."""
+    """A statistic of a quantity over the sweep is in the interval; `each` means that all values are."""
 
     numeric: ClassVar[bool] = True
 
     at: Quantity | None = None
-    """One swept value instead of a range."""
+    """One swept value, instead of a range."""
     from_: Quantity | None = None
     to: Quantity | None = None
     quantity: str = "goodput"
@@ -28,9 +28,9 @@ class Value(Check):
     statistic: str = "each"
     """`each`, `mean`, `greatest` or `least`."""
     per: Quantity | None = None
-    """Divides the quantity; the result is a share."""
+    """Divides the quantity, so that the result is a share."""
     times: Quantity | None = None
-    """Multiplies a share; the result is a quantity with this unit."""
+    """Multiplies a share, so that the result has the unit of this quantity."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` for an unknown statistic, or for a point together with a range."""
@@ -40,7 +40,7 @@ class Value(Check):
             raise ValueError("use `at` for one point, or `from` and `to` for a range, not both")
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
-        """Compare the statistic with the interval."""
+        """Compute the statistic and compare it with the claim's interval."""
         curve = curves(self.variant, self.quantity)
         curve = curve.between(*self.reach()) if self.at is None else curve.only(self.at.value)
         curve = self._scaled(curve)
@@ -63,11 +63,11 @@ class Value(Check):
         return curve if self.times is None else curve.scaled(self.times.value, self.times.unit)
 
     def criterion(self) -> str:
-        """Statistic, and point or range."""
+        """The statistic, and the swept value or range, as text."""
         where = f"at {self.at}" if self.at else say_reach(self.from_, self.to)
         what = {"each": "each" if where and not self.at else "", "mean": "mean"}.get(self.statistic, "")
         return f"{what} {where}".strip()
 
     def reach(self) -> tuple[float | None, float | None]:
-        """The point, or the range."""
+        """The swept value, or the bounds of the range."""
         return bounds(self.at or self.from_, self.at or self.to)
