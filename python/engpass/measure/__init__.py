@@ -1,7 +1,7 @@
 """The engine `measure`: agents on real hosts make a testbed's traffic, controlled from here.
 
-A `Session` lasts for a campaign. Its agents stay between points and end with it. If no host has a `reach`,
-so do the namespaces that serve as hosts.
+A `Session` lasts for a campaign. Its agents stay from one point to the next and end with the session. So do
+the namespaces that serve as hosts if no host of the testbed has a `reach`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from engpass.types.plan import PointPlan
 __all__ = ["MeasureError", "Session"]
 
 TRY_AGAIN_SECONDS = 60.0
-"""Pause after a failed attempt to reach a host; until then, points that need it fail at once."""
+"""Seconds after a failed attempt to reach a host in which points that need the host fail at once."""
 
 
 class Session:
@@ -50,7 +50,7 @@ class Session:
 
     engine: Engine = "measure"
     stops_by_rule = True
-    """Whether a run may go on until its `precision` is reached."""
+    """True if a run may end early because its `precision` is reached."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Session:
         self._crew = Crew()
         self._lab: Lab | None = None
         self._network: object = None
-        # Hosts that could not be reached: the error, and the time until which points repeat it at once.
+        # Hosts that could not be reached: the error, and the time until which points fail with it at once.
         self._unreached: dict[tuple[str, str | None], tuple[MeasureError, float]] = {}
 
     def __enter__(self) -> Session:
@@ -81,7 +81,7 @@ class Session:
         self._campaign = campaign
 
     def close(self) -> None:
-        """End the agents, and remove the namespaces."""
+        """End the agents and remove the namespaces of the session."""
         self._crew.end()
         if self._lab is not None:
             lab, self._lab = self._lab, None
@@ -108,7 +108,7 @@ class Session:
         return outcomes.write(found)
 
     def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
-        """Measure a point and build its outcome."""
+        """Measure a point and build the outcome from the agents' results."""
         planned = flows(numbers, seed)
         self._gather(numbers, planned)
         addresses = Addresses(numbers.hosts, self._lab, self._hellos())
@@ -177,11 +177,11 @@ class Session:
         return Measurement(self._crew, addresses, planned, self._stopped).run()
 
     def hello(self, host: str) -> Hello:
-        """The greeting of a host's agent; empty if there is no agent."""
+        """The greeting of a host's agent; an empty one if the host has no agent."""
         return self._hellos().get(host) or Hello.of({})
 
     def _gather(self, numbers: PointPlan, planned: list[Flow]) -> None:
-        """Start the agents that are missing on hosts that send or receive."""
+        """Start agents on the hosts that send or receive, where none runs yet."""
         hosts = dict.fromkeys(host for flow in planned for host in (flow.sender, *flow.receivers))
         reached = {host: numbers.hosts[host].reach for host in hosts}
         if any(reach is not None for reach in reached.values()):
@@ -202,7 +202,7 @@ class Session:
         try:
             self._crew.greeted(fresh)
         except MeasureError as error:
-            # Close all channels first, so that the agents end in parallel.
+            # Close the channels of all agents first, so that the agents end in parallel.
             for agent in fresh:
                 agent.hang_up()
             for agent in fresh:
@@ -218,7 +218,7 @@ class Session:
         if self._lab is not None and network == self._network:
             return self._lab
         self._take_down()
-        # The name of a source that is no file stays as it is.
+        # The name of a testbed that is no file (such as standard input) is used as it is.
         path = Path(self._source)
         file = str(path.resolve()) if path.is_file() else self._source
         self._lab = netlab.up(
@@ -228,11 +228,11 @@ class Session:
         return self._lab
 
     def _files(self) -> netlab.Files:
-        """Files that the session writes besides its outcomes."""
+        """The files that the session writes in addition to outcomes."""
         return netlab.Files()
 
     def _same_network(self, numbers: PointPlan) -> object:
-        """A key for namespaces: points with equal keys share them."""
+        """A key for the network of a point; points with equal keys use the same namespaces."""
         return numbers.hosts, numbers.between, numbers.links
 
     def _take_down(self) -> None:
@@ -243,7 +243,7 @@ class Session:
         netlab.down(lab)
 
     def _dismiss(self) -> None:
-        """Drop agents that are gone; the others stay for the next point."""
+        """Forget agents that are gone; the others are used for the next point."""
         for host, agent in list(self._crew.agents.items()):
             if agent.gone:
                 self._crew.drop(host)
@@ -252,7 +252,7 @@ class Session:
         return {host: agent.hello for host, agent in self._crew.agents.items() if agent.hello is not None}
 
     def _limits(self, point: Point) -> dict[str, FlowOutcome]:
-        """Outcomes of the flows in the limit engine; empty if it cannot carry the testbed."""
+        """The flows' outcomes in the limit engine; empty if that engine does not support the testbed."""
         with contextlib.suppress(_engpass.Unsupported):
             answer = self._campaign.run("limit", point.variant, point.sweep, 0, _engpass.Interrupt())
             return outcomes.read(answer).flows
@@ -260,7 +260,7 @@ class Session:
 
 
 def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutcome:
-    """Add the join and leave delays of its receivers to a multicast flow."""
+    """A multicast flow with the join and leave delays of its receivers added."""
     each = {host: replace(one, **asdict(receivers[host])) for host, one in flow.receivers.items()}
     return replace(flow, receivers=each)
 
@@ -268,5 +268,5 @@ def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutc
 def left_out(
     campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]], engine: str
 ) -> list[str]:
-    """Keys of a point that `measure` or `emulate` ignores: a sentence for each. Raises `InvalidTestbed`."""
+    """A sentence for each key of a point that `measure` or `emulate` ignores. Raises `InvalidTestbed`."""
     return untold(point_plan(campaign, variant, sweep), engine)

@@ -26,13 +26,13 @@ PROTOCOL = 1
 """The version of the protocol that this controller speaks."""
 
 HELLO_SECONDS = 8.0
-"""An agent that has not greeted by then is absent. With the time to end it, the error comes within 10 s."""
+"""Seconds in which an agent must greet; with the time to end the agent, an error comes within 10 s."""
 
 ANSWER_SECONDS = 9.0
-"""Timeout of a request; an agent that works answers sooner."""
+"""Seconds in which an agent must answer a request; a working one answers sooner."""
 
 QUIET_SECONDS = 6.0
-"""An agent that is silent for so long is stuck: a working one answers pings at once, even when busy."""
+"""An agent that sends nothing for so many seconds is stuck: a working one answers pings even when busy."""
 
 _PING_SECONDS = 15.0
 _ASK_SECONDS = 2.0
@@ -44,16 +44,16 @@ _LINE = msgspec.json.Decoder(Line)
 
 
 class MeasureError(EngpassError):
-    """A point that could not be measured, or a host that could not be reached."""
+    """A point could not be measured, or a host could not be reached."""
 
 
 class GoneError(MeasureError):
-    """The channel to an agent has ended."""
+    """The channel to an agent has ended, or the agent does not answer."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """One line of an agent, or `None` for the end of its channel."""
+    """One line from an agent; a line `None` means the end of its channel."""
 
     agent: Agent
     line: Line | None
@@ -61,7 +61,7 @@ class Reply:
 
 
 class Agent:
-    """A running agent. Its lines, and those of all others, arrive in one queue."""
+    """A running agent on a host. The lines of all agents arrive in one queue."""
 
     def __init__(self, host: str, how: str, argv: Sequence[str], inbox: SimpleQueue[Reply]) -> None:
         self.host, self.how = host, how
@@ -101,7 +101,7 @@ class Agent:
                 try:
                     self._inbox.put(Reply(self, _LINE.decode(line), line))
                 except ValueError:
-                    # No JSON: a greeting of the remote shell, for example.
+                    # The line is no JSON, such as a greeting of the remote shell.
                     self._note(line[:200])
         self._inbox.put(Reply(self, None))
 
@@ -131,16 +131,16 @@ class Agent:
         return self._number
 
     def keep_awake(self) -> None:
-        """Ping the agent if it got no request for a while: agents take a silent channel for a dead one."""
+        """Ping the agent if it got no request for a while, since an agent ends if its channel is silent."""
         if not self.gone and time.monotonic() - self._spoke > _PING_SECONDS:
             self.ask("ping")
 
     def heard(self) -> None:
-        """Count a line of the agent as a sign of life."""
+        """Take a line of the agent as a sign of life."""
         self._heard = time.monotonic()
 
     def watch(self) -> None:
-        """Raise `GoneError` if nothing came for `QUIET_SECONDS`; send a ping before that."""
+        """Raise `GoneError` if the agent sent nothing for `QUIET_SECONDS`; ping it before that."""
         quiet = time.monotonic() - self._heard
         if quiet > QUIET_SECONDS:
             raise self.stuck(QUIET_SECONDS)
@@ -165,7 +165,7 @@ class Agent:
         return GoneError(*why_gone(self.host, self.how, code, list(self._said)))
 
     def unheard(self) -> MeasureError:
-        """The error for an agent that has not greeted in time."""
+        """The error for an agent that has not greeted within `HELLO_SECONDS`."""
         said = "; ".join(list(self._said)[-_MOST_SAID:])
         return MeasureError(
             f"host `{self.host}` ({self.how}) does not answer within {HELLO_SECONDS:g} s"
@@ -174,7 +174,7 @@ class Agent:
         )
 
     def hang_up(self) -> None:
-        """Close the channel; the agent ends with it."""
+        """Close the channel to the agent, upon which it ends."""
         with contextlib.suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -251,7 +251,7 @@ class Crew:
         return agent
 
     def drop(self, host: str) -> None:
-        """End an agent, if there is one."""
+        """End the agent of a host, if it has one."""
         agent = self.agents.pop(host, None)
         if agent is not None:
             agent.end()
@@ -285,7 +285,7 @@ class Crew:
             reply.agent.answers[line.id] = line
 
     def wait(self, seconds: float) -> Iterator[None]:
-        """Yield at once, and after each step until the time is over."""
+        """Yield now and after each processed line, until `seconds` are over."""
         last = time.monotonic() + seconds
         yield
         while (left := last - time.monotonic()) > 0:
@@ -293,9 +293,9 @@ class Crew:
             yield
 
     def look(self) -> None:
-        """Raise `GoneError` if an agent has gone silent. Call it often while waiting."""
+        """Raise `GoneError` if an agent sends nothing any more. Call this often while waiting."""
         now = time.monotonic()
-        # After a long gap between calls, or a stop of this process, lines may be unread: count anew.
+        # After a long gap between calls, or a stop of this process, lines may be unread: restart the clocks.
         blind, self._looked = now - self._looked > _BLIND_SECONDS, now
         for agent in self.agents.values():
             if blind:

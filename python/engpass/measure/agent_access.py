@@ -16,7 +16,7 @@ from engpass.netlab.kernel import Kernel
 from engpass.types.plan import HostPlan
 
 AGENT = "ENGPASS_AGENT"
-"""Environment variable: another command to start agents with, here and over ssh."""
+"""Environment variable with another command that starts agents, on this machine and over ssh."""
 
 
 def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
@@ -36,7 +36,7 @@ def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
     remote = os.environ.get(AGENT, "engpass agent")
     # Without a terminal, ssh must fail instead of asking the user.
     quiet = [] if sys.stdin is not None and sys.stdin.isatty() else ["-o", "BatchMode=yes"]
-    # 5 s are enough for a SYN and its retransmissions after 1 and 3 s (RFC 6298).
+    # 5 s are enough for a TCP SYN and its retransmissions after 1 and 3 s (RFC 6298).
     alive = ["-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
     return reach, ["ssh", "-T", *quiet, *alive, "--", name, shlex.join(shlex.split(remote))]
 
@@ -53,7 +53,7 @@ class Addresses:
         self._hosts, self._lab, self._hellos = hosts, lab, hellos
 
     def of(self, host: str, seen_from: str) -> str:
-        """The address at which one host sends to another; raises `MeasureError`."""
+        """The address to which `seen_from` sends packets for `host`; raises `MeasureError`."""
         if self._lab is not None:
             found = self._lab.ways.get(seen_from, {}).get(host)
             if found is None:
@@ -82,7 +82,7 @@ class Addresses:
         return None
 
     def all_of(self, host: str) -> list[str]:
-        """Every address that packets of a host may come from."""
+        """All addresses that packets of a host may have as their source."""
         known = self._hosts[host].address
         found = [str(known)] if known is not None else []
         for entry in self._hellos[host].addresses:
@@ -96,5 +96,5 @@ class Addresses:
 
 
 def socket_address(address: str, port: int) -> str:
-    """Format an address and a port for an agent."""
+    """Format an address and a port as agents expect them."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -31,10 +31,10 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line from an agent: an answer or an event."""
+    """One line from an agent: an answer to a request, or an event."""
 
     event: str | None = None
-    """`hello`, `interval` or `done`."""
+    """The kind of event: `hello`, `interval` or `done`."""
     id: int | None = None
     ok: msgspec.Raw = msgspec.Raw(b"{}")
     error: Problem | None = None
@@ -58,12 +58,12 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bare(self) -> str:
-        """The address without the length of its prefix."""
+        """The address without its prefix length."""
         return self.address.partition("/")[0]
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as its agent describes it."""
+    """What an agent says about its host."""
 
     addresses: list[Address] = []
 
@@ -83,7 +83,7 @@ class Hello:
     addresses: list[Address]
     """All addresses of the host."""
     told: Mapping[str, Json]
-    """The whole greeting, unchanged."""
+    """The whole greeting as received."""
 
     @classmethod
     def read(cls, text: bytes) -> Hello:
@@ -98,14 +98,14 @@ class Hello:
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of an end that listens: its data port, and the group address of a multicast flow."""
+    """The answer of an end that listens: its data port, and for multicast the group address."""
 
     port: int
     group: str | None = None
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU time of an end's threads in the window; in `waited_ns` they were ready but had no core."""
+    """CPU time in ns of an end's threads in the window; in `waited_ns` they were ready but had no core."""
 
     user_ns: int = 0
     system_ns: int = 0
@@ -113,12 +113,12 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def used_ns(self) -> int:
-        """Time for which they ran."""
+        """Time in ns for which the threads ran."""
         return self.user_ns + self.system_ns
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """One core's load in the window, by all programs of the host."""
+    """The load of one core in the window, by all programs of the host."""
 
     core: int | None = None
     busy_ppm: int = 0
@@ -170,7 +170,7 @@ class Stalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pacing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a sender was paced."""
+    """How a sender kept to its schedule."""
 
     method: str | None = None
     class_: str | None = msgspec.field(name="class", default=None)
@@ -179,7 +179,7 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """The addresses and options that the kernel granted a socket."""
+    """The addresses and socket options that the kernel granted."""
 
     local: str = ""
     congestion: str | None = None
@@ -194,7 +194,7 @@ Counter: TypeAlias = Literal[
 
 
 class TcpInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """`TCP_INFO` of the kernel."""
+    """The kernel's `TCP_INFO` for a connection."""
 
     options: int | None = None
     snd_mss: int | None = None
@@ -218,7 +218,7 @@ class TcpInfo(msgspec.Struct, frozen=True, kw_only=True):
     total_rto_time_ms: int | None = None
 
     def counted(self, counter: Counter) -> int | None:
-        """The value of a counter; `None` if the kernel lacks it."""
+        """The value of a counter; `None` if this kernel does not have the counter."""
         found: int | None = getattr(self, counter)
         return found
 
@@ -298,7 +298,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     series: list[Record] = []
 
     def spent_ns(self) -> tuple[Cpu, int]:
-        """CPU time of its threads, and the sum of their lifetimes in the window in ns."""
+        """CPU time of the end's threads in the window, and the sum of their lifetimes in it, in ns."""
         return self.cpu or Cpu(), self.elapsed_ns * (len(self.streams) or 1)
 
 
@@ -324,7 +324,7 @@ class HostResult:
     before: Reading
     after: Reading
     told: Mapping[str, Json]
-    """The whole answer, unchanged."""
+    """The whole answer as received."""
 
     @classmethod
     def of(cls, told: Mapping[str, Json]) -> HostResult:
@@ -338,7 +338,7 @@ class HostResult:
         return cls.of(msgspec.json.decode(text))
 
     def kept(self, flow: str, role: str) -> Mapping[str, Json]:
-        """The unchanged answer for one end; empty if there is none."""
+        """The answer about one end as received; empty if there is none."""
         flows = self.told.get("flows")
         for end in flows if isinstance(flows, Sequence) else ():
             if isinstance(end, Mapping) and (end.get("flow"), end.get("role")) == (flow, role):
@@ -374,11 +374,11 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     interfaces: dict[str, Interface] = {}
 
     def interface(self, name: str | None) -> Interface:
-        """The counters of an interface."""
+        """The changes of an interface's counters."""
         return self.interfaces.get(name or "", Interface())
 
     def protocol(self, name: str) -> Mapping[str, int]:
-        """The counters of a protocol."""
+        """The changes of a protocol's counters, by counter."""
         return self.snmp.get(name, {})
 
 
@@ -390,12 +390,12 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grown(self) -> Changes:
-        """Growth of its counters; empty if none grew."""
+        """Growth of the host's counters during the run; empty if none grew."""
         return self.changes or Changes()
 
 
 def seen(hosts: Mapping[str, Json]) -> dict[str, HostSeen]:
-    """Parse the fields of an outcome's hosts that ledgers and findings read."""
+    """Parse the parts of an outcome's hosts that ledgers and findings use."""
     return msgspec.convert(without_nulls(hosts), dict[str, HostSeen])
 
 

@@ -30,7 +30,7 @@ from engpass.types.outcome import (
 )
 
 ENOUGH = 0.5
-"""A finding of less weight is no bottleneck."""
+"""Least weight of a finding that makes it a bottleneck."""
 
 _NEAR_LINK = 0.9
 _OFFERED = 0.98
@@ -49,12 +49,12 @@ _UNKNOWN = Bottleneck(kind="unknown", title="unknown")
 
 @dataclass(frozen=True)
 class Explained:
-    """The bottleneck of a flow, with the evidence for it."""
+    """The bottleneck of a flow, the next one, and the evidence."""
 
     bottleneck: Bottleneck
     next: Bottleneck | None
     summary: str
-    """A sentence with the evidence."""
+    """The evidence in a sentence."""
     findings: list[Finding]
 
 
@@ -69,8 +69,8 @@ def explained(
 ) -> Explained:
     """Find the bottleneck of a flow and the next one.
 
-    `figures` are the rates and counts of its outcome, `limit` is its outcome in the limit engine, and `lines`
-    are the lines on its path that have ledgers. `drop` are most of its losses, if the network knows them.
+    `figures` are the flow's rates and counts, `limit` is its outcome in the limit engine, and `lines` are the
+    lines on its path that have ledgers. `drop` are most of its losses, if the network knows them.
     """
     full = _lines(figures, lines)
     found = [
@@ -136,7 +136,7 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
         return []
     if kept < _OFFERED:
         if flow.kind == "tcp-stream":
-            # A TCP write blocks while the connection waits: the findings of TCP name the cause.
+            # A TCP write blocks while the connection waits, so the findings about TCP name the cause.
             return []
         weight = max(ENOUGH, min(1.0, 1.0 - kept + ENOUGH))
         evidence = f"it sent at {_share(kept)} of the requested rate"
@@ -216,7 +216,7 @@ def _tcp(figures: FlowOutcome) -> list[Finding]:
         evidence = f"{formatting.count(tcp.timeouts or 0, 'timeout')} took {_share(timer)} of the time"
         found.append(_finding("retransmission-timer", "the retransmission timer", timer, evidence))
     if tcp.retransmitted_segments:
-        # At most 0.8: if the full queue of a busy link drops the segments, that link must weigh more.
+        # At most 0.8: a full line whose queue drops the segments must have more weight than the losses.
         weight = max(0.0, 1.0 - window - buffer - timer) * 0.8
         evidence = f"{formatting.count(tcp.retransmitted_segments, 'segment')} lost and retransmitted"
         found.append(_finding("congestion-window", "the congestion window", weight, evidence))
@@ -238,7 +238,7 @@ def _losses(
     hosts: Mapping[str, HostSeen],
     drop: Drop | None,
 ) -> list[Finding]:
-    """Find requests without an answer, or the counters of the receiver's host that saw the lost datagrams."""
+    """Find requests without an answer, or counters of the receiving host that saw the lost datagrams."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
         evidence = f"{missed:,} requests ({_share(share)}) had no response within 1 s"

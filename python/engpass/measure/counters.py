@@ -12,7 +12,7 @@ _MOST_BINS = 48
 
 
 def changes(before: Json, after: Json) -> Json:
-    """Differences between two readings of the same shape, without zeros; `None` if nothing changed."""
+    """The differences between two readings with the same keys, without zeros; `None` if nothing changed."""
     if isinstance(after, Mapping):
         if "core" in after and not isinstance(before, Mapping):
             return None
@@ -48,7 +48,7 @@ def thinned(end: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _merged(bins: list[list[int]]) -> list[list[int]]:
-    """Join equally many neighbouring bins each, under the highest value; the sum of counts is kept."""
+    """Join groups of neighbouring bins of a histogram under their highest value; counts are added."""
     if len(bins) <= _MOST_BINS:
         return bins
     step = -(-len(bins) // _MOST_BINS)
@@ -60,7 +60,7 @@ _SUMS = ("bytes", "messages", "lost")
 
 
 def _shortened(series: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
-    """Join equally many neighbouring records of a time series each; bytes, messages and losses add up."""
+    """Join groups of neighbouring records of a time series; bytes, messages and losses are added."""
     if len(series) <= _MOST_BINS:
         return series
     step = -(-len(series) // _MOST_BINS)

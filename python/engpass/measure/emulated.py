@@ -123,7 +123,7 @@ class EmulatedSession(Session):
             seed,
             point.sweep,
             options,
-            # The events count from the start of the senders.
+            # The driver counts the times of the file's events from the start of the senders.
             asked_for_events=True,
         )
 
@@ -163,7 +163,7 @@ class EmulatedSession(Session):
             collected = measurement.run()
             return collected, window.close()
         except MeasureError:
-            # If the driver has failed, raise its error: the errors of the hosts follow from it.
+            # If the driver has failed, raise its error, since errors of the hosts follow from that.
             window.check()
             raise
         finally:
@@ -251,7 +251,7 @@ def log_directory(name: str) -> Path:
 
 
 def carried(numbers: PointPlan) -> PointPlan:
-    """The point without cell generators, whose traffic the model makes itself.
+    """The point without the traffic of cell generators, which the model makes itself.
 
     Raises `MeasureError` if no host sends anything.
     """
@@ -290,14 +290,14 @@ def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
         live = flow.live
         learns = flow.kind in DATAGRAMS and not discovered.isdisjoint((flow.from_, to) for to in flow.to)
         if live is not None and live.dont_fragment is None and learns:
-            # Linux sets the flag unless the route locks its MTU.
+            # Linux sets "don't fragment" on packets, unless the MTU of the route is locked.
             live = replace(live, dont_fragment=False)
         found.append(replace(flow, tcp=sides or flow.tcp, live=live))
     return replace(numbers, flows=found), list(refused)
 
 
 def _congestion(setting: str) -> list[str]:
-    """The congestion controls that a setting of this kernel lists; none if it cannot be read."""
+    """The congestion controls in a setting of this kernel; none if the setting cannot be read."""
     try:
         return Path("/proc/sys/net/ipv4", setting).read_text(encoding="ascii").split()
     except OSError:
@@ -305,7 +305,7 @@ def _congestion(setting: str) -> list[str]:
 
 
 def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
-    """The flow on each path that only one flow takes, by path name."""
+    """The flow on each path that only one flow takes, by the name of the path."""
     users: dict[str, list[str]] = {}
     for flow in planned:
         for receiver in flow.receivers:
@@ -314,7 +314,7 @@ def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
 
 
 def renamed(drops: Sequence[Drop], alone: Mapping[str, str]) -> list[Drop]:
-    """The model's drops, named after the flow instead of the path if no other flow takes that path."""
+    """The model's drops, with the flow in place of the path if only this flow takes the path."""
     return [replace(drop, flow=alone.get(drop.flow, drop.flow)) for drop in drops]
 
 
@@ -343,12 +343,12 @@ def outages(host_pairs: Mapping[str, FlowOutcome], alone: Mapping[str, str]) -> 
 
 
 def way_name(sender: str, receiver: str) -> str:
-    """The model's name for the path from one host to another."""
+    """The model's name for the path from a sending to a receiving host."""
     return f"{sender} to {receiver}"
 
 
 def too_late(lateness: Lateness) -> str:
-    """The reason why a point is invalid: packets left the network too late."""
+    """A sentence that says why a point is invalid: packets left the emulated network too late."""
     told = (("0.1 %", lateness.p999_ns), ("1 %", lateness.p99_ns), ("the last", lateness.max_ns))
     share, late = next(((share, late) for share, late in told if late is not None), ("some", 0))
     return (

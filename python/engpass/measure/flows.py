@@ -20,7 +20,7 @@ _LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
 _GIVEN_UP_NS = 100_000_000  # messages later than this are not sent once traffic ends (docs/agent.md)
 _STANDING_NS = 20_000_000
-"""Datagrams that arrive later than this after the window were queued; a stalled host delays them less."""
+"""Datagrams later than this (ns) after the window waited in a queue; a stalled host delays them less."""
 DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
@@ -35,16 +35,16 @@ class Flow:
     start_ns: int
     warmup_ns: int
     duration_ns: int
-    """Length of the measured window."""
+    """Length of the measurement window in ns."""
     send: Prepare
     receive: Prepare
     group: str | None = None
     paths: tuple[Path, ...] = ()
-    """The path to each receiver."""
+    """The path to each receiver, in the order of the receivers."""
 
     @property
     def asked_bit_per_s(self) -> float | None:
-        """Mean payload rate of all its streams by the schedule; `None` without a schedule."""
+        """Scheduled payload rate of all streams together in bit/s; `None` without a schedule."""
         schedule = self.send.schedule
         if schedule is None:
             return None
@@ -71,25 +71,24 @@ class Flow:
         """Time in which the window's data arrived; longer than the window if a queue on the path filled."""
         span = receiver.elapsed_ns
         if self.kind == "tcp-stream":
-            # The receiver's window goes on after a sender that was stopped: the send buffer empties after the
-            # last write.
+            # If the sender was stopped, the receiver's window goes on, because the send buffer still empties.
             return max(self.duration_ns, span) if sender.ended == "stopped" else self.duration_ns
         if self.kind not in DATAGRAMS:
             return self.duration_ns
-        # Late departures make late arrivals, so they are allowed for. A sender that is even later gave up or
-        # was held back by a queue.
+        # A late departure causes a late arrival, so it is subtracted. A sender that was later than
+        # `_GIVEN_UP_NS` gave up, or a queue held it back.
         latest = sender.late.max_ns or 0
         late = latest if latest < _GIVEN_UP_NS else 0
         return span if span > self.duration_ns + late + _STANDING_NS else self.duration_ns
 
     @property
     def end_ns(self) -> int:
-        """End of its traffic, in ns from the start of the run."""
+        """End of the flow's traffic, in ns from the start of the run."""
         return self.start_ns + self.warmup_ns + self.duration_ns
 
 
 def flows(numbers: PointPlan, seed: int) -> list[Flow]:
-    """Plan the flows of a point that send after the warm-up.
+    """Plan the flows of a point that still send after the warm-up.
 
     Raises `MeasureError` for traffic that agents cannot make, and if no flow is left.
     """
@@ -116,7 +115,7 @@ def flows(numbers: PointPlan, seed: int) -> list[Flow]:
 
 
 def _interval(run: RunPlan, duration: int) -> int:
-    """Record length of a time series in ns: ten records per window, or `LEAST_SAMPLES` for a stop rule."""
+    """Length in ns of the intervals of a time series: a tenth of the window, or shorter for a stop rule."""
     if run.precision is None:
         return min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10))
     least = run.duration_ns - run.warmup_ns
@@ -124,7 +123,7 @@ def _interval(run: RunPlan, duration: int) -> int:
 
 
 def rule(numbers: PointPlan, planned: Sequence[Flow]) -> Rule | None:
-    """The stop rule of a point, or `None`. It watches the bytes at each receiver, or answers to requests."""
+    """The stop rule of a point, or `None`. It watches bytes at each receiver, or answers to requests."""
     asked = numbers.run.precision
     if asked is None:
         return None
@@ -168,7 +167,7 @@ def _flow(flow: FlowPlan, start: int, warmup: int, duration: int, seed: int, int
     )
     receive = replace(
         common,
-        # With a schedule, the receiver timestamps datagrams and reports their gaps.
+        # If the sender has a schedule, the receiver takes timestamps and reports the gaps between datagrams.
         gaps=True if schedule is not None and common.kind == "udp-stream" else None,
         truncate=live.truncate,
         cores=live.receive_cores or None,
@@ -185,7 +184,7 @@ def _schedule(flow: FlowPlan, seed: int) -> Schedule | None:
         every = flow.every_ns
         if every is None:
             return None
-        # Agents take rates of payload.
+        # Agents take the rate of the payload alone.
         rate = max(1, (flow.message_bytes or 0) * 8 * _SECOND_NS // every)
         return Schedule(kind="cbr", rate_bit_per_s=rate)
     if flow.rate_bit_per_s is None:

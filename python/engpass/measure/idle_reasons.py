@@ -1,4 +1,4 @@
-"""Idle reasons of a line, from the behaviour of its senders. Pure functions.
+"""Why a line is idle, derived from the behaviour of its senders. Pure functions.
 
 The evidence is TCP's own time counters (`TCP_INFO`: busy, limited by the receive window, by the send buffer,
 in timeout), the CPU time of a sender's threads, and its schedule. The rest of the time is `unknown`.
@@ -20,15 +20,15 @@ _FULL_PPM = 970_000
 
 @dataclass(frozen=True)
 class Waits:
-    """The reasons why one sender did not send, with shares of the time."""
+    """The reasons why a sender did not send, each with its share of the time."""
 
     shares: Mapping[str, float]
     elastic: bool
-    """Whether it would have used all that the line had left; false for a sender with a schedule."""
+    """True if the sender would use all that the line has left; False for a sender with a schedule."""
 
 
 def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
-    """The idle reasons of a flow's sender; `behind` if the line comes after the flow's bottleneck."""
+    """The reasons why a flow's sender was idle; `behind` if the line comes after the flow's bottleneck."""
     if flow.kind == "request-response":
         return Waits({"application": 1.0}, elastic=False)
     if (kept := flow.kept(end)) is not None:
@@ -41,25 +41,25 @@ def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
     else:
         shares = {"upstream" if behind else "unknown": 1.0}
     if "unknown" in shares and _is_full(end):
-        # Many threads that each run a little, or other programs, can fill all cores as well.
+        # Many threads that each run a little, or other programs, can also use all cores.
         shares["CPU"] = shares.pop("unknown")
     return Waits(shares, elastic=True)
 
 
 def busy(end: End) -> float:
-    """The share of the time in which the threads of an end ran, or waited for a core."""
+    """Share of the time in which the threads of an end ran or waited for a core."""
     cpu, lived_ns = end.spent_ns()
     return min(1.0, (cpu.used_ns + cpu.waited_ns) / lived_ns) if lived_ns else 0.0
 
 
 def _is_full(end: End) -> bool:
-    """Whether the cores of the host were busy for at least 97 % of the time, on average."""
+    """True if the cores of the end's host were busy for at least 97 % of the time, on average."""
     cores = [core.busy_ppm + core.steal_ppm for core in end.cores]
     return bool(cores) and sum(cores) >= _FULL_PPM * len(cores)
 
 
 def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
-    """The idle reasons of a TCP sender that always has more to write, from its time counters."""
+    """The idle reasons of a TCP sender that always has data, from the times that the kernel counts."""
     if not tcp.known:
         return {"unknown": 1.0}
     whole = seconds * 1e6 * max(1, tcp.streams)
@@ -77,13 +77,13 @@ def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
         shares["congestion window"] = rest
     else:
         shares["unknown"] = rest
-    # No counter explains the time in which nothing was in flight although there was more to write.
+    # No counter explains the time in which nothing was in flight although the sender had data.
     shares["unknown"] = shares.get("unknown", 0.0) + max(0.0, 1.0 - said - rest)
     return {reason: share for reason, share in shares.items() if share > 0}
 
 
 def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
-    """Apportion idle bits to accounts, by the reasons of the elastic senders, or of all if none is elastic.
+    """Divide idle bits among accounts by the reasons of the elastic senders, or of all if none is elastic.
 
     Every sender has the same weight.
     """
@@ -100,7 +100,7 @@ def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
     if whole <= 0:
         return {"idle: unknown": idle}
     found = {f"idle: {reason}": int(idle * share / whole) for reason, share in total.items()}
-    # The largest account takes the bits that rounding leaves.
+    # The account with most bits also takes the bits that rounding leaves.
     most = max(found, key=lambda account: found[account])
     found[most] += idle - sum(found.values())
     return {account: amount for account, amount in found.items() if amount}

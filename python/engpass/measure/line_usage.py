@@ -11,29 +11,29 @@ from engpass.types.outcome import Drop, LinkOutcome
 
 @dataclass(frozen=True)
 class Line:
-    """A line on the path of a flow, with shares of its capacity from the ledger."""
+    """A line on the path of a flow; `busy` and `delivered` are shares of its capacity, from the ledger."""
 
     link: str
     busy: float
     delivered: float
-    """Payload delivered to all flows together."""
+    """Share of the capacity that is payload delivered to all flows."""
     rate: float
     """Rate of the line in bit/s; 0 if the length of the window is unknown."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The ledgers of a point by link, the hops of its flows, and notes on the ledgers."""
+    """The ledgers of a point by link, the hops of the flows, and notes on the ledgers."""
 
     links: Mapping[str, LinkOutcome]
     ways: Mapping[str, list[Hop]]
     notes: list[str]
     seconds: float = 0.0
     drops: Sequence[Drop] = ()
-    """Losses of the flows in a network of the model, with their places and causes."""
+    """Losses of the flows in an emulated network, each with place and cause."""
 
     def worst_drop(self, flow: str) -> Drop | None:
-        """The place and cause of most losses of a flow, or `None`."""
+        """The place and cause that account for most losses of a flow; `None` without losses."""
         own = [drop for drop in self.drops if drop.flow == flow and drop.datagrams]
         return max(own, key=lambda drop: drop.datagrams, default=None)
 

@@ -1,8 +1,8 @@
 """Ledgers of a measured point: the use of every link that has an agent at one of its ends.
 
-Pure functions. Agents count messages, and TCP counts segments (`TCP_INFO` at the edges of the window). Header
-sizes and the medium give the bits that these take on a line. Interface counters reveal undeclared traffic.
-Links without an agent at either end have no ledger, because nothing counted their traffic.
+Pure functions. Agents count messages, and TCP counts segments (`TCP_INFO` at the edges of the window). With
+the sizes of headers and the medium these counts give bits on the line. Counters of interfaces reveal
+undeclared traffic. A link without an agent at either end has no ledger, because nothing counted its traffic.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from engpass.types.plan import LinkPlan, PointPlan
 
 _S = 1_000_000_000
 _QUIET_BYTES = 16_384
-"""Uncounted bytes per run that address resolution and data handshakes explain; only more is undeclared."""
+"""Uncounted bytes per run that ARP and handshakes of data connections explain; more is undeclared traffic."""
 
 _NEARLY = 1.001
-"""A line that carried more than this multiple of its capacity was not held to its rate: a note says so."""
+"""A line that carried more than this times its capacity was not limited to its rate, and gets a note."""
 
 
 @dataclass
 class Side:
-    """One direction of a link while its ledger is built."""
+    """One direction of a link while its ledger is made."""
 
     hop: Hop
     accounts: dict[str, int] = field(default_factory=dict)
     senders: list[Waits] = field(default_factory=list)
     own_bytes: int = 0
-    """Bytes of declared traffic over the whole run, as the counters of an interface here include them."""
+    """Bytes of declared traffic over the whole run, as an interface counter at this link counts them."""
     device: str | None = None
 
     def book(self, account: str, bits: int) -> None:
@@ -101,7 +101,7 @@ def _links(names: Sequence[str]) -> str:
 
 
 class _Way:
-    """The path of one flow to one receiver. Only its first and last link are posted: hosts count there."""
+    """The path of a flow to one receiver. Only its first and last link get entries: hosts count there."""
 
     def __init__(
         self,
@@ -179,33 +179,33 @@ class _Way:
         if not last:
             there.book("in flight", late * size * 8)
         if first:
-            # Datagrams that the sender's own qdisc dropped never crossed the link.
+            # Datagrams that a queue discipline of the sender dropped never crossed the link.
             device = self._host(self.flow.sender).grown.interface(there.device)
             dropped = max((queue.drops for queue in device.qdiscs), default=0)
             there.vain("lost datagrams", parts, size, max(0, lost - dropped))
             there.own_bytes += counted * (self.sent.total_messages or sent)
         elif last:
-            # The receiver's socket comes after the link: datagrams that it dropped have crossed.
+            # The receiver's socket is behind the link: datagrams that it dropped have crossed the link.
             refused = min(lost, refused_by_socket(self.got, self._host(self.receiver)))
             there.vain("lost datagrams", parts, size, refused)
             there.own_bytes += counted * ((self.got.total_messages or fresh) + refused)
             self._broken(there, wire, size)
 
     def _fresh(self) -> int:
-        """Count the distinct datagrams that arrived, at most as many as were sent."""
+        """Number of different datagrams that arrived, at most as many as were sent."""
         each = [self.got.sequence] if self.got.sequence else [one.sequence for one in self.got.streams]
         known = [one.received for one in each if one is not None]
         return min(self.sent.messages, sum(known) if known else self.got.messages)
 
     def _broken(self, there: Side, wire: Wire, size: int) -> None:
-        """Post fragments that arrived but were never reassembled, by the receiver's IP counters."""
+        """Enter fragments that arrived but were not reassembled, according to the receiver's IP counters."""
         packets = len(wire.packets(size + UDP_BYTES))
         counted = self._host(self.receiver).grown.protocol("Ip6" if wire.v6 else "Ip")
         came, whole = counted.get("ReasmReqds", 0), counted.get("ReasmOKs", 0)
         extra = max(0, came - whole * packets)
         if packets == 1 or not extra:
             return
-        # The counters span the whole run: the window gets its share, by messages sent.
+        # The IP counters span the whole run: the window gets a share of them, by messages sent.
         total = self.sent.total_messages or self.sent.messages
         here = round(extra * self.sent.messages / total) if total else 0
         parts = wire.of(size + UDP_BYTES, UDP_BYTES)
@@ -229,7 +229,7 @@ class _Way:
     # Segments
 
     def _subflows(self, side: Callable[[Hop], Side | None]) -> None:
-        """Post MPTCP subflows, each on the link whose interface has the subflow's address."""
+        """Enter MPTCP subflows, each on the link whose interface has the address of the subflow."""
         sent, got = subflows(self.sent), subflows(self.got)
         flow, booked = self.flow, set()
         for first, host, ends in ((True, flow.sender, sent), (False, self.receiver, got)):
@@ -277,7 +277,7 @@ class _Way:
 
 
 def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
-    """Post the data segments from `source` to `sink`, as the end at this link (`near`) counted them."""
+    """Enter the data segments from `source` to `sink`, as counted by the end at this link (`near`)."""
     if near is source:
         segments, carried = source.grew("data_segs_out"), source.grew("bytes_sent")
         twice = min(source.again, source.twice)
@@ -301,12 +301,12 @@ def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
 
 
 def _local(end: End) -> str:
-    """The address and port of an end's first stream, as the kernel granted them."""
+    """The local address and port of an end's first stream, as the kernel chose them."""
     return end.streams[0].granted.local if end.streams else ""
 
 
 def _device(host: HostSeen, local: str, link: str) -> str:
-    """Return the interface with this address, or `link`: in namespaces, devices are named after links."""
+    """The name of the interface with this address; else the name of the link, which namespaces use for it."""
     address = local.rpartition(":")[0].strip("[]")
     for entry in host.host.addresses if host.host else ():
         if entry.bare == address:
@@ -317,7 +317,7 @@ def _device(host: HostSeen, local: str, link: str) -> str:
 def _others(
     side: Side, results: Mapping[str, HostResult], hosts: Mapping[str, HostSeen], window: int
 ) -> None:
-    """Post undeclared traffic: bytes that the interface counted beyond ours, scaled to the window."""
+    """Enter undeclared traffic: bytes that the interface counted beyond the declared ones, for the window."""
     _, start, end = side.hop
     host = start if start in results else end
     if side.device is None:
@@ -334,7 +334,7 @@ def _closed(link: LinkPlan, pair: Sequence[Side], window: int, notes: list[str])
     directions = []
     for side in pair:
         capacity = link.rates_bit_per_s[link.ends.index(side.hop[1])] * window // _S
-        # TCP data that is still in the sender's own qdisc has not crossed the line.
+        # Data of TCP that is still in a queue discipline of the sender has not crossed the line.
         queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
         if queued:
             side.accounts["in flight"] -= queued

@@ -23,7 +23,7 @@ _S = 1_000_000_000
 _BEFORE_SECONDS = 0.15
 _MEMBER_SECONDS = 0.8
 _LEFT_SECONDS = 3.4
-"""Two queries for the last member, 1 s apart (RFC 3376 section 8), and a second without a datagram."""
+"""Seconds: two queries for the last member, 1 s apart (RFC 3376 section 8), and 1 s without a datagram."""
 _LENGTH_NS = 8 * _S
 
 
@@ -115,7 +115,7 @@ def _prepare(crew: Crew, addresses: Addresses, flow: Flow, token: str) -> None:
 
 
 def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
-    """Unknown join delays, given by flow and receiver: a sentence for each reason."""
+    """A sentence for each reason why join delays are unknown; `delays` is by flow and receiver."""
     why: dict[tuple[str, str], list[str]] = {}
     for flow, receivers in delays.items():
         for host, told in receivers.items():

@@ -23,6 +23,6 @@ def prepare(lab: Lab, numbers: PointPlan) -> None:
     for host in sorted(wanted):
         member = lab.members[host]
         lines = [f"mptcp limits set subflows {_MOST} add_addr_accepted {_MOST}", "mptcp endpoint flush"]
-        # The connection uses the first address; the others are announced to the peer.
+        # The connection uses the first address; the host announces the others to its peer.
         lines += [f"mptcp endpoint add {address} signal" for address in member.addresses[1 : _MOST + 1]]
         lab.kernel.batch("ip", member.namespace, lines)

@@ -34,7 +34,7 @@ _S = 1e9
 
 
 def lasted(planned: Sequence[Flow], results: Mapping[str, HostResult]) -> list[Flow]:
-    """The flows with the lengths of their real windows: a stop rule may have ended them early."""
+    """The flows with the lengths of the windows that were measured: a stop rule may have ended them early."""
     found = []
     for flow in planned:
         end = _end(results, flow, flow.sender, "send") or End()
@@ -81,7 +81,7 @@ def _end(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) ->
 
 
 def end_of(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) -> End:
-    """The result of a flow's end at a host. Raises `MeasureError` if it is missing or the end failed."""
+    """The result of a flow's end at a host; raises `MeasureError` if it is missing or the end failed."""
     end = _end(results, flow, host, role)
     if end is None:
         raise MeasureError(
@@ -94,7 +94,7 @@ def end_of(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) 
 def own_congestion(
     numbers: PointPlan, planned: Sequence[Flow], results: Mapping[str, HostResult]
 ) -> list[str]:
-    """Flows whose TCP used another congestion control than the model: a sentence for each."""
+    """A sentence for each flow whose TCP used another congestion control than the model does."""
     sides = {flow.name: flow.tcp[0] for flow in numbers.flows if flow.tcp}
     found = []
     for flow in planned:
@@ -140,18 +140,18 @@ def _flow(
         bottleneck=why.bottleneck,
         next_bottleneck=why.next,
         summary=why.summary,
-        # The agents' results keep the names of the kernel; only histograms and series become shorter.
+        # The results of agents keep the kernel's names; only histograms and time series are shortened.
         real=replace(real, findings=why.findings, ends={host: thinned(end) for host, end in told.items()}),
     )
 
 
 def _figures(flow: Flow, sender: End, receivers: Mapping[str, End]) -> tuple[FlowOutcome, RealFlow]:
-    """Rates and counts of a flow: those that every engine has, and those of real hosts only."""
+    """Rates and counts of a flow: those common to all engines, and those that only real hosts give."""
     if flow.kind == "request-response":
         return _conversation(flow, sender)
     if flow.kind == "multicast":
         each = {host: _receiver(flow, sender, end) for host, end in receivers.items()}
-        # The flow reports the receiver with the lowest goodput.
+        # A flow with several receivers has the figures of the receiver with the lowest goodput.
         least = min(each.values(), key=lambda one: one.goodput_bit_per_s)
         rates, counts = Rates(least.goodput_bit_per_s, least.offered_bit_per_s), least.datagrams
         real = RealFlow(gap_s=least.gap_s, max_datagrams_per_ms=least.max_datagrams_per_ms)
@@ -226,7 +226,7 @@ def _gaps(receiver: End) -> Gaps | None:
 
 
 def _tcp(sender: End) -> Tcp | None:
-    """Counts are sums over all streams and the window; times are the first stream's at the window's end."""
+    """TCP's counts, summed over all streams in the window; times are the first stream's at its end."""
     edges = [stream.tcp for stream in sender.streams if stream.tcp is not None]
     pairs = [(edge.open or TcpInfo(), edge.close or TcpInfo()) for edge in edges]
 
@@ -290,12 +290,12 @@ def _seconds(nanoseconds: float | None) -> float | None:
 def with_precision(
     flows: Mapping[str, FlowOutcome], planned: Sequence[Flow], rule: Rule
 ) -> tuple[dict[str, FlowOutcome], PointPrecision]:
-    """Add the precision of its mean to each flow; also returns whether all flows reached the target."""
+    """The flows with the precision of their means added; and whether all reached the target."""
     found = dict(flows)
     reached = True
     for flow in planned:
         told = flow.kind == "request-response"
-        # A sample counts answered requests; their payload is the goodput.
+        # A sample is a number of answered requests per second, whose payload is the goodput.
         per_sample = 8.0 * (flow.send.message_bytes if told else 1)
         hosts = (flow.sender,) if told else flow.receivers
         each = [rule.told(flow.name, host, per_sample) for host in hosts]
@@ -310,7 +310,7 @@ def with_precision(
 def outcome_hosts(
     hellos: Mapping[str, Hello], results: Mapping[str, HostResult]
 ) -> dict[str, dict[str, Json]]:
-    """The hosts of an outcome: each with the greeting of its agent and the growth of its counters."""
+    """The hosts of an outcome: the greeting of each agent, and the growth of the host's counters."""
     return {
         host: {
             "host": hellos[host].told.get("host"),

@@ -15,7 +15,7 @@ _PPM = 1e6
 def pacing(sender: End, receiver: End) -> GapDeviation | None:
     """The sender's part in the deviation of the gaps, by cause; `None` if no gaps were seen.
 
-    The deviation itself is in `gap_s`. Shares of causes are shares of sums of squares, as in a variance.
+    The deviation itself is in `gap_s`. Shares are of sums of squares, as in a variance.
     """
     gaps, how = receiver.gaps, sender.pacing
     if not gaps.count or gaps.sd_ns is None:

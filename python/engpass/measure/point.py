@@ -28,16 +28,16 @@ _MOST_SETTLING_SECONDS = 20.0
 
 @dataclass
 class Collected:
-    """The agents' results by host, and the duration of the run."""
+    """The agents' results by host, and how long the run took."""
 
     results: dict[str, HostResult]
     seconds: float
     valid: bool = True
-    """False if an emulated network delivered packets too late."""
+    """False if an emulated network delivered packets too late for a valid result."""
 
 
 class Measurement:
-    """The run of one point."""
+    """The run of one point, with its agents and flows."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class Measurement:
         started: Callable[[float], None] | None = None,
         settled: Callable[[], bool] | None = None,
     ) -> None:
-        """`started` is called with the monotonic time at which the senders begin.
+        """`started` is called with the monotonic time at which senders begin.
 
-        `settled` tests, for a network that can report it, whether no packet is in flight any more.
+        `settled`, for a network that knows, returns True once no packet is in flight any more.
         """
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
         self._rule, self._started, self._settled = rule, started, settled
@@ -59,7 +59,7 @@ class Measurement:
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
         self._senders = [crew.agents[host] for host in senders]
-        # A host that sends and receives is started with the senders: its receivers wait for the first byte.
+        # A host that sends and receives is started with the senders; its receivers wait for the first byte.
         self._receivers = [crew.agents[host] for host in hosts if host not in senders]
 
     def run(self) -> Collected:
@@ -88,7 +88,7 @@ class Measurement:
         for flow in self._flows:
             for host in flow.receivers:
                 if flow.group is not None:
-                    # All receivers of a group share one port, which the first receiver chooses.
+                    # All receivers of a multicast group use one port, which the first receiver chooses.
                     self._listened(flow, host, self._listen(flow, host, groups.get(flow.name)), doors, groups)
                 else:
                     asked.append((flow, host, self._listen(flow, host, None)))
@@ -180,10 +180,10 @@ class Measurement:
     # After
 
     def _collect(self) -> dict[str, HostResult]:
-        # Byte streams need no wait: the receiver sees their end.
+        # TCP needs no wait: the receiver sees the end of the stream.
         if any(flow.send.kind == "udp-stream" for flow in self._flows):
             self._settle()
-        # Receivers are asked first, so that they drain their sockets and stop.
+        # Receivers are asked first, so that they read what their sockets hold and stop.
         agents = [*self._receivers, *self._senders]
         numbers = [agent.ask("collect", About(run=self._token)) for agent in agents]
         return {
@@ -192,7 +192,7 @@ class Measurement:
         }
 
     def _settle(self) -> None:
-        """Wait until no packet is in flight, by the network's report or because no more datagrams arrive."""
+        """Wait until no packet is in flight: the network says so, or no more datagrams arrive."""
         if self._settled is None:
             self._wait_for_silence()
             return
@@ -202,7 +202,7 @@ class Measurement:
             self._pause(_RESIDUE_SECONDS)
 
     def _wait_for_silence(self) -> None:
-        """Wait until no datagrams arrive at the receivers' hosts; pauses grow once some have arrived."""
+        """Wait until no datagrams arrive at receiving hosts; the pauses grow once some have arrived."""
         flows = [flow for flow in self._flows if flow.send.kind == "udp-stream"]
         hosts = dict.fromkeys(host for flow in flows for host in flow.receivers)
         agents = [self._crew.agents[host] for host in hosts]
@@ -246,6 +246,6 @@ def _between(flow: Flow, error: MeasureError) -> MeasureError:
 
 
 def _datagrams(reading: Reading) -> int:
-    """Datagrams that a host has received, including those that its sockets had no room for."""
+    """Datagrams that a host received, including those for which its sockets had no room."""
     keys = ("InDatagrams", "InErrors")
     return sum(reading.snmp.get(group, {}).get(key, 0) for group in ("Udp", "Udp6") for key in keys)

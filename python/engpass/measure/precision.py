@@ -28,9 +28,9 @@ from engpass.types.outcome import Precision
 
 CONFIDENCE = 0.95
 LEAST_SAMPLES = 40
-"""With fewer samples, their correlation cannot be estimated."""
+"""Least number of samples; from fewer the correlation cannot be estimated."""
 LEAST_EFFECTIVE = 20.0
-"""Fewer independent samples than this are not enough, however narrow the interval seems."""
+"""Least number of independent samples that must be behind an interval, however narrow it is."""
 
 _BATCHES = 20
 _GROWTH = 1.5
@@ -48,19 +48,19 @@ class Mean:
 
     @property
     def share(self) -> float:
-        """Half the interval as a share of the mean; 0 without any spread, infinite if the mean is 0."""
+        """Half the interval as a share of the mean: 0 without any spread, infinite if only the mean is 0."""
         if self.half == 0.0:
             return 0.0
         return self.half / abs(self.value) if self.value else math.inf
 
 
 def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | None:
-    """The mean of a time series, with its interval; `None` for fewer than `LEAST_SAMPLES` samples."""
+    """The mean of a time series, with its confidence interval; `None` for fewer than `LEAST_SAMPLES`."""
     count = len(samples)
     if count < LEAST_SAMPLES:
         return None
     length = count // _BATCHES
-    # Samples that fill no batch are left out at the beginning, where the warm-up may still show.
+    # Samples at the beginning, where the warm-up may still show, are left out if they fill no batch.
     used = samples[count - length * _BATCHES :]
     batches = [math.fsum(used[i : i + length]) / length for i in range(0, len(used), length)]
     middle = math.fsum(batches) / _BATCHES
@@ -69,7 +69,7 @@ def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | Non
     if squares <= (abs(middle) * 1e-12) ** 2 * _BATCHES:
         return Mean(middle, 0.0, count, float(count))
     correlation = math.fsum(a * b for a, b in itertools.pairwise(apart)) / squares
-    # The mean comes from the same samples, which lowers the estimated correlation by 1 / batches.
+    # The mean is taken from the same samples, which lowers the estimated correlation by 1 / batches.
     correlation = min(max(0.0, correlation + 1.0 / _BATCHES), _MOST_CORRELATION)
     wider = (1.0 + correlation) / (1.0 - correlation)
     error = math.sqrt(squares / (_BATCHES - 1) / _BATCHES * wider)
@@ -96,7 +96,7 @@ def quantile(probability: float, freedom: float) -> float:
 
 @dataclass
 class Series:
-    """Samples of one flow at one end: bytes or messages per second in each interval."""
+    """Samples of a flow at one end: bytes or messages per second, one for each interval."""
 
     interval_ns: int
     warmup_ns: int
@@ -104,7 +104,7 @@ class Series:
     samples: list[float] = field(default_factory=list)
 
     def take(self, record: Line) -> None:
-        """Add the record of an interval, unless it began in the warm-up or lasted less than half of one."""
+        """Add the record of an interval, unless it began in the warm-up or is less than half as long."""
         begin, end = record.from_ns, record.to_ns
         if begin >= self.warmup_ns and (end - begin) * 2 >= self.interval_ns:
             amount = record.bytes if self.of == "bytes" else record.messages
@@ -129,7 +129,7 @@ class Rule:
             series.take(record)
 
     def reached(self) -> bool:
-        """Whether the run may stop now; tests only if enough new samples have come."""
+        """True if the run may stop now; the test is made only if enough samples came since the last one."""
         count = min((len(series.samples) for series in self.series.values()), default=0)
         if count < self._next:
             return False
@@ -141,11 +141,11 @@ class Rule:
         return found is not None and self.fits(found)
 
     def fits(self, found: Mean) -> bool:
-        """Whether an interval is narrow enough and rests on enough effective samples."""
+        """True if an interval is narrow enough and enough independent samples are behind it."""
         return found.share <= self.asked and found.effective >= LEAST_EFFECTIVE
 
     def told(self, flow: str, host: str, per_sample: float = 8.0) -> Precision | None:
-        """The precision reached for a flow, or `None` if the rule does not watch it.
+        """The precision of a flow's mean at this host; `None` if the rule does not watch it.
 
         `per_sample` converts samples to bit/s: 8 for bytes.
         """
@@ -167,7 +167,7 @@ class Rule:
             reached=self.fits(found),
             mean_bit_per_s=found.value * per_sample,
             half_width_bit_per_s=found.half * per_sample,
-            # JSON has no infinity, so a mean of 0 has no share.
+            # JSON has no infinity, so with a mean of 0 the share is left out.
             share=found.share if math.isfinite(found.share) else None,
             effective_samples=round(found.effective, 1),
         )

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Limits that agents enforce on a flow."""
+    """Limits on a flow that agents enforce."""
 
     duration_ns: int
 
@@ -15,7 +15,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The schedule by which a sender sends messages."""
 
     kind: str
-    """`cbr`, `poisson` or `on-off`."""
+    """The kind of schedule: `cbr`, `poisson` or `on-off`."""
     rate_bit_per_s: int
     """Payload rate of each stream."""
     seed: int | None = None
@@ -39,7 +39,7 @@ class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The request to prepare one end of a flow. Fields from `run` on give its run, peers and addresses."""
+    """A request to prepare one end of a flow. The fields from `run` on are about run, peers and addresses."""
 
     kind: str
     message_bytes: int

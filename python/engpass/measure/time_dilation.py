@@ -1,4 +1,4 @@
-"""Time dilation: runs a network N times slower than wall-clock time, if it is too fast for the machine.
+"""Time dilation: a network that is too fast for the machine runs N times slower than wall-clock time.
 
 Results are in the model's time, but agents work in wall-clock time. Their work is therefore stretched before
 a run, and their results are scaled back after it. Pure functions.
@@ -29,7 +29,7 @@ from engpass.types.plan import FlowPlan, PointPlan
 
 
 def slowed(numbers: PointPlan, slow: int) -> PointPlan:
-    """A point as the agents see it: all times N times longer, all rates N times lower."""
+    """The point as agents get it: with all times N times longer and all rates N times lower."""
     if slow == 1:
         return numbers
     run = replace(
@@ -117,7 +117,7 @@ Times = TypeVar("Times", Quantiles, Gaps, Latency)
 
 
 def _times(times: Times, slow: int) -> Times:
-    """Scale quantiles, gaps or latencies: all their fields are times."""
+    """Scale a distribution of gaps or latencies, whose fields are all times."""
     seconds: dict[str, float | None] = asdict(times)
     return replace(times, **{name: _time(value, slow) for name, value in seconds.items()})
 

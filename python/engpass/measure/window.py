@@ -32,12 +32,12 @@ _STRANGER = "the driver sent an unknown answer"
 
 @dataclass(frozen=True)
 class Closed:
-    """The driver's answer at the end of a window."""
+    """The driver's answer at the end of a window: the model's results, and how late packets were."""
 
     outcome: Results
     lateness: Lateness
     told: Mapping[str, Json]
-    """The lateness, unchanged."""
+    """The lateness as received."""
 
     @classmethod
     def of(cls, answer: Mapping[str, Json]) -> Closed:
@@ -92,12 +92,12 @@ class Window:
         return not self._given_up.wait(max(0.0, until - time.monotonic()))
 
     def check(self) -> None:
-        """Raise the error of the driver, if it had one so far."""
+        """Raise the error of the driver, if there was one."""
         if self._error is not None:
             raise self._error
 
     def close(self) -> Closed:
-        """Wait for the end of the window and return the driver's answer. Raises `LabError`."""
+        """Wait for the end of the window, and return the driver's answer; raises `LabError`."""
         if self._thread is not None:
             self._thread.join()
         self.check()
@@ -105,21 +105,21 @@ class Window:
         return self._closed
 
     def end(self) -> None:
-        """Abandon the window if it is still open."""
+        """Give up the window if it is still open."""
         self._given_up.set()
         if self._thread is not None:
             self._thread.join()
 
 
 class Settled:
-    """Tests whether packets are still in flight: in the network, or queued in front of it."""
+    """Tests whether packets are in flight: in the emulated network, or queued before it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._sent = -1
 
     def look(self) -> bool:
-        """Whether no packet is in flight, and hosts have sent none since the last call. Raises `LabError`."""
+        """True if no packet is in flight and hosts sent none since the last call; raises `LabError`."""
         with Control(self._path) as control:
             answer = control.ask("status")
         try:

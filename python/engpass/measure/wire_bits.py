@@ -21,7 +21,7 @@ _KERNEL_FRAME = 14
 
 @dataclass(frozen=True)
 class Wire:
-    """The framing of a link; `mtu` is the smallest on the path up to this link."""
+    """The framing of a link; `mtu` is the smallest MTU on the path up to this link, in bytes."""
 
     link: LinkPlan
     mtu: int
@@ -55,10 +55,10 @@ class Wire:
         return {account: 8 * size for account, size in parts.items() if size}
 
     def segment(self, payload: int, options: int) -> dict[str, int]:
-        """Like `of`, for a TCP segment; `payload` and `options` are in bytes."""
+        """Like `of` for a TCP segment: bytes of payload and of TCP options."""
         transport = TCP_BYTES + options
         return self.of(payload + transport, transport)
 
     def counted(self, ip_payload: int) -> int:
-        """Bytes that the kernel's interface counters add for it: frames without their checksum."""
+        """Bytes that the kernel's interface counters add for the payload: frames without checksum."""
         return sum(packet + _KERNEL_FRAME for packet in self.packets(ip_payload))

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TCP_IP_BYTES = 40
-"""Headers of TCP and IPv4 without options."""
+"""Length of the IPv4 and TCP headers without options."""
 TIMESTAMPS_BYTES = 12
 
 FRACTIONS = (0.25, 0.5, 0.75, 1.0, 2.0)
-"""Windows as shares of the bandwidth-delay product: below it, equal to it, and too large to be the limit."""
+"""Windows to try, as shares of the bandwidth-delay product: below it, equal to it, and above it."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """The three metrics of section 4."""
+    """The three metrics of RFC 6349 section 4 for one transfer."""
 
     transfer_time_ratio: float
     """Actual transfer time over ideal transfer time (section 4.1); 1 is ideal."""
     efficiency: float
     """Share of the sent bytes that were not retransmissions (section 4.2), over all connections."""
     buffer_delay: float | None
-    """Increase of the round trip during the transfer, as a share of the baseline (section 4.3)."""
+    """Increase of the round trip time during the transfer, as a share of the baseline (section 4.3)."""
 
 
 def efficiency(sent: int, retransmitted: int) -> float:
@@ -40,7 +40,7 @@ def ideal_bit_per_s(bandwidth: float, mtu: int, options: int = TIMESTAMPS_BYTES)
 
 
 def product_bytes(bandwidth: float, rtt: float) -> float:
-    """The bandwidth-delay product in bytes: the smallest window that can fill the path (section 3.3.1)."""
+    """The bandwidth-delay product in bytes: the smallest window that fills the path (section 3.3.1)."""
     return bandwidth * rtt / 8
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 BASE = 1200
-"""Size in bytes that every path should carry (RFC 8899 section 5.1.2, BASE_PLPMTU), probed first."""
+"""Packet size in bytes that every path should carry (RFC 8899 section 5.1.2, BASE_PLPMTU): probed first."""
 LEAST = 68
-"""The smallest MTU of IPv4 (RFC 791)."""
+"""The smallest MTU of IPv4 in bytes (RFC 791)."""
 
 _USUAL = (1280, 1400, 1476, 1492, 1500, 4352, 8192, 9000, 9180)
 """Common MTUs, including those of GRE and PPPoE: tried before the search halves an interval."""
@@ -33,11 +33,11 @@ def largest(passes: Callable[[int], bool], most: int, hint: int | None = None) -
 
 
 def _next(low: int, high: int, most: int, hint: int | None) -> int:
-    """The next size to probe between `low`, which arrives, and `high`, which does not or exceeds `most`."""
+    """The next size to probe: more than `low`, which arrives, and less than `high`, which does not."""
     if hint is not None and low < hint < high:
         return hint
     if low == hint or low in _USUAL:
-        # `low` is probably the path MTU; a probe of one more byte decides.
+        # The kernel's hint or a usual MTU seems to be right: a probe of one byte more decides.
         return low + 1
     if high > most:
         return most

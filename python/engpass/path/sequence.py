@@ -58,10 +58,10 @@ CONNECTIONS_AT_MOST = 128
 """Most connections that an agent opens for one flow."""
 
 _AS_GOOD_AS_CAN_BE = 0.995
-"""A transfer time ratio that rounds to 1."""
+"""A transfer time ratio from this on rounds to 1."""
 
 _SLOWEST = 12
-"""A transfer is ended after this multiple of its planned time."""
+"""A transfer is ended after this many times its planned duration."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Asked:
     """The settings of a path measurement."""
 
     seconds: float = 5.0
-    """Duration of the transfer at each window, if it reaches the expected rate."""
+    """Seconds that the transfer with each window takes, if it reaches the expected rate."""
     rtt_seconds: float = 2.0
     bandwidth: int | None = None
     """Known bottleneck bandwidth for IP packets in bit/s (section 3.2.2 allows one); `None` measures it."""
@@ -77,7 +77,7 @@ class Asked:
     connections: int = 1
     """Parallel connections that share each window (section 5.1), for hosts whose windows are too small."""
     slow: int = 1
-    """Of an emulated network: factor of time dilation. Results are in the time of the network."""
+    """Factor of time dilation of an emulated network; results are in the time of that network."""
 
     def to_json(self) -> dict[str, Any]:
         """The settings as JSON data."""
@@ -91,7 +91,7 @@ class Asked:
         }
 
     def departures(self) -> list[str]:
-        """A sentence for each departure from the RFC."""
+        """A sentence for each departure of these settings from the RFC."""
         if self.seconds > CONFORMING_SECONDS:
             return []
         least = f"{CONFORMING_SECONDS:g} s, which exercise the buffers on the path (RFC 6349 section 5)"
@@ -99,7 +99,7 @@ class Asked:
 
 
 Watch = Callable[[str, dict[str, Any]], None]
-"""Called after each step with its name and its results."""
+"""Called after each step with the name of the step and its results."""
 
 
 def run_path(
@@ -167,7 +167,7 @@ def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
 
 @dataclass(frozen=True)
 class _RoundTrip:
-    """The baseline round trip: minimum, median and 99th percentile."""
+    """The baseline round trip time in seconds: minimum, median and 99th percentile."""
 
     rtt_s: float
     rtt_p50_s: float
@@ -177,12 +177,12 @@ class _RoundTrip:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """The transfer at one window, and its metrics."""
+    """The transfer with one window, and the metrics of RFC 6349 for it."""
 
     fraction: float
     window_bytes: int
     granted_bytes: int | None
-    """Sum of the windows of all connections; `None` if the kernel does not report them."""
+    """Sum of the windows that the kernel granted to all connections; `None` if it does not report them."""
     bytes: int
     seconds: float
     finished: bool
@@ -214,7 +214,7 @@ class _Result:
 
 
 class _Steps:
-    """Stores the results and the duration of each step."""
+    """Stores the results of each step, and how long it took."""
 
     def __init__(self, store: Store, run_id: str, session: int, watch: Watch | None) -> None:
         self._store, self._run_id, self._session, self._watch = store, run_id, session, watch
@@ -246,10 +246,10 @@ class _Path:
         self._path_mtu: int | None = None
         self._gap_ns = _PROBE_GAPS_NS[0]
         self.invalid = 0
-        """Runs in which the emulated network was too late."""
+        """Number of runs in which an emulated network was too late."""
 
     def measure(self, steps: _Steps) -> _Result:
-        """Run all steps in the order of the RFC and return the results."""
+        """Make all steps in the order of the RFC and return the results."""
         mtu = self._mtu()
         steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
         rtt = self._round_trip(mtu)
@@ -284,7 +284,7 @@ class _Path:
         )
 
     def _run(self, seconds: float, send: Prepare, receive: Prepare) -> tuple[End, End]:
-        """Run one flow over the path and return the results of sender and receiver, in the network's time."""
+        """Run one flow over the path; returns the results of sender and receiver, in the network's time."""
         slow = self._asked.slow
         duration = round(seconds * _NS) * slow
         limits = Limits(duration_ns=duration + 10 * _NS * slow)
@@ -304,7 +304,7 @@ class _Path:
     # Section 3.1
 
     def _mtu(self) -> int:
-        # The first probe also gives the kernel's path MTU and a sufficient gap between probes.
+        # The first probe also yields the kernel's path MTU, and a gap between probes that works.
         if self._arrives(BASE):
             found = largest(self._passes, max(self._interface_mtu(), BASE), self._path_mtu)
         else:
@@ -317,13 +317,13 @@ class _Path:
         return found
 
     def _interface_mtu(self) -> int:
-        """The largest MTU of the sender's interfaces: longer packets cannot leave it unfragmented."""
+        """The largest MTU of the sender's interfaces in bytes, above which packets are fragmented."""
         addresses = self._session.hello(self._sender).addresses
         outward = [one for one in addresses if one.interface != "lo"] or addresses
         return max((one.mtu or 0 for one in outward), default=0) or (self._path_mtu or BASE)
 
     def _arrives(self, size: int) -> bool:
-        """Whether packets of this size arrive; tries longer gaps between probes, keeps one that works."""
+        """True if packets of this size arrive; tries longer gaps between probes, keeps one that works."""
         for self._gap_ns in _PROBE_GAPS_NS:
             if self._passes(size):
                 return True
@@ -350,7 +350,7 @@ class _Path:
     # Section 3.2
 
     def _round_trip(self, mtu: int) -> _RoundTrip:
-        """Measure the empty path with full packets and short responses, like data and acknowledgments."""
+        """Measure the round trip time of the empty path, with full packets and short responses, as in TCP."""
         message = mtu - _UDP_IP_BYTES
         rate = message * 8 * _NS // _PROBE_GAPS_NS[0]
         both = Prepare(
@@ -371,7 +371,7 @@ class _Path:
         )
 
     def _bandwidth(self, mtu: int, steps: _Steps) -> float:
-        """Bandwidth for IP packets in bit/s: given, or the received rate of full packets at full speed."""
+        """Bandwidth for IP packets in bit/s: the given one, or the rate at which full packets arrive."""
         step, section = "bottleneck bandwidth", {"section": "3.2.2"}
         if self._asked.bandwidth is not None:
             rate = float(self._asked.bandwidth)
@@ -459,7 +459,7 @@ class _Path:
 
 
 def faster_than_ideal(ratios: Sequence[float], *, known: bool) -> list[str]:
-    """A note if a transfer took less than its ideal time; `known` says that the bandwidth was given."""
+    """A note if a transfer took less than the ideal time; `known` if the user gave the bandwidth."""
     least = min(ratios, default=1.0)
     if least >= _AS_GOOD_AS_CAN_BE:
         return []

@@ -55,13 +55,13 @@ class Found(msgspec.Struct, frozen=True):
     notes: list[str] = []
     """Results that are above the limit of the path, and why."""
     goals: list[GoalFound] | None = None
-    """Only of MLRsearch."""
+    """Only for MLRsearch: the result for each goal."""
     finished: bool | None = None
-    """Only of RFC 2544's throughput, as are the two fields that follow."""
+    """Only for RFC 2544's throughput, like the next two fields."""
     throughput_bit_per_s: float | None = None
     lowest_lossy_bit_per_s: float | None = None
     highest_clean_bit_per_s: float | None = None
-    """Only of RFC 2544's frame loss."""
+    """Only for RFC 2544's frame loss: the highest load without loss."""
 
 
 def tried(record: RunRecord) -> list[Tried]:

@@ -20,7 +20,7 @@ class Goal:
     total: float = 21.0
     """Goal Duration Sum: total time of trials that decides on a load."""
     exceed: float = 0.5
-    """Goal Exceed Ratio: share of that time in which trials may be bad."""
+    """Goal Exceed Ratio: share of the duration sum in which trials may lose too much."""
     width: float = 0.005
     """Goal Width: how far the bounds may be apart, as a share of the upper one."""
     initial: float | None = None
@@ -48,7 +48,7 @@ class Goal:
         return [*found, self]
 
     def to_json(self) -> dict[str, float]:
-        """All attributes, which a report must show (RFC 9971, "Manager")."""
+        """All attributes of the goal, which a report must show (RFC 9971, "Manager")."""
         return {
             "loss_ratio": self.loss,
             "final_trial_s": self.final,
@@ -67,7 +67,7 @@ TST009 = Goal(loss=0.0, final=60.0, total=120.0, exceed=0.5, initial=1.0)
 
 
 class Bound(Enum):
-    """The classification of a load for a goal."""
+    """What a load is for a goal: a lower or an upper bound."""
 
     LOWER = "lower"
     UPPER = "upper"
@@ -75,7 +75,7 @@ class Bound(Enum):
 
 @dataclass(frozen=True)
 class _Sums:
-    """Seconds of the trials at a load: full-length or short ones, with low or high loss."""
+    """Seconds of the trials at one load: full-length or shorter, with low or high loss."""
 
     full_low: float
     full_high: float
@@ -102,8 +102,8 @@ def classify(goal: Goal, trials: Sequence[Trial]) -> Bound | None:
     bad = sums.full_high + max(0.0, sums.short_high - made_up)
     whole = max(sums.full_low + bad, goal.total)
     allowed = whole * goal.exceed
-    # A lower bound stays one if the rest is bad, an upper bound if the rest is good. The slack allows for
-    # rounded sums of seconds.
+    # A lower bound stays one even if the rest of the time is bad, an upper bound even if the rest is good.
+    # The slack allows for sums of rounded seconds.
     slack = 1e-9 * whole
     if whole - sums.full_low <= allowed + slack:
         return Bound.LOWER
@@ -146,9 +146,9 @@ class GoalResult:
     conditional: float | None
     """Conditional throughput at the lower bound, in bit/s."""
     regular: bool
-    """Whether both bounds are known and within the goal's width."""
+    """True if both bounds are known and not farther apart than the goal's width."""
     why: str | None = None
-    """The reason why it is irregular."""
+    """The reason why the result is irregular."""
 
     def to_json(self) -> dict[str, dict[str, float] | float | str | None]:
         """The result as JSON data, with its goal."""

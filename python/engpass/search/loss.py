@@ -14,7 +14,7 @@ def frame_loss(
     whole: bool = False,
     budget: Budget | None = None,
 ) -> list[Trial]:
-    """Make trials from the largest load down, in steps of `step` times it, until two in a row have no loss.
+    """Try loads from the largest down, in steps of `step` times that, until two in a row have no loss.
 
     The RFC requires steps of at most a tenth. With `whole`, trials go on to the last step.
     """

@@ -19,12 +19,12 @@ _PASSES = 4
 
 
 class _OverError(Exception):
-    """The time for the search is over."""
+    """The budget of time for the search is used up."""
 
 
 @dataclass
 class _State:
-    """The range of loads, and all trials so far by load."""
+    """The range of loads, and by load all trials so far."""
 
     measure: Measurer
     least: int
@@ -42,7 +42,7 @@ class _State:
         return max(below, default=None), upper
 
     def decide(self, goal: Goal, load: int) -> None:
-        """Try a load until it is a bound of the goal."""
+        """Make trials at a load until it is a lower or an upper bound for the goal."""
         while classify(goal, self.trials.get(load, [])) is None:
             self.once(load, goal.final)
 
@@ -70,7 +70,7 @@ def search(
     try:
         _approach(state, order)
         for _ in range(_PASSES):
-            # Trials for later goals may have changed the bounds of earlier ones.
+            # Trials for later goals may have changed the bounds of earlier goals.
             for goal in order:
                 _stage(state, goal, [])
             if all(_result(state, goal, None).regular or _at_edge(state, goal) for goal in order):

@@ -1,4 +1,4 @@
-"""Notes on the result of a search: the time before each trial, and rates above the limit of the path."""
+"""Notes on the result of a search: the time before each trial, and rates above what the path can carry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engpass.search.rfc2544 import LEARNING_SECONDS, TRIAL_SECONDS
 
 
 def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> list[str]:
-    """A sentence about the rates above a bound, for each duration of trials.
+    """A sentence about the rates above a bound, for each duration of trials that has some.
 
     `trial` is the duration in seconds for methods without goals; `bound` is in bit/s, with what sets it.
     """
@@ -39,7 +39,7 @@ def learning(routers: Sequence[str]) -> list[str]:
 
 
 def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:
-    """The rates of a result in bit/s, by the duration in seconds of the trials that decided."""
+    """The rates of a result in bit/s, by the duration of the trials that decided them, in seconds."""
     if found.goals is None:
         rates = (found.throughput_bit_per_s, found.highest_clean_bit_per_s)
         return {trial: [rate for rate in rates if rate is not None]}

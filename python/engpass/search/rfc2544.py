@@ -8,14 +8,14 @@ from engpass.jsondata import Json
 from engpass.search.trial import Budget, Measurer
 
 TRIAL_SECONDS = 60.0
-"""Duration of a trial (section 24)."""
+"""Seconds of a trial (section 24)."""
 
 RESIDUE_SECONDS = 2.0
 SETTLE_SECONDS = 5.0
-"""Waiting time for residual datagrams of a trial, and rest of the devices before the next (section 23)."""
+"""Seconds after a trial in which late datagrams arrive and devices rest (section 23)."""
 
 LEARNING_SECONDS = 2.0
-"""Time before a trial in which routers learn addresses (section 23)."""
+"""Seconds before a trial in which routers learn hardware addresses (section 23)."""
 
 FRAMES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Sizes of Ethernet frames in bytes, FCS included (section 9.1)."""
@@ -28,7 +28,7 @@ class Throughput:
     lossless: int | None
     lossy: int | None
     finished: bool
-    """Whether they are as near to each other as the resolution requires."""
+    """True if the two loads are as close as the resolution requires."""
 
     def to_json(self) -> dict[str, Json]:
         """The result as JSON data."""
@@ -48,7 +48,7 @@ def throughput(
     resolution: float = 0.01,
     budget: Budget | None = None,
 ) -> Throughput:
-    """Search between two loads in bit/s, until the bounds differ by at most `resolution` of the upper one."""
+    """Bisect between two loads in bit/s until the bounds differ by at most `resolution` of the upper one."""
     budget = budget or Budget(float("inf"))
 
     def passes(load: int) -> bool:
@@ -65,7 +65,7 @@ def throughput(
             return Throughput(lossless, lossy, finished=True)
         if budget.over:
             return Throughput(lossless, lossy, finished=False)
-        # The smallest load is only tried when nothing else is left.
+        # The smallest load is tried only when no other load is left.
         load = least if near else (floor + lossy) // 2
         if passes(load):
             lossless = load

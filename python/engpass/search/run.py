@@ -34,23 +34,23 @@ if TYPE_CHECKING:
     from engpass.jsondata import Json
 
 METHODS = ("mlrsearch", "rfc2544", "frame-loss")
-"""Methods of searching."""
+"""The methods of search that a user can choose."""
 
 ENGINES_OF_SEARCHES = tuple(engine for engine in ENGINES if engine != "limit")
 
 
 _TRIES = 3
-"""Attempts at a trial, if an emulated network was too late in it."""
+"""Most attempts at a trial in which an emulated network was too late."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a search, in seconds, shares and bit/s of payload; `None` is the method's default."""
+    """Settings of a search, in seconds, shares and bit/s of payload; `None` selects the method's default."""
 
     method: str = "mlrsearch"
     goals: tuple[Goal, ...] = (Goal(), Goal(loss=0.005))
     trial: float = TRIAL_SECONDS
-    """Of `rfc2544` and `frame-loss`: length of a trial."""
+    """Of `rfc2544` and `frame-loss`: seconds of a trial."""
     width: float = 0.01
     """Of `rfc2544`: width of the bounds that ends bisection, as a share of the upper one."""
     step: float = 0.1
@@ -58,16 +58,16 @@ class Settings:
     whole: bool = False
     """Of `frame-loss`: go down to the smallest load in any case."""
     settle: float | None = None
-    """Pause between trials on real networks."""
+    """Seconds between trials on real networks."""
     least: int | None = None
     most: int | None = None
     slow: int = 1
     """Of `emulate`: factor of time dilation."""
     longest: float = 24 * 3600.0
-    """Time of trials after which the search ends with the bounds found so far."""
+    """Seconds of trials after which the search ends with the bounds found so far."""
 
     def pause(self, engine: str) -> float:
-        """The pause between trials in seconds: 0 in virtual time."""
+        """The pause between trials in seconds; 0 if the engine runs in virtual time."""
         if engine in MODEL:
             return 0.0
         if self.settle is not None:
@@ -75,7 +75,7 @@ class Settings:
         return 0.0 if self.method == "mlrsearch" else RESIDUE_SECONDS + SETTLE_SECONDS
 
     def to_json(self) -> dict[str, list[dict[str, float]] | float | None]:
-        """The settings of the method, as a report must show them."""
+        """The settings that the method uses, as a report must show them."""
         common: dict[str, list[dict[str, float]] | float | None] = {
             "longest_s": self.longest,
             "least_bit_per_s": self.least,
@@ -91,7 +91,7 @@ class Settings:
         return {**own, "step": self.step, "whole": self.whole, **common}
 
     def departures(self, engine: str) -> list[str]:
-        """Departures from the RFC of the method: a sentence for each."""
+        """A sentence for each departure of the settings from the RFC of the method."""
         if self.method == "mlrsearch":
             return []
         found = []
@@ -165,7 +165,7 @@ def run_search(
 
 
 class _Trials:
-    """Makes trials and stores them; trials of the store are not made again."""
+    """Makes trials and stores them; a trial that is in the store already is not made again."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class _Trials:
     def __call__(self, load: int, duration: float) -> Trial:
         position = len(self.made)
         if position < len(self._there):
-            # A search depends only on its trials: the stored ones lead to the point where it stopped.
+            # A search depends only on its trials, so that the stored ones lead it to where it stopped.
             trial = self._there[position]
             if (trial.load, trial.duration) != (load, duration):
                 raise SearchError(
@@ -210,7 +210,7 @@ class _Trials:
         return trial
 
     def _valid(self, load: int, duration: float) -> tuple[Trial, str]:
-        """Make a trial until it is valid, `_TRIES` times at most; returns the last one."""
+        """Make a trial until it is valid, at most `_TRIES` times; returns the last one and its outcome."""
         for _ in range(_TRIES - 1):
             trial, outcome = self._runner.trial(load, duration)
             if trial.valid:

@@ -11,18 +11,18 @@ from engpass.error import EngpassError
 from engpass.results.losses import Losses
 
 KEPT = 0.98
-"""A sender that reaches a smaller share of the intended load than this did not offer it."""
+"""A sender with less than this share of the intended load has not offered the load."""
 
 KEPT_BY_MODEL = 0.999
-"""The same for a constant stream in virtual time.
+"""The least share for a constant stream in virtual time.
 
-Its sender is never late by chance, and rounding of its gap to whole picoseconds changes its rate by less than
-this. If it sends less, something held it back, such as the shaper of a circuit.
+There the sender is never late by chance, and rounding of its gap to whole picoseconds changes its rate by
+less than this. If it sends less, something held it back, such as the shaper of a circuit.
 """
 
 
 class SearchError(EngpassError):
-    """A search that cannot be made or did not end."""
+    """A search cannot be made, or did not end."""
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,15 +44,15 @@ class Trial:
 
     load: int
     duration: float
-    """The intended duration in seconds."""
+    """The intended duration of the trial in seconds."""
     sent: int
     lost: int
     asked: int
-    """Datagrams of the intended load in that time."""
+    """Number of datagrams that the intended load has in the duration."""
     valid: bool = True
-    """False if an emulated network was too late."""
+    """False if an emulated network delivered packets too late."""
     kept: bool = True
-    """Whether the sender offered the intended load, except for what chance and rounding take from it."""
+    """True if the sender offered the intended load, apart from chance and rounding."""
 
     @property
     def losses(self) -> Losses:
@@ -67,12 +67,12 @@ class Trial:
 
     @property
     def loss(self) -> float:
-        """The share of datagrams that did not arrive."""
+        """The share of the datagrams that should have arrived but did not."""
         return self.losses.share or 0.0
 
     @property
     def forwarded(self) -> float:
-        """The forwarding rate in bit/s: the load times the share of its datagrams that arrived."""
+        """The forwarding rate in bit/s: the load times the share of the datagrams that arrived."""
         expected = max(self.asked, self.sent)
         return self.load * max(0, self.sent - self.lost) / expected if expected else 0.0
 
@@ -91,7 +91,7 @@ class Trial:
 
 
 Measurer = Callable[[int, float], Trial]
-"""Makes a trial: a load in bit/s of payload, a duration in seconds."""
+"""Makes a trial, from a load in bit/s of payload and a duration in seconds."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Budget:
 
     @property
     def over(self) -> bool:
-        """Whether it is used up."""
+        """True if the time of trials has reached its limit."""
         return self.spent >= self.most
 
     def spend(self, trial: Trial) -> Trial:

@@ -73,7 +73,7 @@ class TrialRunner:
             self._session.close()
 
     def _asking(self, numbers: PointPlan) -> tuple[str, ...]:
-        """The routers of the model that ask for hardware addresses; their packets wait at the start."""
+        """The routers of the model that ask by ARP; the stream's first packets wait there for the reply."""
         if self.engine not in (*MODEL, "emulate"):
             return ()
         return tuple(name for name, node in numbers.between.items() if node.arp)
@@ -94,7 +94,7 @@ class TrialRunner:
         return max(1, round(bits * (wanted - 0.5) / on))
 
     def most(self) -> int:
-        """The load that fills the sender's own line, in bit/s of payload, from the limit engine."""
+        """The load that fills the sender's own line, in bit/s of payload, according to the limit engine."""
         outcome = outcomes.read(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
         flow = outcome.flows.get(self.traffic)
         if flow is None or flow.limit is None:
@@ -105,7 +105,7 @@ class TrialRunner:
     def bound(self, load: int, duration: float) -> tuple[float, str] | None:
         """The bound of the limit engine on the stream in a trial, in bit/s of payload, and what sets it.
 
-        Of a group it is that of the receiver with the least; `None` if the limit engine has no answer.
+        For a group it is the receiver with the lowest bound. `None` if the limit engine gives none.
         """
         try:
             campaign = self._loaded(self._changes(load, duration))
@@ -123,7 +123,7 @@ class TrialRunner:
         return None if least is None else (least.bit_per_s, least.bottleneck.title)
 
     def least(self) -> int:
-        """The load of 24 datagrams a second, in bit/s of payload."""
+        """The smallest load of a search: 24 datagrams per second, in bit/s of payload."""
         return max(1, self.message * 8 * 24)
 
     def trial(self, load: int, duration: float) -> tuple[Trial, str]:
@@ -135,7 +135,7 @@ class TrialRunner:
         self._tried[load, duration] += 1
         overrides = self._changes(load, duration)
         campaign = self._loaded(overrides)
-        # Each trial at a load is another repeat, so that it uses other random numbers.
+        # Each further trial at a load is another repeat, so that it draws other random numbers.
         point = Point(0, self.engine, self.variant, (), seen)
         try:
             if self.engine in MODEL:
@@ -157,12 +157,12 @@ class TrialRunner:
         return replace(trial, valid=outcome.valid is not False), text
 
     def skip(self, load: int, duration: float) -> None:
-        """Count a trial that was made before, so that the next one at this load uses other random numbers."""
+        """Count a trial that the store has, so that the next one at this load draws other random numbers."""
         self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
 
     def _changes(self, load: int, duration: float) -> tuple[tuple[str, str], ...]:
-        """The overrides of a trial, after those of the testbed."""
-        # The warm-up begins with the stream, and the trial follows it.
+        """The overrides of a trial, which come after those of the user."""
+        # The warm-up begins when the stream begins, and the trial follows the warm-up.
         warmup = self._flow.start_ns + round(LEARNING_SECONDS * 1e9) if self.learning else 0
         whole = round(duration * 1e9) + warmup
         changes = [
@@ -184,7 +184,7 @@ class TrialRunner:
         return self._session
 
     def _can_be_simulated(self) -> bool:
-        """Whether the simulator has an answer, and the testbed does not name existing hosts."""
+        """True if `simulate` supports the testbed and no host is an existing machine."""
         campaign = self._testbed.campaign
         named = any(host.reach is not None for host in point_plan(campaign, self.variant, []).hosts.values())
         return not named and all(engine != "simulate" for engine, _ in campaign.refusals(self.variant, []))
@@ -230,13 +230,13 @@ class TrialRunner:
             on, off = (self._flow.on_ns or 0) / 1e9, (self._flow.off_ns or 0) / 1e9
             if self._flow.lengths == "fixed":
                 return mean / duration * off
-            # By the standard deviation of the time that a two-state Markov process spends in one state.
+            # From the standard deviation of the time that a two-state Markov process spends in one state.
             return 3.0 * mean * math.sqrt(2.0 * off * off / ((on + off) * duration))
         return 0.0
 
 
 def stream_of(testbed: TestbedFile, variant: str) -> str:
-    """The stream to search by default: the only one, or the only one without a rate.
+    """The stream to search by default: the only stream, or the only one without a rate.
 
     Raises `SearchError` if there is no such stream.
     """
@@ -256,7 +256,7 @@ def stream_of(testbed: TestbedFile, variant: str) -> str:
 
 
 def check_slow(engine: str, slow: int) -> None:
-    """Raise `SearchError` for a factor of time dilation that the engine would ignore."""
+    """Raise `SearchError` if a factor of time dilation is given that the engine would ignore."""
     if slow != 1 and engine != "emulate":
         raise SearchError(
             f"`--slow` has no effect on `{engine}`: only an emulated network can be slower than real time",
@@ -272,7 +272,7 @@ def session_of(
     stopped: Callable[[], bool],
     slow: int = 1,
 ) -> Session:
-    """A session of an engine with real hosts, in which `run.precision` does not change durations.
+    """A session of an engine with real hosts, for trials whose duration `run.precision` does not change.
 
     `slow` is the factor of time dilation of an emulated network.
     """
