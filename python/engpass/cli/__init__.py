@@ -1,4 +1,4 @@
-"""The command `engpass`: one file per command, loaded only when it is called.
+"""The command `engpass`: one file for each command, loaded only when the command is used.
 
 Adding a command: write `cli/NAME.py` with a function `command`, and add a line to `COMMANDS`.
 """
@@ -15,14 +15,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 if TYPE_CHECKING:
-    # Typer keeps these types private.
+    # Typer does not export these types.
     from typer._click import Command as TyperCommand
     from typer._click import Context, HelpFormatter
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its name, its module under `engpass.cli`, and its line in the help."""
+    """A command: its name, its module in `engpass.cli`, and its line in the help."""
 
     name: str
     module: str
@@ -56,11 +56,11 @@ COMMANDS = [
     Command("schema", "schema", "Print the JSON Schema of testbed files"),
     Command("catalogue", "catalogue", "Print all component kinds and their settings"),
 ]
-"""All commands, in the order of the help."""
+"""All commands, in the order in which the help lists them."""
 
 
 class _Commands(TyperGroup):
-    """Looks commands up in `COMMANDS`, so the list in the help loads no module of a command."""
+    """Finds commands in `COMMANDS`, so that the list in the help loads no module of a command."""
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 (Typer's signature)
         return [command.name for command in COMMANDS]
@@ -94,7 +94,7 @@ def _loaded(command: Command) -> TyperCommand:
     return get_command(single)
 
 
-# Help with Rich is prettier, but takes three times as long.
+# Help by Rich looks better, but takes three times as long.
 app = typer.Typer(
     cls=_Commands,
     rich_markup_mode=None,
@@ -126,7 +126,7 @@ def _main(
 
 
 def main() -> None:
-    """Entry point of the command `engpass`; ends with its exit code."""
+    """Runs the command `engpass`, and ends the process with its exit code."""
     from engpass.cli.console import finished, prepare, unwritable
 
     prepare()
@@ -135,5 +135,5 @@ def main() -> None:
     except SystemExit as exit_:
         sys.exit(finished(exit_.code))
     except OSError as error:
-        # Only the help and the messages of Typer raise this here: commands run in `guarded`.
+        # Only help and messages of Typer raise this here: commands catch it themselves in `guarded`.
         sys.exit(finished(unwritable(error)))

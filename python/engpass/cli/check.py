@@ -37,7 +37,7 @@ def command(
         raise typer.Exit(console.BAD_INPUT) from None
     if not as_json:
         console.tell_warnings(testbed)
-    # Not decoded into the types of drawings: loading msgspec takes as long as the check itself.
+    # Not decoded into the types of drawings, since loading msgspec takes as long as the check itself.
     drawing: dict[str, list[object]] = json.loads(testbed.campaign.topology())
     points = testbed.plan().total if drawing["flows"] else 0
     refusals = _refusals(testbed) if drawing["flows"] else {}
@@ -75,10 +75,10 @@ def command(
 
 
 def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:
-    """Reasons why engines of the model cannot run, each with the affected engines and variants."""
+    """The engines of the model that cannot run the testbed: by reason, the engine and variant of each."""
     found: dict[str, list[tuple[str, str]]] = {}
     for variant in testbed.variants:
-        # The testbed passed the check: a variant that fails at the file's own values is valid in the sweep.
+        # The testbed was checked: a variant with an error at the file's own values is valid in the sweep.
         with contextlib.suppress(_engpass.InvalidTestbed):
             for engine, why in testbed.campaign.refusals(variant, ()):
                 found.setdefault(why, []).append((engine, variant))

@@ -27,7 +27,7 @@ OK, FAILED, BAD_INPUT, NEEDS_MEMORY, INTERRUPTED, CLOSED = 0, 1, 2, 5, 130, 141
 """Exit codes: success; a claim, check or point failed; bad input; more memory needed than agreed to; Ctrl-C;
 standard output was closed early. Agents also use 3 and 4 (docs/agent.md)."""
 
-# Width of tables in a file or a pipe: wide enough that no cell is cut off.
+# Columns of a table that goes to a file or a pipe: enough that no cell is cut off.
 _FILE_WIDTH = 160
 
 P = ParamSpec("P")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """Wrap a command: errors that a user can cause are printed without a traceback and set the exit code."""
+    """Wrap a command so that errors that a user can cause are printed briefly and set the exit code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,7 +52,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             tell(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
         except ValueError as error:
-            # Any other `ValueError` is a bug; its traceback belongs in the bug report.
+            # Any other `ValueError` is a bug in Engpass, and its traceback is needed in the bug report.
             from engpass import _engpass
 
             if not isinstance(error, _engpass.InvalidTestbed):
@@ -63,7 +63,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             tell("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
-            # Errors of named files are already `EngpassError`s, so this one comes from standard output.
+            # Errors with named files are `EngpassError`s already, so this one comes from standard output.
             raise typer.Exit(unwritable(error)) from None
 
     return run
@@ -77,7 +77,7 @@ def prepare() -> None:
 
 
 def unwritable(error: OSError) -> int:
-    """Return the exit code for an error of standard output; print the reason unless its reader closed it."""
+    """The exit code for an error on standard output; prints the reason unless its reader has closed it."""
     if error.errno == errno.EPIPE:
         return CLOSED
     tell(f"error: writing to standard output failed: {error.strerror}\nhelp: check whether the disk is full")
@@ -85,14 +85,14 @@ def unwritable(error: OSError) -> int:
 
 
 def finished(code: object) -> int:
-    """Flush both output streams and return the exit code; it reports a failure to write standard output."""
+    """Flush both output streams; returns the exit code, which shows a failure to write standard output."""
     status = code if isinstance(code, int) else OK if code is None else FAILED
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError as error:
-            # Without this the interpreter flushes again at exit and prints the error.
+            # Without this the interpreter would flush again at exit, and print the error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if stream is sys.stdout and status == OK:
                 status = unwritable(error)
@@ -100,7 +100,7 @@ def finished(code: object) -> int:
 
 
 def tell(message: str) -> None:
-    """Print a message on standard error; never fails."""
+    """Print a message on standard error; a failure to do so is ignored."""
     _write(sys.stderr, message + "\n")
 
 
@@ -123,7 +123,7 @@ def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
     try:
         wanted = typer.confirm("run it anyway?", err=True)
     except typer.Abort:
-        # End of input counts as no.
+        # If the input ends, the answer is no.
         tell("")
         wanted = False
     if not wanted:
@@ -164,7 +164,7 @@ def tell_unmade(testbed: Testbed) -> None:
 
 
 def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
-    """Print what each capture file holds; return whether no capture broke off."""
+    """Print what each capture file contains; returns True if all captures are complete."""
     for file in captured:
         if "error" in file:
             tell(
@@ -182,9 +182,9 @@ def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def tell_broken(logs: Sequence[Mapping[str, str]]) -> bool:
-    """Print which logs broke off and why; return whether none did."""
+    """Print which logs are incomplete and why; returns True if none is."""
     for log in logs:
-        # The driver's text already says that the log ends early.
+        # The driver's text begins by saying that the log ends early.
         why = log["error"].removeprefix("the log ends early: ")
         tell(
             f"error: the log `{log['path']}` ended early: {why}\n"
@@ -224,13 +224,13 @@ def tables() -> Console:
     from rich.console import Console
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    # Rich itself obeys NO_COLOR and TERM=dumb.
+    # Rich itself respects NO_COLOR and TERM=dumb.
     return Console(file=sys.stdout, width=None if terminal else _FILE_WIDTH, highlight=False, emoji=False)
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """Show a spinner on standard error if that is a terminal; yields a function that sets its text."""
+    """Show a spinner if standard error is a terminal; yields a function that sets the text beside it."""
     from rich.console import Console
 
     screen = Console(stderr=True)
@@ -242,5 +242,5 @@ def waiting(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def fail(message: str, help: str | None = None) -> NoReturn:  # noqa: A002 (the field's name)
-    """End the command because of bad input."""
+    """End the command with the exit code for bad input, after the message."""
     raise EngpassError(message, help)

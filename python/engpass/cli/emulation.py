@@ -61,7 +61,7 @@ def options(
     tap: bool,
     captures: Captures | None = None,
 ) -> Options:
-    """Turn the options into those of an emulated network; raises `EngpassError`."""
+    """Combine the options of the command line into `Options`; raises `EngpassError`."""
     from engpass.netlab.emulated import LIMIT, Options
 
     given = Options(
@@ -78,7 +78,7 @@ def options(
 
 
 def factor(slow: str | None) -> int:
-    """Parse `--slow`; 1 if it is not given. Raises `EngpassError`."""
+    """Parse the factor of `--slow`; 1 if it is not given. Raises `EngpassError`."""
     from engpass.netlab.emulated import SLOWEST
 
     try:

@@ -31,7 +31,7 @@ def command(file: File, host: Host, words: Words) -> None:
     """
     from engpass import netlab
 
-    # If a `--` precedes the host, the `--` before the command arrives as its first word.
+    # If a `--` precedes the host, the `--` before the program arrives as the first word.
     enter(netlab.find(file), host, words[1:] if words[0] == "--" and len(words) > 1 else words)
 
 
@@ -43,7 +43,7 @@ def typed(file: str, host: str) -> str:
 
 
 def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
-    """Replace this process by a program in a host."""
+    """Replace this process by a program in a host of a testbed."""
     from engpass import child, netlab
     from engpass.netlab import host_variables, kernel
 
@@ -57,7 +57,7 @@ def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
             environment[name] = address
     argv = lab.kernel.inside(member.namespace, words)
     try:
-        # `argv[0]` is `ip` or `nsenter`; the program itself is looked up in the user's own `PATH`.
+        # `argv[0]` is `ip` or `nsenter`; they look up the program itself in the user's own `PATH`.
         os.execve(child.find(argv[0]) or argv[0], argv, environment)  # noqa: S606 (no shell is meant)
     except OSError as error:
         console.fail(f"`{argv[0]}` cannot be run: {error.strerror}", "install `iproute2` and `util-linux`")

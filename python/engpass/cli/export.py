@@ -38,7 +38,7 @@ As = Annotated[
 
 
 class Rows(enum.StrEnum):
-    """What the rows of an export are about."""
+    """What the rows of an export stand for."""
 
     FLOWS = "flows"
     LINES = "lines"
@@ -131,17 +131,17 @@ def _write(table: pa.Table, chosen: Format, sink: IO[bytes]) -> None:
         case Format.ARROW:
             with ipc.new_file(buffer, table.schema) as writer:
                 writer.write_table(table)
-    # Write from Python, so that errors are an `OSError` with an error number for every format.
+    # Python writes the file, so that for every format errors are an `OSError` with a number.
     sink.write(buffer.getvalue())
     sink.flush()
 
 
 def _write_file(table: pa.Table, chosen: Format, path: Path) -> None:
-    """Write to a temporary file and rename it: a full disk then leaves no partial file."""
+    """Write to a temporary file and rename it, so that a full disk leaves no partial file."""
     temporary = None
     try:
         if path.exists() and not path.is_file():
-            # A device or a pipe, such as `-o >(gzip)`, cannot be replaced by a rename.
+            # A device or a pipe, such as `-o >(gzip)`, cannot be replaced by renaming a file.
             with path.open("wb") as sink:
                 _write(table, chosen, sink)
             return

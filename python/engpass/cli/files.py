@@ -1,4 +1,4 @@
-"""Output files of commands: checked before the work starts, and errors with a cure."""
+"""Checks output files of commands before the work starts; an error has a cure."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def target(file: str, *, make: bool = True) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_fifo():
-            # Opening a FIFO would wait for its reader, and closing it would signal the end of the data.
+            # Opening a FIFO would wait for a reader, and closing it would end the reader's data.
             return path
         new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass
         if new:
-            # After an interruption an empty file would look like a result.
+            # If the command is interrupted, an empty file would look like a result.
             path.unlink()
     except OSError as error:
         raise unwritable(path, error) from None
@@ -49,11 +49,11 @@ _FORMATS = {
     *(".doc", ".docx", ".htm", ".html", ".md", ".ods", ".odt", ".pdf", ".ps", ".tex", ".xls", ".xlsx"),
     *(".gif", ".jpeg", ".jpg", ".png", ".svg", ".webp"),
 }
-"""Endings by which programs recognise a format."""
+"""Endings of file names by which programs recognise a format."""
 
 
 def matching(file: str, own: Sequence[str], written: str, cure: str) -> None:
-    """Raise `EngpassError` if the ending of a file promises another format than `written`.
+    """Raise `EngpassError` if the ending of a file name promises another format than the one `written`.
 
     `own` are the endings of that format. Endings that stand for no format are accepted.
     """
@@ -101,7 +101,7 @@ def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file; raises `EngpassError` if that fails."""
+    """Write text to a file; raises `EngpassError` if that fails."""
     try:
         path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
     except OSError as error:

@@ -35,7 +35,7 @@ def command(
 
     out = console.tables()
     for name, outcome in outcomes.items():
-        # Each receiver of a multicast group has its own limit.
+        # Each receiver of a multicast group has its own fair share and bound.
         every = [
             (receivers.name(flow, host), seen)
             for flow, found in outcome.flows.items()

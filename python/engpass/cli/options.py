@@ -66,7 +66,7 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run (or its fir
 
 
 STORE = DEFAULT_STORE
-"""Default of `StoreAt`."""
+"""Default value of the option `StoreAt`."""
 
 
 def captures(given: list[str] | None, form: str | None, limit: str | None) -> Captures | None:
@@ -81,7 +81,7 @@ def captures(given: list[str] | None, form: str | None, limit: str | None) -> Ca
 
 
 def named(captures: Captures | None) -> list[tuple[str, str]]:
-    """Descriptions and paths of the capture files, for `files.apart`."""
+    """Descriptions and paths of the capture files, as `files.apart` takes them."""
     return [] if captures is None else [(f"the capture of `{point}`", path) for point, path in captures.files]
 
 
@@ -106,9 +106,9 @@ def tell_left_out(
     variants: Iterable[str],
     sweep: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Print which keys the engines ignore, per variant, at the file's values or at a point of the sweep.
+    """Print which keys the engines ignore in each variant, at the file's values or at a point of the sweep.
 
-    Invalid variants are skipped: their error is reported when they run.
+    Invalid variants are skipped, since their errors are reported when they run.
     """
     from engpass._engpass import InvalidTestbed
 

@@ -55,13 +55,13 @@ def command(
     """
     from engpass.probe import probe
 
-    # Fail now rather than after a minute of measuring.
+    # Check the output files now, and not after a minute of measuring.
     targets = [
         None if save is None else files.target(save, make=False),
         None if report is None else files.target(files.html(report)),
     ]
     pictures = None if figures is None else files.folder(figures)
-    # The rule of the testbed check for names of hosts.
+    # The check of a testbed has the same rule for names of hosts.
     if name is not None and (not name.strip() or any(category(letter) == "Cc" for letter in name)):
         raise EngpassError(f"`--name {name!r}` is not a valid host name", "use printable characters")
     with _bar() as watch:

@@ -46,7 +46,7 @@ def command(as_json: options.Json = False) -> None:
 
 
 def state(lab: Lab) -> str:
-    """The state of a testbed in a word or two."""
+    """The state of a testbed in one or two words."""
     if lab.is_lost():
         return "left behind"
     return "in a run" if lab.state == "up" and lab.owner is not None else lab.state
@@ -77,7 +77,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listed(lab: Lab) -> Listed:
-    """Convert a testbed for `--json`."""
+    """The data of a testbed that `--json` prints."""
     return Listed(
         id=lab.id,
         name=lab.name,

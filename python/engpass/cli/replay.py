@@ -28,11 +28,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """The first output in which log and replay differ."""
 
     output: int
-    """Number of the output."""
+    """Number of the first output that differs."""
     logged: Output | None
-    """The output in the log; `None` if the log has no more."""
+    """The output in the log; `None` if the log has fewer outputs."""
     replayed: Output | None
-    """The output of the replay; `None` if the replay has no more."""
+    """The output of the replay; `None` if the replay has fewer outputs."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +40,11 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     identical: bool
     whole: bool
-    """Whether the log has a record of its end."""
+    """True if the log ends with a record of its end, so that it is complete."""
     inputs: int
     outputs: int
     changed_payloads: int
-    """Packets whose payload left the network with other bytes than it entered with."""
+    """Number of packets whose payload left the network with other bytes than it had on entry."""
     difference: Difference | None
 
 
@@ -80,16 +80,16 @@ def command(log: Log, as_json: options.Json = False) -> None:
 
 
 def said(found: Replayed) -> str:
-    """Text with the numbers of inputs and outputs, and whether log and replay are identical."""
+    """The numbers of inputs and outputs, and whether log and replay are identical, as text."""
     what = f"{found.inputs:,} inputs, {found.outputs:,} outputs"
-    # A replay stops at the first difference, so it says nothing about the end of the log.
+    # A replay that stopped at a difference has not read the end of the log.
     off = not found.whole and found.difference is None
     cut = "; the log is incomplete: it has no end record" if off else ""
     return f"{what}: {'' if found.identical else 'not '}identical{cut}"
 
 
 def difference(found: Replayed) -> str:
-    """Text with the first differing output, or else with the number of changed payloads."""
+    """The first output that differs, or else the number of changed payloads, as text."""
     first = found.difference
     if first is None:
         return f"{found.changed_payloads:,} packets left the network with a changed payload"

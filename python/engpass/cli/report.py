@@ -86,7 +86,7 @@ def _search(record: RunRecord, output: str, figures: str | None) -> None:
 
 
 def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
-    """The outcomes of a run, reduced to the parts that the report shows; of links these are the ledgers."""
+    """The outcomes of a run, without parts that the report does not show."""
     from engpass.results.ledger import slim
 
     return [slim(outcome) for _, outcome in store.read_outcomes(record)]

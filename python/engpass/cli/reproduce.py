@@ -99,7 +99,7 @@ def _run(made: Reproduction, store: Store, jobs: int | None, max_memory: int | N
 
 
 def _say(judged: list[Judged]) -> bool:
-    """Print a summary of the verdicts; returns whether no claim fails."""
+    """Print a summary of the verdicts; returns True if no claim fails."""
     from engpass.claims import summed
 
     console.tell(summed([one.status for one in judged]))

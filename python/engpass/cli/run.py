@@ -97,7 +97,7 @@ def command(
 
         log_directory(how.log)
     options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
-    # Stored points have no capture or log, so all points run again.
+    # A point in the store has no capture or log, so all points must run again.
     anew = captures is not None or (how.log is not None and emulates)
     with _alone(file, how, emulates=emulates), Store.open(store) as opened:
         started = console.agreed(
@@ -164,7 +164,7 @@ def _go(
 
 
 class _Lines:
-    """Prints stored points in order, each as soon as all earlier points are stored."""
+    """Prints stored points in order: each when it and all points before it are stored."""
 
     def __init__(self, store: Store, record: RunRecord) -> None:
         self._store, self._record = store, record
@@ -174,11 +174,11 @@ class _Lines:
         self._print(progress.ready)
 
     def rest(self) -> None:
-        """Print the points behind gaps: after an interruption the gaps stay."""
+        """Print the stored points behind gaps, which stay after an interruption."""
         self._print(self._record.points_total)
 
     def _print(self, stop: int) -> None:
-        # Read from the store, so that the output equals the stored points.
+        # Printed from the store, so that the output equals what is stored.
         for text in self._store.lines(self._record, range(self._next, stop)):
             console.out(text)
         self._next = stop
@@ -211,7 +211,7 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool
 
 
 def _tell_imprecise(store: Store, record: RunRecord) -> None:
-    """Warn about points that ended before their means reached the requested precision."""
+    """Warn about points that ended before their means had the requested precision."""
     if "measure" not in record.engines or "precision" not in record.text:
         return
     plan = record.plan

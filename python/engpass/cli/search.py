@@ -168,7 +168,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Given:
-    """Options of the command line; `None` selects the default of the method."""
+    """The options given on the command line; `None` selects the default of the method."""
 
     method: str
     least: int | None
@@ -207,7 +207,7 @@ class _Given:
         return replace(base, whole=self.whole, slow=self.slow, **rest)
 
     def _check(self) -> None:
-        """Raise `EngpassError` for an option that the method lacks, or a value out of its range."""
+        """Raise `EngpassError` for an option that the method does not have, or a value out of range."""
         for name, methods in _METHODS_OF.items():
             if getattr(self, name) not in (None, False) and self.method not in methods:
                 cure = " or ".join(f"`--method {method}`" for method in methods)
@@ -320,7 +320,7 @@ def _one(
 
 @contextmanager
 def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
-    """Show the last trial on standard error if that is a terminal; their number is not known in advance."""
+    """Show the last trial if standard error is a terminal; the number of trials is not known in advance."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""A timeline in a terminal: a line of blocks for each quantity, and a line of marks for events."""
+"""Shows a timeline in a terminal: a line of blocks for each quantity, a line of marks for events."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def _events(shown: Table, name: str, times: Sequence[float], end: float, width: 
 
 
 def _spans(spans: Sequence[Sequence[float]], end: float, width: int) -> str:
-    """Draw spans of time as full blocks."""
+    """Draw spans of time as full blocks in a line of `width` characters."""
     marks = ["·"] * width
     for begin, until in spans:
         first, last = _place(begin, end, width), _place(until, end, width)
-        # A span does not include the instant of its end.
+        # The instant at which a span ends is not part of the span.
         last = max(first, last - 1) if until < end else last
         marks[first : last + 1] = "█" * (last + 1 - first)
     return "".join(marks)

@@ -74,7 +74,7 @@ def command(
         check_points(captures, testbed.campaign, wanted, [])
     numbers = point_plan(testbed.campaign, wanted, [])
     given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true or tap
-    # Only the model has these options, so they select `emulate`.
+    # Only `emulate` has these options, so that giving one selects it.
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
     if given and chosen != "emulate":
         console.fail(
@@ -101,7 +101,7 @@ def command(
 
 
 def _tell_clashes(lab: Lab) -> None:
-    """Warn about hosts without an address variable because several hosts would share its name."""
+    """Warn about hosts that get no address variable because several would share its name."""
     from engpass.netlab import host_variables
 
     for name, hosts in host_variables.clashes(lab.hosts()).items():

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 ENGINES = ("measure", "emulate")
-"""Engines that can carry a testbed on this machine, in the order in which they are tried."""
+"""The engines that can carry a testbed on this machine, in the order in which they are tried."""
 
 _GRACE_SECONDS = 2.0
 
@@ -189,10 +189,10 @@ def _planned(lab: Lab, plan: Layout) -> Lab:
 
 
 def down(lab: Lab) -> Written:
-    """Remove a testbed and end its processes; returns the reports on the files of its driver."""
+    """Remove a testbed and end its processes; returns what its driver reports on the files that it wrote."""
     had_driver = lab.driver is not None
     lab = emulated.stop(lab)
-    # If no driver was started, none of its files was written.
+    # The report of a driver is read only if one was started: else none of the files was written.
     written = emulated.written(lab) if had_driver else Written()
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
@@ -227,7 +227,7 @@ def _remove(kernel: Kernel, namespaces: list[str]) -> None:
 
 
 def labs() -> list[Lab]:
-    """All testbeds that are up or were left behind, oldest first."""
+    """All testbeds in the registry, also those left behind by a crash, the oldest first."""
     return registry.all_labs()
 
 
@@ -278,15 +278,15 @@ def member(lab: Lab, host: str) -> Member:
 
 @dataclass(frozen=True)
 class Removed:
-    """Remains of a crash that `clean` has removed."""
+    """Something left behind by a crash that `clean` has removed."""
 
     what: str
-    """A description for the user."""
+    """What it was, in words for the user."""
     written: Written = field(default_factory=Written)
 
 
 def clean() -> list[Removed]:
-    """Remove the remains of crashes, and nothing that is in use."""
+    """Remove what crashes left behind, and nothing that is in use."""
     removed = []
     with registry.locked() as directory:
         known = labs()

@@ -1,4 +1,4 @@
-"""Requests to the driver of an emulated testbed: lines of JSON over its socket."""
+"""Sends requests to the driver of an emulated testbed: lines of JSON over the driver's socket."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Control:
         self.close()
 
     def close(self) -> None:
-        """End the connection; the driver goes on."""
+        """Close the connection; the driver continues."""
         self._socket.close()
 
     def ask(self, do: str) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Control:
 
 
 def told(path: Path, do: str) -> bool:
-    """Send a request to a driver that may be gone; returns whether it was carried out."""
+    """Send a request to a driver that may be gone; returns True if the driver has carried it out."""
     with contextlib.suppress(LabError), Control(path, 2.0) as control:
         control.ask(do)
         return True

@@ -1,4 +1,4 @@
-"""Queue disciplines that hold the senders of an emulated host back to the rate of its NIC.
+"""Queue disciplines that limit the senders of an emulated host to the rate of its NIC.
 
 A TUN device accepts packets until it is full, and then drops them without telling the socket. The NIC of the
 model holds a sender back instead. A queue discipline does the same, because packets that wait in it count in
@@ -15,7 +15,7 @@ from engpass.netlab.layout import DEVICE, TAP, Station
 from engpass.types.plan import LinkPlan, PointPlan
 
 UNHELD_BIT_PER_S = 100_000_000_000
-"""From this rate on no sender is held back: the machine is slower than the NIC."""
+"""From this rate on no sender is limited: the machine is slower than the NIC."""
 
 _BURST_NS = 250_000  # a timer may be late by this much without loss of throughput
 _SUPER_PACKET_BYTES = 66_000
@@ -29,7 +29,7 @@ class Pace:
     """The greatest rate of one NIC, or of one virtual circuit at it."""
 
     rate_bit_per_s: int
-    """Rate of the bytes that `counted` counts."""
+    """Rate in bit/s of the bytes that `counted` gives for packets."""
     counted: str
     """The size table as `tc` takes it (`stab`): bytes that a packet takes on the line."""
 
@@ -44,11 +44,11 @@ def held(
     whole: bool,
     tap: bool = False,
 ) -> list[str]:
-    """The `tc` commands for the namespace of a host; empty if its senders need not be held back."""
+    """The `tc` commands for the namespace of a host; none if its senders need no limit."""
     device = TAP if tap else DEVICE
     circuits = _circuits(numbers, station.name)
     links = [link for link in numbers.links if station.name in link.ends]
-    # Of several NICs the fastest sets the rate: packets that are too fast for another wait in the model.
+    # Of several NICs the fastest sets the rate: in the model packets wait for the slower ones.
     counted = 14 if tap else 0
     own_paces = {
         link.name: _own(link, station.name, mtu, counted) for link in links if link.framing != "cells"
@@ -131,7 +131,7 @@ def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
 
 
 def _circuits(numbers: PointPlan, host: str) -> dict[str, Pace]:
-    """The rates of a host's virtual circuits, by the host at the other end."""
+    """The rates of a host's virtual circuits, by the host at the other end of each."""
     found = {}
     for way in numbers.ways:
         circuit = way.circuit

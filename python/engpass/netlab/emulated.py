@@ -36,26 +36,26 @@ from engpass.settings import Amount
 from engpass.types.plan import PointPlan, WayPlan
 
 DRIVER = "ENGPASS_DRIVER"
-"""Environment variable: another command to start drivers with."""
+"""Environment variable with another command that starts drivers."""
 
 CLOCKS = ("auto", "sleep", "hybrid", "spin")
-"""How a driver may wait for the next instant."""
+"""Ways for a driver to wait for the next instant."""
 
 LIMIT = "1 ms"
-"""Default of the lateness limit: a point is invalid if 0.1 % of its packets are later than this."""
+"""Default for the lateness limit: a point is invalid if 0.1 % of its packets are later."""
 
 SLOWEST = 1_000_000_000
-"""The greatest factor of `--slow`."""
+"""The greatest factor for `--slow`."""
 
 READY_SECONDS = 10.0
-"""A driver that is not ready by then has failed."""
+"""Seconds in which a driver must be ready; later it counts as failed."""
 
 _TUN = Path("/dev/net/tun")
 _END_SECONDS = 3.0
 _MOST_MTU_BYTES = 65_535
 _LEAST_MTU_BYTES = 68  # RFC 791
 _USUAL_MTU_BYTES = 1500
-# Headers of IP and TCP without options (RFC 791, RFC 8200, RFC 9293).
+# Length of the IP and TCP headers without options (RFC 791, RFC 8200, RFC 9293).
 _IPV4_TCP_BYTES, _IPV6_TCP_BYTES = 40, 60
 _QUEUE_PACKETS = 4096  # packets that a device holds for the driver
 _TAIL_BYTES = 4000
@@ -65,22 +65,22 @@ _MOST_LIMIT_SECONDS = 600_000
 
 @dataclass(frozen=True)
 class Options:
-    """How a network is emulated, beyond what its file says."""
+    """How a network is emulated, apart from what its testbed file says."""
 
     clock: str = "auto"
     slow: int = 1
     """Factor of time dilation: all rates are divided by it, and all delays multiplied."""
     wire_true: bool = False
-    """Disables GSO packets: each packet crosses by itself, as on a wire."""
+    """True to disable GSO packets: each packet crosses the network by itself, as on a wire."""
     limit: str = LIMIT
     log: str | None = None
     """File, or directory with a file per point, that logs inputs and outputs for `engpass replay`."""
     capture: Captures | None = None
-    """Captures at link points."""
+    """Captures at points on links; `None` without any."""
     tap: bool = False
-    """Gives hosts Ethernet devices with hardware addresses, instead of devices that carry only IP."""
+    """True to give hosts Ethernet devices with hardware addresses, instead of devices that carry only IP."""
     broken_logs: list[dict[str, str]] = field(default_factory=list, compare=False)
-    """Filled during a run: logs of points that broke off, as in `Written`."""
+    """Logs that broke off during the run, one for each such point, as in `Written`."""
 
     def check(self) -> None:
         """Raise `EngpassError` for a value that no driver accepts."""
@@ -108,7 +108,7 @@ class Options:
         return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
 
     def to_json(self) -> dict[str, str | int | bool]:
-        """The options that may change an outcome, under their names in it."""
+        """The options that may change an outcome, under the names that outcomes use."""
         return {
             "clock": self.clock,
             "slow": self.slow,
@@ -130,7 +130,7 @@ class Network:
     sweep: tuple[tuple[str, str], ...] = ()
     options: Options = Options()
     asked_for_events: bool = False
-    """The events of the file begin with the request `events`, and not at once."""
+    """True if the file's events begin when the driver gets the request `events`, and not at once."""
 
 
 def cannot(numbers: PointPlan) -> list[str]:
@@ -146,7 +146,7 @@ def cannot(numbers: PointPlan) -> list[str]:
 
 
 def notes(options: Options) -> list[str]:
-    """Differences between the emulated testbed and its file: a sentence for each."""
+    """A sentence for each difference between the emulated testbed and its file."""
     found = []
     if options.slow > 1:
         found.append(
@@ -168,7 +168,7 @@ def check_tap(numbers: PointPlan) -> None:
 
 
 def members(lab: Lab, numbers: PointPlan) -> Lab:
-    """Add the hosts to a testbed, and the addresses at which they reach each other."""
+    """The testbed with its hosts, and the addresses at which they reach each other."""
     plan = stations(numbers)
     there = {
         one.name: Member(lab.prefix + one.label, "host", _addresses(one, numbers)) for one in plan.values()
@@ -180,7 +180,7 @@ def members(lab: Lab, numbers: PointPlan) -> Lab:
 
 
 def _addresses(station: Station, numbers: PointPlan) -> tuple[str, ...]:
-    """The addresses of a host: no IPv6 if all paths of the host have a smaller MTU than it requires."""
+    """The addresses of a host; without IPv6 if the MTU of every path is below the least that IPv6 needs."""
     mtus = [_mtu(way) for way in numbers.ways if station.name in (way.from_, way.to)]
     if mtus and max(mtus) < LEAST_IPV6_BYTES:
         return (str(station.address),)
@@ -200,7 +200,7 @@ def build(lab: Lab) -> None:
                 "net/ipv4/conf/default/rp_filter": "0",
                 **kernels.INDEPENDENT,
             },
-            # In older kernels this setting is common to all namespaces.
+            # In older kernels this setting is common to all namespaces, and missing in new ones.
             where_there={"net/ipv4/route/min_pmtu": str(_LEAST_MTU_BYTES)},
         )
 
@@ -217,7 +217,7 @@ def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
     lab.ended.unlink(missing_ok=True)
     process = _spawn(lab)
     lab = replace(
-        # A point's values change the MTUs of paths, and with them the addresses.
+        # The values of a point change the MTUs of paths, and thus the addresses.
         members(lab, numbers),
         driver=process.pid,
         driver_since=kernels.start_time(process.pid),
@@ -225,7 +225,7 @@ def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
         captures=() if network.options.capture is None else tuple(network.options.capture.paths()),
         log=network.options.log,
     )
-    # Registered before it does anything, so that `clean` finds it in any case.
+    # Registered before the driver does anything, so that `clean` finds it in any case.
     registry.write(lab)
     try:
         _ready(process, lab, _config(lab, numbers, plan, network))
@@ -252,12 +252,12 @@ def stop(lab: Lab) -> Lab:
 
 @dataclass(frozen=True)
 class Written:
-    """Reports on the files of a driver that has ended."""
+    """What a driver that has ended reports on its files."""
 
     captured: tuple[dict[str, Any], ...] = ()
     """A report for every capture file, as in `docs/driver.md`."""
     broken_log: dict[str, str] | None = None
-    """The `path` of a log that broke off, and the `error`."""
+    """The `path` of a log that is incomplete, and the `error`; `None` if the log is complete."""
 
 
 def written(lab: Lab) -> Written:
@@ -266,7 +266,7 @@ def written(lab: Lab) -> Written:
     try:
         told = json.loads(lab.ended.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # It was killed.
+        # The driver was killed and has left no report.
         told = {"captured": [], "log": {"error": unknown}}
     known = {file["path"]: file for file in told["captured"]}
     captured = (known.get(path, {"path": path, "error": unknown}) for path in lab.captures)
@@ -276,7 +276,7 @@ def written(lab: Lab) -> Written:
 
 
 def why_ended(lab: Lab) -> str | None:
-    """How a driver ended, in words; `None` if there was no driver or it still runs."""
+    """How a driver ended, as a sentence; `None` if there was none or it still runs."""
     if lab.driver is None or lab.has_driver():
         return None
     if lab.ended.exists():
@@ -287,7 +287,7 @@ def why_ended(lab: Lab) -> str | None:
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
-    """Wait for the end of the driver, for `seconds` at most; returns whether it has ended."""
+    """Wait at most `seconds` for the end of the driver; returns True if it has ended."""
     assert lab.driver is not None  # noqa: S101 (its caller has looked)
     last = time.monotonic() + seconds
     while True:
@@ -305,7 +305,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
     command = shlex.split(given) if given else child.interpreter("engpass.netlab.driver")
     inside: list[str] = []
     if lab.keeper is not None:
-        # The mount namespace is left out, because the socket and the log are outside of it.
+        # The mount namespace is not entered, because the driver's socket and log are outside of it.
         inside = ["nsenter", "--target", str(lab.keeper), "--user", "--net", "--preserve-credentials"]
     with lab.said.open("wb") as said:
         try:
@@ -314,7 +314,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                # It outlives the command that started it, and keeps no directory in use.
+                # The driver outlives the command that started it, and must keep no directory in use.
                 start_new_session=True,
                 cwd="/",
                 env=child.environment(),
@@ -365,7 +365,7 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
     assert process.stdin is not None  # noqa: S101 (asked for)
     assert process.stdout is not None  # noqa: S101
     line = b""
-    # A driver that has ended already breaks the pipe; its end is reported below.
+    # If the driver has ended already the pipe is broken; the end is reported below.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(json.dumps(config).encode())
     with contextlib.suppress(BrokenPipeError):
@@ -378,7 +378,7 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
                 if not piece:
                     break
                 line += piece
-    # The driver outlives this process on purpose: avoid the warning that it still runs.
+    # The driver outlives this process on purpose: avoid Python's warning that it still runs.
     ended = process.poll()
     process.returncode = 0
     if line.endswith(b"\n"):
@@ -397,7 +397,7 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
 
 
 def _tail(path: Path) -> str:
-    """The end of a driver's error output: a whole message, or the last line of a traceback."""
+    """The last message in a driver's error output: a whole message, or the last line of a traceback."""
     try:
         text = path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
     except OSError:
@@ -413,10 +413,10 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
         there = {way.to: way for way in numbers.ways if way.from_ == name}
         back = {way.from_: way for way in numbers.ways if way.to == name}
         mtus = {other: _mtu(way) for other, way in there.items()}
-        # Routes set the MTU of each path; a device below 1280 B would have no IPv6 at all.
+        # Routes set the MTU of each path; a device with an MTU below 1280 B could have no IPv6 at all.
         largest = max([*map(_route_mtu, (*there.values(), *back.values())), _USUAL_MTU_BYTES])
         lines = [
-            # No automatic addresses and no multicast: they would cause undeclared traffic.
+            # No automatic addresses and no multicast, since their traffic would be undeclared.
             f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
             f"address add {station.address}/32 dev {device}",
             *(f"address add {own}/128 dev {device} nodad" for own in _addresses(station, numbers)[1:]),
@@ -446,7 +446,7 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
 
 
 def _groups(numbers: PointPlan) -> dict[str, list[str]]:
-    """The multicast groups of a testbed's flows, with their receivers."""
+    """The multicast groups of the testbed's flows, each with its receivers."""
     found: dict[str, list[str]] = {}
     for flow in numbers.flows:
         if flow.group is not None:

@@ -8,12 +8,12 @@ _BEGIN = "ENGPASS_ADDRESS_"
 
 
 def variable(host: str) -> str:
-    """The variable with the address of a host: upper case, with `_` for all but letters and digits."""
+    """Name of the variable with a host's address: upper case, `_` for all but letters and digits."""
     return _BEGIN + "".join(c if c.isascii() and c.isalnum() else "_" for c in host).upper()
 
 
 def clashes(hosts: Iterable[str]) -> dict[str, list[str]]:
-    """Variables that several hosts would share, with those hosts; a shared variable is not set."""
+    """Names of variables that several hosts would share, with these hosts; such a variable is not set."""
     found: dict[str, list[str]] = {}
     for host in hosts:
         found.setdefault(variable(host), []).append(host)

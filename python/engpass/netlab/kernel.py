@@ -17,26 +17,26 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 _SECONDS = 20
 
 INDEPENDENT = {
-    # By default, fragments of incomplete datagrams are kept for 30 s, and reassembly stops when they fill
-    # 4 MiB: losses in one point would cause losses in the points after it.
+    # By default Linux keeps fragments of incomplete datagrams for 30 s, and reassembles no more once they
+    # fill 4 MiB: losses in one point would cause losses in later points.
     "net/ipv4/ipfrag_time": "1",
     "net/ipv4/ipfrag_high_thresh": str(64 << 20),
-    # By default, path metrics of one connection are start values for the connections of later points.
+    # By default Linux uses path metrics of a connection as start values for later connections.
     "net/ipv4/tcp_no_metrics_save": "1",
 }
 """Settings of a host's namespace that keep one point from changing the next."""
 
 
 class LabError(EngpassError):
-    """A testbed that cannot be made on this machine, or does not exist."""
+    """A testbed cannot be made on this machine, or does not exist."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Runs commands where the namespaces are."""
+    """Runs commands where the namespaces of a testbed are."""
 
     prefix: tuple[str, ...] = ()
-    """Precedes every command: nothing for root, else `nsenter` into the namespaces of the keeper process."""
+    """Words before every command: none for root, else `nsenter` into the namespaces of the keeper process."""
 
     def inside(self, namespace: str, command: Sequence[str]) -> list[str]:
         """The full command that runs `command` in a namespace."""
@@ -75,7 +75,7 @@ class Kernel:
         return [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
 
     def processes(self, namespace: str) -> list[int]:
-        """Processes in a namespace."""
+        """The ids of the processes in a namespace."""
         done = self._run(["ip", "netns", "pids", namespace], "")
         return [int(word) for word in done.stdout.split()] if done.returncode == 0 else []
 
@@ -101,7 +101,7 @@ class Kernel:
 
 
 def _failed_line(said: str) -> int | None:
-    """The line number in `Command failed -:7`, or `None` if there is none."""
+    """The number in `Command failed -:7`, which is that of the line that failed; `None` without one."""
     _, found, rest = said.rpartition("Command failed -:")
     digits = rest.strip().split()[0] if found and rest.strip() else ""
     return int(digits) if digits.isdigit() else None
@@ -118,7 +118,7 @@ def _cure(said: str) -> str | None:
 
 
 def missing_tool(tool: str) -> LabError:
-    """The error for a program that is not there."""
+    """The error if a program is not installed."""
     package = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}.get(
         tool, tool
     )
@@ -128,7 +128,7 @@ def missing_tool(tool: str) -> LabError:
 
 
 def privileged() -> bool:
-    """Whether this process has the capabilities to make namespaces and devices."""
+    """True if this process has the capabilities to make namespaces and devices."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -140,7 +140,7 @@ def privileged() -> bool:
 
 def check_tools() -> None:
     """Extend PATH by `/usr/sbin` and `/sbin`. Raises `LabError` if `ip`, `tc` or `sh` is missing."""
-    # `ip` and `tc` are in /usr/sbin, which not every user has in PATH.
+    # `ip` and `tc` are in /usr/sbin, which is not in every user's PATH.
     for directory in ("/usr/sbin", "/sbin"):
         if directory not in os.environ.get("PATH", "").split(os.pathsep):
             os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + directory
@@ -149,14 +149,14 @@ def check_tools() -> None:
             raise missing_tool(tool)
 
 
-# The tmpfs hides the `/run/netns` of root, so that `ip netns` keeps its names in a private directory.
+# The tmpfs hides root's `/run/netns`, so that `ip netns` keeps its names in a private directory.
 _KEEPER = "mount -t tmpfs engpass /run && mkdir /run/netns && echo ready && exec sleep infinity"
 
 
 def keeper() -> int:
     """Start a process that holds a user namespace with the rights of root; returns its process id.
 
-    Its namespaces and all in them vanish when it ends. Raises `LabError` if it cannot be started.
+    Its namespaces, with all in them, vanish when the process ends. Raises `LabError` if it cannot be started.
     """
     for tool in ("unshare", "nsenter"):
         if child.find(tool) is None:
@@ -176,7 +176,7 @@ def keeper() -> int:
     if process.stdout.readline().strip() == "ready":
         process.stdout.close()
         process.stderr.close()
-        # It outlives this process on purpose: avoid the warning that it still runs.
+        # The keeper outlives this process on purpose: avoid Python's warning that it still runs.
         process.returncode = 0
         return process.pid
     said = " ".join(process.stderr.read().split())
@@ -224,11 +224,11 @@ def start_time(process: int) -> int | None:
     except OSError:
         return None
     rest = text.rpartition(")")[2].split()
-    # A zombie counts as ended: it holds no resources any more.
+    # A zombie counts as ended, since it holds no resources.
     return None if rest[0] == "Z" else int(rest[19])
 
 
 def end(process: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone."""
+    """Send a signal to a process; nothing happens if it has ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)

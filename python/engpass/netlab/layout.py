@@ -16,19 +16,19 @@ from math import gcd
 from engpass.types.plan import GatewayPlan, HopPlan, LinkPlan, NodePlan, PointPlan
 
 POOL = ipaddress.IPv4Network("10.64.0.0/10")
-"""Pool of IPv4 addresses; they are visible in the testbed's own namespaces only."""
+"""Pool of IPv4 addresses; they exist only in the testbed's own namespaces."""
 
 POOL6 = ipaddress.IPv6Network("fd65:6e67:7061:7373::/64")
-"""Pool of IPv6 addresses (RFC 4193; the identifier spells the program's name)."""
+"""Pool of IPv6 addresses (RFC 4193; its identifier spells the name of the program)."""
 
 DEVICE, TAP = "tun0", "tap0"
-"""Name of the only device of a host in an emulated network: for IP alone, and with Ethernet."""
+"""Name of the only device of a host in an emulated network, without and with Ethernet."""
 
 LEAST_IPV6_BYTES = 1280
-"""Least MTU of a link that carries IPv6 (RFC 8200 section 5)."""
+"""Least MTU in bytes of a link that carries IPv6 (RFC 8200 section 5)."""
 
 BRIDGE = "bridge"
-"""Name of the bridge in the namespace of a switch."""
+"""Name of the bridge device in the namespace of a switch."""
 
 HEAVIEST = 256
 """Greatest weight of a next hop that `ip route` accepts; the least is 1."""
@@ -38,11 +38,11 @@ _NAME_BYTES = 15  # IFNAMSIZ less the terminator
 
 @dataclass(frozen=True)
 class Shape:
-    """How one transmitter of a link is shaped."""
+    """How the transmitter at one end of a link is limited to a rate."""
 
     rate_bit_per_s: int
     overhead_bytes: int
-    """Bytes of a frame on the line beyond those that the kernel counts; negative if they are fewer."""
+    """Bytes that a frame takes on the line beyond those that the kernel counts; may be negative."""
     minimum_bytes: int
     """Least bytes that a frame takes on the line."""
     queue_packets: int | None
@@ -51,24 +51,24 @@ class Shape:
 
 @dataclass(frozen=True)
 class Port:
-    """One end of a link."""
+    """One end of a link: the device of a node."""
 
     link: int
     device: str
     mtu: int
     address: ipaddress.IPv4Interface | None
-    """`None` at a bridge."""
+    """IPv4 address of the device with its network; `None` at a bridge."""
     shape: Shape
 
 
 @dataclass(frozen=True)
 class NextHop:
-    """A next hop of a route."""
+    """One of the next hops of a route."""
 
     via: ipaddress.IPv4Address
     device: str
     weight: int
-    """Its share among several, from 1 to `HEAVIEST`."""
+    """Weight of the next hop among those of its route, from 1 to `HEAVIEST`."""
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,22 @@ class Route:
 
     to: ipaddress.IPv4Address
     hops: tuple[NextHop, ...]
-    """Next hops; of several, a hash of the packet's headers chooses one."""
+    """The next hops; if there are several, a hash of the packet's headers chooses one."""
 
 
 @dataclass
 class Node:
-    """A namespace."""
+    """A node of the testbed, which becomes a namespace."""
 
     name: str
     kind: str
     """`host`, `router` or `ethernet switch`."""
     label: str
-    """A name that is fit for a namespace, unique in the testbed."""
+    """A form of the node's name that a namespace can have, unique in the testbed."""
     ports: list[Port] = field(default_factory=list)
     routes: list[Route] = field(default_factory=list)
     hashes_ports: bool = True
-    """Whether a router's hash covers ports, besides addresses and the protocol."""
+    """True if a router's hash covers ports, in addition to addresses and protocol."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ class Layout:
     nodes: dict[str, Node]
     links: list[tuple[tuple[str, Port], tuple[str, Port]]]
     ways: dict[tuple[str, str], ipaddress.IPv4Address]
-    """By sender and receiver: the receiver's address at the end of the shortest path."""
+    """By sender and receiver: the receiver's address on the link where the shortest path ends."""
 
     def hosts(self) -> list[Node]:
-        """The hosts, in the order of the file."""
+        """The nodes that are hosts, in the order of the file."""
         return [node for node in self.nodes.values() if node.kind == "host"]
 
 
@@ -144,19 +144,19 @@ def layout(numbers: PointPlan) -> Layout:
 
 
 def hops(gateway: GatewayPlan, between: Mapping[str, NodePlan]) -> list[HopPlan]:
-    """The next hops that a node uses: all if its policy is a hash, else the first one."""
+    """The next hops that a node uses: all if its ECMP policy is a hash, else the first one."""
     node = between.get(gateway.at)
     return gateway.hops if node is not None and node.hash is not None else gateway.hops[:1]
 
 
 def lightest(weights: Sequence[int]) -> list[int]:
-    """The smallest whole numbers with the same ratios."""
+    """The smallest whole numbers in the ratios of the weights."""
     divisor = gcd(*weights)
     return [weight // divisor for weight in weights]
 
 
 def _address(at: Mapping[tuple[str, str], Port], end: Sequence[str]) -> ipaddress.IPv4Address:
-    """The address at an end of a link, given by link and node; the node is no switch."""
+    """The address at an end of a link, given as link and node; the node must not be a switch."""
     link, name = end
     address = at[link, name].address
     assert address is not None  # noqa: S101 (only switches have none)
@@ -165,7 +165,7 @@ def _address(at: Mapping[tuple[str, str], Port], end: Sequence[str]) -> ipaddres
 
 @dataclass(frozen=True)
 class Station:
-    """A host of an emulated network: a namespace with one device and one address of each kind."""
+    """A host of an emulated network: a namespace with one device, one IPv4 and one IPv6 address."""
 
     name: str
     label: str
@@ -205,7 +205,7 @@ def _unique(names: dict[str, str]) -> dict[str, str]:
 
 
 def _devices(links: list[str]) -> list[str]:
-    """Names of devices: the name of the link if the kernel accepts it, else `link` with its number."""
+    """Names of the devices of links: the link's name if the kernel accepts it, else `link` and a number."""
     taken = {"lo", BRIDGE, ".", "..", "all", "default"}
     found = []
     for index, link in enumerate(links):
@@ -221,7 +221,7 @@ def _devices(links: list[str]) -> list[str]:
 def _addresses(
     links: list[LinkPlan], kinds: Mapping[str, str]
 ) -> dict[tuple[int, str], ipaddress.IPv4Interface]:
-    """An address for every end of a link that is at no switch, by link and node."""
+    """An address for every end of a link except at switches, by the link's index and the node."""
     segment = list(range(len(links)))
 
     def find(link: int) -> int:
@@ -243,7 +243,7 @@ def _addresses(
     addresses = {}
     begin = int(POOL.network_address)
     for ends in members.values():
-        # No host has the network's own address or its broadcast address.
+        # Two addresses of a network are no host's: that of the network itself, and its broadcast address.
         bits = max(8, (len(ends) + 1).bit_length())
         size = 1 << bits
         begin = -(-begin // size) * size
@@ -254,9 +254,9 @@ def _addresses(
 
 
 def _shape(link: LinkPlan, end: int) -> Shape:
-    # The kernel counts a frame with its Ethernet header, 14 B.
+    # The kernel counts 14 B of Ethernet header in each frame.
     if link.framing == "ethernet":
-        # Preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame is padded to 64 B (IEEE 802.3).
+        # Preamble 8 B, FCS 4 B, gap 12 B, and the VLAN tag; a frame is padded to 64 B (IEEE 802.3).
         tag = 4 if link.vlan else 0
         overhead, minimum = 24 + tag, 84 + tag
     else:

@@ -1,7 +1,7 @@
 """Keeps testbeds and runs from writing the same file at the same time.
 
-The registry lists the files of a testbed's driver. A run that captures or logs lists its files itself, from
-its beginning to its end, in a claim file `ID.writes` of the same directory.
+The registry lists the files that the driver of a testbed writes. A run that captures or logs lists its files
+itself, while it lasts, in a claim file `ID.writes` in the directory of the registry.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Files:
     """A directory in which every point of a run has a log."""
 
     def named(self) -> list[str]:
-        """The files whose names are known: the captures and the log."""
+        """The files with known names: captures and the log."""
         return [*self.captures, *([self.log] if self.log is not None else [])]
 
     def absolute(self) -> Files:
-        """These files with absolute paths, for processes in other directories."""
+        """These files with absolute paths, because other processes have other working directories."""
         captures = tuple(str(Path(path).absolute()) for path in self.captures)
         log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
         return Files(captures, log, logs)
 
     def shared(self, others: Files) -> str | None:
-        """A path that both write, or `None`."""
+        """A path that both would write; `None` if there is none."""
         for one, other in product(self.named(), others.named()):
             if same_file.keeps(one) and same_file.are_same(one, other):
                 return one
@@ -59,7 +59,7 @@ class Files:
 
 @dataclass(frozen=True)
 class _Claim:
-    """The claim of a run: its testbed file, its process and the files that it writes."""
+    """The claim of a run: its testbed file, its process, and the files that it writes."""
 
     file: str
     owner: int
@@ -68,7 +68,7 @@ class _Claim:
 
 
 def check(files: Files) -> None:
-    """Raise `LabError` with the writer's name if a testbed or another run is writing one of the files."""
+    """Raise `LabError` if a testbed or another run writes one of the files; the error names the writer."""
     for who, cure, theirs in (*_runs(), *_testbeds()):
         if path := files.shared(theirs):
             raise LabError(f"`{path}` is being written by {who}", f"use another file, or {cure}")
@@ -76,7 +76,7 @@ def check(files: Files) -> None:
 
 @contextlib.contextmanager
 def claimed(file: str, files: Files) -> Iterator[None]:
-    """Claim files for a run of `file`, for the time of this context. Raises `LabError` as `check` does."""
+    """Claim files for a run of `file` while the context lasts; raises `LabError` as `check` does."""
     path = _claim(file, files)
     try:
         yield
@@ -88,7 +88,7 @@ def claimed(file: str, files: Files) -> Iterator[None]:
 def _claim(file: str, files: Files) -> Path | None:
     """Write a claim file and return its path.
 
-    Returns `None` if the registry cannot be used: a run that needs no namespaces goes on without a claim.
+    Returns `None` if the registry cannot be used: a run without namespaces continues without a claim.
     """
     try:
         registry.directory()
@@ -125,7 +125,7 @@ def _testbeds() -> Iterator[tuple[str, str, Files]]:
 
 def _runs() -> Iterator[tuple[str, str, Files]]:
     for _, claim in _claims():
-        # The claim of this process is for the files of its own testbeds.
+        # A claim of this process is for the files of its own testbeds, so it does not conflict.
         if claim.owner != os.getpid():
             who = f"a run of `{claim.file}` (process {claim.owner})"
             yield who, "wait until that run has ended", claim.files
@@ -140,7 +140,7 @@ def _claims() -> list[tuple[Path, _Claim]]:
             captures = tuple(files.pop("captures"))
             claim = _Claim(**said, files=Files(captures, **files))
         except (OSError, ValueError, TypeError, KeyError):
-            # Just removed, damaged, or of another version.
+            # The claim file was just removed, is damaged, or is from another version.
             continue
         if start_time(claim.owner) == claim.owner_since:
             found.append((path, claim))

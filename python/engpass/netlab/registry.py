@@ -1,6 +1,6 @@
-"""The registry of the testbeds on this machine: a file for each, written before anything else is made.
+"""The registry of testbeds on this machine: a file for each, written before anything else is made.
 
-The name of every namespace contains the id of its testbed. The remains of a crash are therefore recognized
+The name of every namespace contains the id of its testbed, so that what a crash leaves behind is recognized
 even without the file.
 """
 
@@ -21,18 +21,18 @@ from pathlib import Path
 from engpass.netlab.kernel import Kernel, LabError, into, privileged, start_time
 
 MARK = "engpass-"
-"""Prefix of the names of our namespaces; the id of their testbed follows."""
+"""Prefix of the names of Engpass's namespaces; the id of the testbed follows."""
 
 ENDED = ".ended"
-"""Suffix of the file, beside the socket, in which a driver leaves the reports on its files."""
+"""Suffix of the file, beside the driver's socket, in which a driver leaves the reports on files it wrote."""
 
 OURS = re.compile(MARK + r"([0-9a-f]{6})-.+")
-"""The name of a namespace of ours."""
+"""Matches the names of Engpass's namespaces; the group is the id of the testbed."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A node of a testbed that is up."""
+    """A node of a testbed that is up: its namespace and addresses."""
 
     namespace: str
     kind: str
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Lab:
-    """A testbed that is up or is being made."""
+    """A testbed that is up or is being made, as the registry records it."""
 
     id: str
     name: str
@@ -49,64 +49,64 @@ class Lab:
     engine: str
     created: str
     state: str
-    """`starting` or `up`."""
+    """The state: `starting` or `up`."""
     owner: int | None
-    """The process that makes it or that it lives for; `None` for a testbed that stays up."""
+    """Id of the process that makes the testbed or for which it lives; `None` for one that stays up."""
     owner_since: int | None
     keeper: int | None = None
-    """The process that holds the user namespace, if it was made without root."""
+    """Id of the process that holds the user namespace, if the testbed was made without root."""
     keeper_since: int | None = None
     members: dict[str, Member] = field(default_factory=dict)
     ways: dict[str, dict[str, str]] = field(default_factory=dict)
     """By sender and receiver: the address at which the sender reaches the receiver."""
     driver: int | None = None
-    """The process that carries the packets, if the network is emulated."""
+    """Id of the process that carries the packets, if the network is emulated."""
     driver_since: int | None = None
     slow: int = 1
     """Factor by which the emulated network runs slower than wall-clock time."""
     captures: tuple[str, ...] = ()
-    """Files that its driver captures to."""
+    """Files to which the driver captures."""
     log: str | None = None
-    """The file to which its driver logs."""
+    """The file in which the driver logs."""
     logs: str | None = None
-    """The directory in which every point of its run has a log."""
+    """The directory in which every point of the run has a log."""
 
     @property
     def kernel(self) -> Kernel:
-        """Runs commands where its namespaces are."""
+        """Runs commands where the namespaces of the testbed are."""
         return Kernel() if self.keeper is None else into(self.keeper)
 
     @property
     def prefix(self) -> str:
-        """Prefix of the names of its namespaces."""
+        """Prefix of the names of the testbed's namespaces."""
         return f"{MARK}{self.id}-"
 
     @property
     def socket(self) -> Path:
-        """The socket for requests to its driver."""
+        """Path of the socket for requests to the driver."""
         return directory() / f"{self.id}.sock"
 
     @property
     def said(self) -> Path:
-        """The file with its driver's standard error."""
+        """Path of the file with the driver's standard error."""
         return directory() / f"{self.id}.said"
 
     @property
     def ended(self) -> Path:
-        """The file with the reports on captures and log that its driver leaves when it ends."""
+        """Path of the file in which the driver reports on captures and log when it ends."""
         return directory() / f"{self.id}{ENDED}"
 
     def has_driver(self) -> bool:
-        """Whether its driver runs."""
+        """True if the driver runs."""
         return self.driver is not None and start_time(self.driver) == self.driver_since
 
     def may_write(self) -> bool:
-        """Whether its files may still be written: its owner lives, or its driver runs."""
+        """True if the testbed's files may still be written: its owner lives, or its driver runs."""
         lives = self.owner is not None and start_time(self.owner) == self.owner_since
         return lives or self.has_driver()
 
     def is_lost(self) -> bool:
-        """Whether a crash left it behind: its owner or keeper is gone, or its driver if it has no owner."""
+        """True if a crash left the testbed behind: its owner or keeper, or without an owner its driver, is gone."""
         if self.keeper is not None and start_time(self.keeper) != self.keeper_since:
             return True
         if self.driver is not None and not self.has_driver() and self.owner is None:
@@ -114,14 +114,14 @@ class Lab:
         return self.owner is not None and start_time(self.owner) != self.owner_since
 
     def hosts(self) -> dict[str, Member]:
-        """Its hosts."""
+        """The testbed's hosts by name."""
         return {name: member for name, member in self.members.items() if member.kind == "host"}
 
 
 def directory() -> Path:
     """The directory of the registry, created if needed. Raises `LabError`.
 
-    Root has one place, because its namespaces are the machine's. Every other user has a private one.
+    Root has one directory, because root's namespaces are the machine's. Every other user has a private one.
     """
     if privileged() and os.geteuid() == 0:
         path = Path("/run/engpass")
@@ -151,14 +151,14 @@ def locked() -> Iterator[Path]:
 
 
 def fresh_id(taken: set[str]) -> str:
-    """An id that no testbed here has."""
+    """An id that no testbed in `taken` has."""
     while (found := secrets.token_hex(3)) in taken:
         pass
     return found
 
 
 def write(lab: Lab) -> None:
-    """Write the file of a testbed."""
+    """Write the testbed's file in the registry."""
     put(directory() / f"{lab.id}.json", asdict(lab))
 
 
@@ -176,12 +176,12 @@ def put(path: Path, data: Mapping[str, object]) -> None:
 
 
 def latest(lab: Lab) -> Lab:
-    """The testbed as it was written last, or `lab` if it was never written."""
+    """The testbed as last written to the registry, or `lab` if it was never written."""
     return next((found for found in all_labs() if found.id == lab.id), lab)
 
 
 def forget(lab: Lab) -> None:
-    """Remove the file of a testbed and those of its driver."""
+    """Remove the files of a testbed and of its driver from the registry."""
     lab.socket.unlink(missing_ok=True)
     lab.said.unlink(missing_ok=True)
     lab.ended.unlink(missing_ok=True)
@@ -189,7 +189,7 @@ def forget(lab: Lab) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file in the directory belongs to a testbed or a run, by its name."""
+    """True if a file in the directory belongs to a testbed or a run, by its name."""
     return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said|ended|writes)", path.name) is not None
 
 
@@ -203,6 +203,6 @@ def all_labs() -> list[Lab]:
             captures = tuple(found.pop("captures", ()))
             labs.append(replace(Lab(**found), members=members, captures=captures))
         except (OSError, ValueError, TypeError, KeyError):
-            # Of another version, damaged, or just removed; `clean` removes such files.
+            # The file is from another version, damaged, or was just removed; `clean` removes such files.
             continue
     return sorted(labs, key=lambda lab: (lab.created, lab.id))

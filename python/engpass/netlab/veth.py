@@ -22,14 +22,15 @@ from engpass.results.run_notes import another_hash
 from engpass.types.plan import LinkPlan, PointPlan
 
 OWN_DELAY_NS = 100_000
-"""Delays up to this are left out: namespaces and the scheduler add as much by themselves."""
+"""Greatest delay in ns that is left out: namespaces and the scheduler already add as much."""
 
 WHOLE_FRAMES_BIT_PER_S = 1_000_000_000
-"""Up to this rate a link carries single frames, as on a wire; above it GSO packets, which count the framing
-once."""
+"""Up to this rate (bit/s) a link carries single frames, as on a wire; above it GSO packets, which count the
+framing once.
+"""
 
 UNSHAPED_BIT_PER_S = 100_000_000_000
-"""From this rate on a link is not shaped: it is as fast as the kernel."""
+"""From this rate (bit/s) on a link is not limited: it is as fast as the kernel."""
 
 _HOST_QUEUE_BYTES = 32 << 20  # socket buffers hold senders back before this is full
 _BURST_NS = 250_000  # a timer may be late by this much without loss of throughput
@@ -93,7 +94,7 @@ def _link_cannot(link: LinkPlan) -> list[str]:
 
 
 def notes(numbers: PointPlan) -> list[str]:
-    """Small differences between the testbed and its file: a sentence for each."""
+    """A sentence for each small difference between the testbed and its file."""
     found = []
     routers = [f"`{name}`" for name, between in numbers.between.items() if between.ecmp is not None]
     if routers:
@@ -110,7 +111,7 @@ def notes(numbers: PointPlan) -> list[str]:
 
 
 def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
-    """Make the namespaces, links and routes of a layout; `names` are the namespaces of its nodes.
+    """Make the namespaces, links and routes of a layout; `names` has the namespace of each node.
 
     Raises `LabError`, and does not remove what was made before.
     """
@@ -129,7 +130,7 @@ def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
         kernel.batch("tc", names[node.name], [line for port in node.ports for line in _shaped(node, port)])
         if node.kind != "ethernet switch":
             kernel.sets(names[node.name], _settings(node))
-    # Routes come last: the kernel accepts a gateway only if its network is up.
+    # Routes come last, because the kernel accepts a gateway only if its network is up.
     for node in layout.nodes.values():
         kernel.batch("ip", names[node.name], [_route(route) for route in node.routes])
 
@@ -180,11 +181,11 @@ def _settings(node: Node) -> dict[str, str]:
     values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
     if node.kind == "router":
         values["net/ipv4/ip_forward"] = "1"
-        # Set only where it matters, because a kernel may lack it.
+        # Set only if a route has several next hops, because a kernel may lack the setting.
         if any(len(route.hops) > 1 for route in node.routes):
             values["net/ipv4/fib_multipath_hash_policy"] = "1" if node.hashes_ports else "0"
-        # A router may have two links to one switch, each with its own address. Only the link with the
-        # requested address answers ARP, so that frames arrive there.
+        # If a router has two links to a switch, only the link with the requested address may answer ARP, so
+        # that frames arrive there.
         values["net/ipv4/conf/all/arp_ignore"] = "1"
     return values
 
@@ -220,7 +221,7 @@ def _counted(shape: Shape, mtu: int) -> str:
         return ""
     if shape.minimum_bytes == 0:
         return f"stab overhead {shape.overhead_bytes} linklayer ethernet"
-    # One entry for each byte, so that nothing is rounded.
+    # One entry for each byte of size, so that nothing is rounded.
     table = 2048
     while table < mtu + 64:
         table *= 2

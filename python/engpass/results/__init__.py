@@ -1,1 +1,1 @@
-"""What a run gave: outcomes, their signals, their ledgers, and comparisons of engines and limits."""
+"""The results of a run: outcomes, their signals and ledgers, and comparisons of engines and limits."""

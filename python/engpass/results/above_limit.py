@@ -17,10 +17,10 @@ AT = 0.005
 """A goodput that exceeds a rate by no more than this share counts as equal to it."""
 
 _NAMED = 3
-"""Flows that a sentence names."""
+"""Most flows that a sentence names."""
 
 _TENFOLD = 10.0
-"""A sentence does not state a greater excess: its bound is nearly 0."""
+"""A sentence does not state an excess of more than this: the bound is nearly 0."""
 
 GENERATORS = frozenset({"cbr", "on-off"})
 """Kinds of traffic that only load the network; figures and explanations leave them out."""
@@ -30,16 +30,16 @@ REAL = frozenset({"emulate", "measure"})
 
 
 def bound(limited: FlowOutcome) -> float:
-    """The bound of a flow in bit/s, from its outcome of the limit engine.
+    """The bound of a flow in bit/s, according to the limit engine.
 
-    Outcomes of older versions have no bound: the fair share is returned instead.
+    Outcomes of older versions have no bound: then the fair share is returned.
     """
     found = limited.limit.bound if limited.limit is not None else None
     return limited.goodput_bit_per_s if found is None else found.bit_per_s
 
 
 def differ(fair: float, most: float) -> bool:
-    """Whether a table needs both a fair share and a bound."""
+    """True if a fair share and a bound differ enough for a table to show both."""
     return abs(most - fair) > AT * fair
 
 
@@ -54,16 +54,16 @@ class Got:
     goodput: float
     bound: float
     chose_otherwise: bool = False
-    """Whether a real router may have sent it over another path than that of its bound."""
+    """True if a real router may have sent the flow over another path than the one of its bound."""
 
     @property
     def above(self) -> bool:
-        """Whether it exceeds the bound by more than the edges of a run explain; false for generators."""
+        """True if the goodput exceeds the bound by more than the backlog explains; False for generators."""
         return self.goodput > self.bound * (1 + AT) and self.kind not in GENERATORS
 
 
 def reason(engine: str, *, chose_otherwise: bool = False) -> str:
-    """Why an engine gives a flow more than its bound."""
+    """A clause that says why an engine can give a flow more than its bound."""
     if chose_otherwise:
         return (
             "the bound is for the path that the model's hash chooses, and for the rates in the file;"
@@ -77,7 +77,7 @@ def reason(engine: str, *, chose_otherwise: bool = False) -> str:
 
 
 def notes(all_: Iterable[Got]) -> list[str]:
-    """A sentence for each engine with goodputs above their bounds."""
+    """A sentence for each engine that gave flows a goodput above their bounds."""
     engines: dict[str, list[Got]] = {}
     for got in all_:
         engines.setdefault(got.engine, []).append(got)

@@ -27,19 +27,19 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """Title of a figure's axis."""
+        """Title of the axis in a figure."""
         return f"{self.label} in {self.unit.name}" if self.unit.name else self.label
 
     @property
     def span(self) -> str:
-        """The range in words, such as `1 kB to 64 kB`."""
+        """The range of the values as text, such as `1 kB to 64 kB`."""
         if len(self.texts) <= 3 or self.numbers is None:
             return ", ".join(self.texts)
         by_value = sorted(zip(self.numbers, self.texts, strict=True))
         return f"{by_value[0][1]} to {by_value[-1][1]}"
 
     def find(self, value: float | str | None) -> int | None:
-        """Position of a value of an outcome's `sweep`; `None` if the axis does not have it."""
+        """Position of a swept value of an outcome on the axis; `None` if the axis does not have the value."""
         return None if value is None else self._positions.get(_key(value))
 
     @cached_property
@@ -54,8 +54,8 @@ def _key(value: float | str) -> str:
 
 
 def label(path: str) -> str:
-    """A path in words: `traffic.stream.message` becomes `message of stream`."""
-    # Vega-Lite puts titles into expressions and does not escape these characters.
+    """The name of a swept path in words: `traffic.stream.message` becomes `message of stream`."""
+    # Vega-Lite uses titles in expressions without escaping these characters.
     path = clean(path).replace("\\", "/")
     parts = [part.strip("\"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.]+", path)]
     key = parts[-1].replace("_", " ") if parts else path
@@ -64,7 +64,7 @@ def label(path: str) -> str:
 
 
 def axis_of(raw: campaign.Axis) -> Axis:
-    """An axis from the run's record."""
+    """The axis for a figure from the swept path in the record of a run."""
     path, values = raw.path, raw.values
     spelt = [clean(value.text) for value in values]
     numbers = [value.number for value in values]
@@ -78,7 +78,7 @@ def axis_of(raw: campaign.Axis) -> Axis:
 
 
 def _over_decades(values: Sequence[float]) -> bool:
-    """Whether a logarithmic scale suits the values.
+    """True if a logarithmic scale suits the values.
 
     They must be positive, span at least a factor of 30, and have steps that grow with the values.
     """

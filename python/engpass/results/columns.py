@@ -1,4 +1,4 @@
-"""The columns of exports and of the CSV in the report: a row per flow, line or engine of a point."""
+"""The columns of exported tables and of the CSV in reports: a row per flow, line or engine of a point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
 Type = Literal["integer", "unsigned", "number", "text"]
 Of = Literal["flows", "lines", "engines"]
-"""What the rows of a table are about."""
+"""What the rows of a table stand for."""
 
 _TEXT: Type = "text"
 
@@ -31,25 +31,25 @@ _TEXTS = {
     "summary": "summary",
     "bound_bottleneck": "limit.bound.bottleneck.title",
     "bound_summary": "limit.bound.summary",
-    # The names of the first version, for one release.
+    # The columns of the first version with their old names, kept for one release.
     "next": "next_bottleneck.title",
     "sentence": "summary",
 }
-"""Columns of text with their place in the outcome of a flow; every file has them."""
+"""Text columns with the path of their value in the outcome of a flow; every exported table has them."""
 
 _ALWAYS: dict[str, Type] = {
     signal.name: "integer" if signal.whole else "number" for signal in FLOW if signal.always
 }
-"""Signals that every file has; files have the others if some outcome has a value."""
+"""Signals that every table has; it has others if some outcome has a value for them."""
 
 
 def _number(flow: FlowOutcome | DirectionOutcome | EngineOutcome, signal: Signal) -> object:
-    """The value of a signal: a whole number as such."""
+    """The value of a signal; an integer if it is a whole number."""
     return value(flow, signal) if signal.ratio is not None else at(flow, signal.path)
 
 
 class Columns:
-    """The columns of a run: of the point, its swept values, and of the flow, line or engine.
+    """The columns of a run's table: about the point, its swept values, and the flow, line or engine.
 
     These come first, and in this order, in every file. Columns that only some outcomes have follow in the
     order in which they appear.
@@ -79,17 +79,17 @@ class Columns:
             "repeat": outcome.repeat,
             "seed": outcome.seed,
             **sweep(outcome),
-            # Only outcomes of emulation have it: packets may have been too late.
+            # Only outcomes of emulation have this: packets may have been too late.
             **({"valid": outcome.valid} if outcome.valid is not None else {}),
         }
         for path in self._texts:
-            # An axis of text with a number among its values is text throughout.
+            # If some values of an axis are text, all are written as text.
             if path in shared:
                 shared[path] = str(shared[path])
         yield from ({**shared, **row} for row in _ROWS[self._of](outcome))
 
     def names(self, rows: Iterable[Mapping[str, object]]) -> list[str]:
-        """All columns of some rows."""
+        """The names of all columns that occur in some rows, in order."""
         names = dict.fromkeys(self.types)
         for row in rows:
             names |= dict.fromkeys(row)
@@ -105,13 +105,13 @@ def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
         found |= receivers.membership(outcome, name, host)
         values = {column: value for column, value in found.items() if value is not None}
         if host:
-            # The row of the flow has the figures of the receiver with the lowest goodput.
+            # The row of the flow itself has the figures of the receiver with the lowest goodput.
             values["receiver"] = host
         yield {"flow": name, **values}
 
 
 def _numbers(subject: DirectionOutcome | EngineOutcome, signals: Sequence[Signal]) -> dict[str, object]:
-    """The values of the signals that the subject has, by column."""
+    """The values of those signals that the line or engine has, by column."""
     found = {signal.name: _number(subject, signal) for signal in signals}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -12,7 +12,7 @@ from engpass.types.outcome import Outcome
 from engpass.types.signals import Signal
 
 LEAST = 1e-3
-"""A relative difference up to this is rounding, even if repeats do not scatter: our choice."""
+"""A relative difference up to this counts as rounding, even if repeats do not differ: our choice."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Difference:
-    """A signal that differs between runs at one place; `spreads` has a spread for each run."""
+    """A signal that differs between runs at one place; `spreads` has the spread of each run."""
 
     place: Place
     signal: Signal
@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def change(self) -> float | None:
-        """The greatest change from the first run, as a share of the larger value: -1 to 1.
+        """The greatest change from the first run to another, as a share of the larger value: -1 to 1.
 
         `None` if the first run or all others lack the signal.
         """
@@ -45,7 +45,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`better`, `worse`, or empty if the signal has no better direction."""
+        """`better` or `worse`; empty if the signal has no better direction."""
         if self.signal.better is None or not self.change:
             return ""
         return "better" if (self.change > 0) == (self.signal.better == "higher") else "worse"
@@ -53,19 +53,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The places that all runs have, how many only some have, and the differences.
+    """Places that all runs have, the number of places that only some have, and the differences.
 
-    Those of one place stand together; the place with the greatest change comes first.
+    Differences at one place stand together; the place with the greatest change is first.
     """
 
     common: int
     alone: tuple[int, ...]
-    """By run: the number of its places that not all runs have."""
+    """For each run: the number of its places that some other run lacks."""
     differences: tuple[Difference, ...]
 
 
 def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Comparison:
-    """Compare the runs with the first one in these signals."""
+    """Compare the given signals of the runs with those of the first run."""
     found = [_collect(outcomes, signals) for outcomes in runs]
     common = [place for place in found[0] if all(place in run for run in found[1:])]
     groups = []
@@ -96,7 +96,7 @@ def _collect(outcomes: Iterable[Outcome], signals: Sequence[Signal]) -> dict[Pla
 
 
 def _differ(one: Spread | None, other: Spread | None) -> bool:
-    """Whether two folded values differ by more than half the ranges of both, and by more than rounding."""
+    """True if two folded values differ by more than half the sum of their ranges, and by more than rounding."""
     if one is None or other is None:
         return (one is None) != (other is None)
     scatter = (one.high - one.low + other.high - other.low) / 2

@@ -1,4 +1,4 @@
-"""Compares the goodputs that engines found. Pure functions."""
+"""Compares the goodputs that engines give for a flow. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FAR = 0.05
-"""A difference beyond this share of the reference is marked: its reason is worth knowing."""
+"""A difference of more than this share of the reference is marked in tables."""
 
 LITTLE = 0.01
-"""A difference below this share of the greatest goodput is not marked, such as one datagram against none."""
+"""A difference of less than this share of the greatest goodput is not marked: one datagram against none."""
 
 _REFERENCES = ("simulate", "emulate", "measure", "limit")
 
 
 @dataclass(frozen=True)
 class Apart:
-    """The goodput that one engine found, compared with the reference."""
+    """The goodput according to one engine, compared with the reference."""
 
     engine: str
     value: float
     share: float | None
     """Excess over the reference as a share of it; `None` for the reference, or if only the reference is 0."""
     far: bool
-    """Whether it is marked. A limit is only a bound: it is marked if the reference exceeds it."""
+    """True if the difference is marked. A limit is only a bound: it is marked if the reference exceeds it."""
 
 
 def reference(engines: Mapping[str, float]) -> str | None:
-    """The engine that the others are compared with: the first of `_REFERENCES` that has a goodput."""
+    """The engine with which the others are compared: the first of `_REFERENCES` that has a goodput."""
     return next((name for name in _REFERENCES if name in engines), None)
 
 
 def apart(goodput: Mapping[str, float]) -> list[Apart]:
-    """The goodput that each engine found, compared with that of the reference."""
+    """The goodput according to each engine, compared with the reference."""
     base = reference(goodput)
     if base is None:
         return []

@@ -1,4 +1,4 @@
-"""The ledger of a line: every bit-time is in exactly one account.
+"""The ledger of a line: every bit-time belongs to exactly one account.
 
 Engines keep ledgers as integers, in parts of a bit. This module checks them, sums them over repeats, and
 turns them into shares and into the waterfall from line rate to goodput. `docs/ledger.md` defines the accounts
@@ -20,13 +20,13 @@ from engpass.types.outcome import Ledger, Outcome, Path
 
 @dataclass(frozen=True)
 class Family:
-    """Accounts that belong together: `key` for programs, `title` for people."""
+    """Accounts that belong together: `key` is the name for programs, `title` that for people."""
 
     key: str
     title: str
     accounts: tuple[str, ...]
     prefix: str = ""
-    """Other accounts that begin with this text belong here, too."""
+    """Accounts that begin with this text belong to the family, too."""
 
 
 FAMILIES = (
@@ -79,7 +79,7 @@ FAMILIES = (
 
 
 def is_account(name: str) -> bool:
-    """Whether a ledger may have an account of this name."""
+    """True if a ledger may have an account of this name."""
     return any(
         name in family.accounts or (family.prefix and name.startswith(family.prefix)) for family in FAMILIES
     )
@@ -97,7 +97,7 @@ def family(account: str) -> Family:
 
 
 def ordered(accounts: Iterable[str]) -> list[str]:
-    """Accounts once each, in the order of the families and of their lists; others by name at their end."""
+    """Each account once, in the order of families and of their lists; others by name at the end of theirs."""
 
     def place(account: str) -> tuple[int, int, str]:
         home = family(account)
@@ -116,7 +116,7 @@ def title(account: str) -> str:
 
 @dataclass(frozen=True)
 class Books:
-    """Accounts that sum to a capacity, in units of 1/`parts` bit."""
+    """The accounts of a ledger, which sum to the capacity, in units of 1/`parts` bit."""
 
     capacity: int
     parts: int
@@ -128,9 +128,9 @@ class Books:
 
     @property
     def nobody_sends(self) -> bool:
-        """Whether no flow could send data on this line: it carries only control, and is idle or down."""
+        """True if no flow could send data on this line: it only carries control traffic, is idle or down."""
         names = set(self.accounts) - {"physical framing"}
-        # A line that is down all the time may have had senders.
+        # A line that is down for all of the time may have senders.
         return names <= {
             "idle: no sender",
             "idle: line down",
@@ -143,24 +143,24 @@ class Books:
         return self.accounts.get(account, 0) / self.parts
 
     def of(self, *families: str) -> float:
-        """All accounts of some families, by key, as a share of the capacity."""
+        """Sum of the accounts of some families, given by key, as a share of the capacity."""
         booked = sum(amount for account, amount in self.accounts.items() if family(account).key in families)
         return booked / self.capacity if self.capacity else 0.0
 
     @property
     def idle(self) -> float:
-        """Share of the time in which nothing was sent."""
+        """Share of the time in which the line sent nothing."""
         return self.of("idle")
 
     @property
     def names(self) -> list[str]:
-        """The accounts that hold something, in order."""
+        """The accounts that are not empty, in order."""
         return ordered(name for name, amount in self.accounts.items() if amount)
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link, with its ledger."""
+    """One direction of a link with its ledger."""
 
     link: str
     start: str
@@ -174,7 +174,7 @@ class Direction:
 
     @property
     def place(self) -> str:
-        """Its name in drops: `atomis5 -> ss20`."""
+        """The name of the transmitter where drops are listed: `atomis5 -> ss20`."""
         return f"{self.start} -> {self.end}"
 
 
@@ -231,15 +231,15 @@ def add(books: Iterable[Books]) -> Books | None:
 
 
 class Sums:
-    """The ledgers of all directions, summed over outcomes."""
+    """Adds up the ledgers of each direction over several outcomes."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str, str], Direction] = {}
         self.outcomes = 0
-        """Number of outcomes that had ledgers."""
+        """Number of outcomes so far that had ledgers."""
 
     def add(self, outcome: Outcome) -> None:
-        """Add the ledgers of an outcome. Raises as `directions` does."""
+        """Add the ledgers of an outcome; raises as `directions` does."""
         sides = directions(outcome)
         self.outcomes += bool(sides)
         for side in sides:
@@ -249,12 +249,12 @@ class Sums:
 
     @property
     def directions(self) -> list[Direction]:
-        """The sums, in the order of the outcomes."""
+        """The summed ledgers, in the order of the outcomes."""
         return list(self._made.values())
 
 
 def together(outcomes: Iterable[Outcome]) -> dict[tuple[str, str, str], Direction]:
-    """The ledgers of all directions, summed over outcomes. Raises as `directions` does."""
+    """The ledgers of all directions, summed over the outcomes; raises as `directions` does."""
     sums = Sums()
     for outcome in outcomes:
         sums.add(outcome)
@@ -276,16 +276,16 @@ def slim(outcome: Outcome) -> Outcome:
 
 
 Hop: TypeAlias = tuple[str, str, str]
-"""Link, transmitter, receiver."""
+"""A line: link, transmitter and receiver."""
 
 
 def hops(path: Path) -> list[Hop]:
-    """The hops of a path."""
+    """The lines of a path in order."""
     return [(step.link, step.from_, step.to) for step in path.steps]
 
 
 def parallel(outcome: Outcome) -> frozenset[str]:
-    """Links that join the same two nodes as another link: only its name tells such a link apart."""
+    """Links between two nodes that have another link between them: only the name tells which one is meant."""
     ends = {
         name: frozenset((side.from_, side.to))
         for name, use in outcome.links.items()
@@ -296,7 +296,7 @@ def parallel(outcome: Outcome) -> frozenset[str]:
 
 
 def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
-    """The hops of a flow, from its sender on, each with the share of the packets that cross it.
+    """The lines that packets of a flow take, from the sender on, each with the share of packets that take it.
 
     If paths part and meet again, each hop comes before the hops behind it. Outcomes of earlier versions have
     no path if the topology has a choice of links.
@@ -305,20 +305,20 @@ def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
     order: list[Hop] = []
     shares: dict[Hop, float] = {}
     for path in found.paths if found is not None else ():
-        # New hops come before the next one that is known.
+        # Lines that are not in the order yet come before the next line of the path that is.
         place = len(order)
         for hop in reversed(hops(path)):
             if hop in shares:
                 place = order.index(hop)
             else:
                 order.insert(place, hop)
-            # Each member of a multicast group gets all packets.
+            # Every receiver of a multicast group gets all packets.
             shares[hop] = min(1.0, shares.get(hop, 0.0) + path.share)
     return {hop: shares[hop] for hop in order}
 
 
 def route(outcome: Outcome, flow: str) -> list[Hop]:
-    """The hops of all paths of a flow; empty if the outcome has no path."""
+    """The lines of all paths of a flow; none if the outcome has no path."""
     return list(parts(outcome, flow))
 
 

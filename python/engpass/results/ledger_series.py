@@ -11,33 +11,33 @@ from engpass.results.ledger import Books, Hop
 from engpass.types.outcome import Outcome
 
 Place: TypeAlias = tuple[str, str, tuple[int, ...]]
-"""Variant, engine and the indices of the swept values."""
+"""A point without its repeat: variant, engine and the indices of the swept values."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """The direction of a link that is shown for a flow, with its ledger at every point."""
+    """The direction of a link that is shown for a flow, with the ledger at every point."""
 
     link: str
     start: str
     end: str
     books: Mapping[Place, Books]
     own: Mapping[Place, float] = field(default_factory=dict)
-    """Share of the line that is delivered to the flow, at points where other flows use the line, too."""
+    """Share of the line that is delivered to the flow, at points where other flows use the line too."""
 
     @property
     def name(self) -> str:
-        """Text that names the line."""
+        """The name of the line for people."""
         return f"link {self.link}, {self.start} \N{RIGHTWARDS ARROW} {self.end}"
 
 
 class Shelf:
-    """Collects the ledgers of outcomes, summed over the repeats."""
+    """Collects the ledgers of outcomes, summed over repeats."""
 
     def __init__(self) -> None:
         self._kept: dict[Hop, dict[Place, Books]] = {}
         self._hops: dict[str, dict[Hop, None]] = {}
-        """The hops of each flow at any point."""
+        """The lines that each flow takes at any point."""
         self._own: dict[tuple[str, Hop], dict[Place, list[float]]] = {}
         """By flow and hop: the share of the line that is delivered to the flow, at each point by repeat."""
 
@@ -65,7 +65,7 @@ class Shelf:
                     shares.setdefault(place, []).append(delivered * rate / whole)
 
     def lines(self, flows: Iterable[str]) -> dict[str, Line]:
-        """For each flow, the busiest line on its paths over all points."""
+        """By flow: the line with the least idle time over all points, of the lines on its paths."""
         found = {}
         for flow in flows:
             keys = [hop for hop in self._hops.get(flow, ()) if hop in self._kept]

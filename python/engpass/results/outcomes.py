@@ -1,4 +1,4 @@
-"""Outcomes as text and as typed values; the types are generated from the core (`engpass.types.outcome`)."""
+"""Outcomes as JSON text and as typed values, whose types come from the core (`engpass.types.outcome`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DECODER = msgspec.json.Decoder(Outcome)
 _ENCODER = msgspec.json.Encoder()
 
 _CURRENT = f'{{"version":{VERSION},'
-"""The first characters of an outcome of this version."""
+"""The beginning of the text of an outcome of this version."""
 
 
 def read(text: str, topology: Drawing | None = None) -> Outcome:
@@ -36,24 +36,24 @@ def read(text: str, topology: Drawing | None = None) -> Outcome:
 
 
 def write(outcome: Outcome) -> str:
-    """An outcome as the JSON that a store keeps."""
+    """An outcome as the JSON text that a store keeps."""
     return _ENCODER.encode(outcome).decode()
 
 
 def current(text: str, topology: Drawing) -> str:
-    """The text of a stored outcome as this version writes it. Raises as `read` does."""
+    """The text of a stored outcome in the form of this version; raises as `read` does."""
     return text if text.startswith(_CURRENT) else write(read(text, topology))
 
 
 def lines(outcome: Outcome) -> Iterator[tuple[str, DirectionOutcome]]:
-    """The directions of all links, each with the name of its link."""
+    """All directions of all links, each with the name of its link."""
     for link, found in outcome.links.items():
         for side in found.directions:
             yield link, side
 
 
 def engines(outcome: Outcome) -> Iterator[tuple[str, str, EngineOutcome]]:
-    """The engines of all nodes (CPUs, forwarding engines), each with the names of its node and its own."""
+    """The engines of all nodes (CPUs, forwarding engines), each with the names of node and engine."""
     for node, found in outcome.nodes.items():
         for name, engine in found.engines.items():
             yield node, name, engine

@@ -1,4 +1,4 @@
-"""Receivers of a multicast group, as figures beside those of their flow."""
+"""The receivers of a multicast group, shown with figures of their own beside their flow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(outcome: Outcome) -> Iterator[tuple[str, str, FlowOutcome]]:
 
 
 def several(flow: FlowOutcome) -> tuple[str, ...]:
-    """The receiving hosts of a flow if there are several, in the order of the file."""
+    """The receiving hosts of a flow in the order of the file; empty if it has only one."""
     return tuple(flow.receivers) if len(flow.receivers) > 1 else ()
 
 
@@ -37,13 +37,13 @@ def each(flow: FlowOutcome) -> Iterator[tuple[str, FlowOutcome]]:
 
 
 def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
-    """The outcome as one receiver of a group sees it; other receivers become flows after all others.
+    """The outcome as one receiver of a group sees it; the other receivers become flows, after all others.
 
     `flow` gets the figures and the path of the receiver `host`, and the drops on that path. Of these,
     `datagrams` are the receiver's own, but `cells` are all that were lost there. Without a host, only the
     flows of the receivers are added.
     """
-    # Flows keep their order, and receivers follow them.
+    # Flows stay in order, and receivers come after them.
     flows = outcome.flows | {row: found for row, behind, found in rows(outcome) if behind}
     drops = outcome.drops
     if host:
@@ -54,10 +54,10 @@ def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
 
 
 def _losses(outcome: Outcome, group: FlowOutcome, host: str, flow: str) -> list[Drop]:
-    """The drops of a multicast flow that one receiver has.
+    """The drops of a multicast flow that concern one receiver.
 
-    A location counts a lost datagram once for each receiver behind it. A node may drop the packets of some of
-    the receivers behind it only. A single node therefore gets the losses that lines do not explain.
+    A drop location counts a lost datagram once for each receiver behind it. A node may drop the packets of
+    only some of these receivers: a single node therefore gets the losses that lines do not explain.
     """
     own = group.paths[list(group.receivers).index(host)]
     found = [drop for drop in outcome.drops if drop.flow == flow and _crosses(own, drop.place)]
@@ -75,19 +75,19 @@ def _losses(outcome: Outcome, group: FlowOutcome, host: str, flow: str) -> list[
 
 
 def _crosses(path: Path, place: Place) -> bool:
-    """Whether a drop location, a transmitter or a node, is on a path."""
+    """True if the path contains a drop location, which is a transmitter or a node."""
     if place.to is None:
         return any(place.node in (step.from_, step.to) for step in path.steps)
     return any((step.link, step.from_, step.to) == (place.link, place.node, place.to) for step in path.steps)
 
 
 def name(flow: str, host: str) -> str:
-    """The name of a receiver in tables; no traffic of the file has it."""
+    """The name of a receiver in tables, which no traffic in a file can have."""
     return f"{flow} to {host}" if host else flow
 
 
 def membership(outcome: Outcome, row: str, host: str) -> dict[str, float | None]:
-    """The columns about joining and leaving of a row of `rows`; empty for a flow with several receivers."""
+    """The columns of a row about joining and leaving a group; empty for a flow with several receivers."""
     flow = outcome.flows.get(row.removesuffix(f" to {host}") if host else row)
     if flow is None or (not host and len(flow.receivers) != 1):
         return {}
@@ -100,7 +100,7 @@ def _as_flow(flow: FlowOutcome, host: str) -> FlowOutcome:
     receiver, place = flow.receivers[host], list(flow.receivers).index(host)
     return replace(
         flow,
-        # Outcomes of earlier versions have no path for each.
+        # Outcomes of earlier versions do not have a path for each receiver.
         paths=flow.paths[place : place + 1] if len(flow.paths) == len(flow.receivers) else flow.paths,
         goodput_bit_per_s=receiver.goodput_bit_per_s,
         offered_bit_per_s=receiver.offered_bit_per_s,

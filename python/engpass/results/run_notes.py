@@ -1,4 +1,4 @@
-"""Notes of a run's measured and emulated points on differences between real hosts and the file."""
+"""Notes of measured and emulated points on differences between real hosts and the testbed file."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ _MOST = 8
 _ANOTHER_HASH = "flows may take other paths than in `limit` and `simulate`: the kernel's own hash chooses at"
 
 _NAMED = 3
-"""Routers that a sentence names."""
+"""Most routers that a sentence names."""
 
 
 def another_hash(routers: list[str]) -> str:
-    """The note of a point at which the hash of Linux chose among equally short paths."""
+    """The note of a point where Linux, by its own hash, chose among equally short paths."""
     more = f" and {len(routers) - _NAMED} more" if len(routers) > _NAMED else ""
     return f"{_ANOTHER_HASH} router{'s' if routers[1:] else ''} {', '.join(routers[:_NAMED])}{more}"
 
 
 def chose_otherwise(outcome: Outcome) -> bool:
-    """Whether flows of a point may have taken other paths than in the model."""
+    """True if flows of a point may have taken other paths than in the model."""
     notes = outcome.measured.notes if outcome.measured else ()
     return any(note.startswith(_ANOTHER_HASH) for note in notes)
 
 
 class Remarks:
-    """Collects notes: each sentence once, with its engine and the number of points that have it."""
+    """Collects notes, each once, with the engine and the number of points that have it."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], int] = {}
         self._points: dict[str, int] = {}
 
     def add(self, outcome: Outcome) -> None:
-        """Add the notes of a point."""
+        """Add the notes of a point's outcome."""
         engine = outcome.engine
         self._points[engine] = self._points.get(engine, 0) + 1
         for note in dict.fromkeys(outcome.measured.notes if outcome.measured else ()):
             self._found[engine, note] = self._found.get((engine, note), 0) + 1
 
     def lines(self) -> list[str]:
-        """The sentences in the order in which they came."""
+        """The notes as sentences, in the order in which they came."""
         lines = []
         for (engine, note), times in list(self._found.items())[:_MOST]:
             points = self._points[engine]

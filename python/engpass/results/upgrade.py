@@ -1,4 +1,4 @@
-"""Converts outcomes of earlier versions to this version."""
+"""Converts outcomes and drawings of earlier versions to this version."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LIMITERS = (
     ("other load of host ", "other-load"),
     ("the hypervisor of host ", "hypervisor"),
 )
-"""Beginnings of titles, with the kind of bottleneck; candidates of `limit` have their kind already."""
+"""Beginnings of a bottleneck's title, each with its kind; candidates of `limit` have a kind already."""
 
 _QUANTILES = (
     ("min", "min"),
@@ -132,12 +132,12 @@ def _swept(value: float | str) -> Json:
 
 
 def _picked(table: Mapping[str, Any], keys: tuple[tuple[str, str], ...]) -> Json:
-    """Some keys of a table under their new names, without those that have no value."""
+    """The given keys of a table that have a value, under new names."""
     return {new: table[old] for old, new in keys if table.get(old) is not None}
 
 
 def _timed(flow: Mapping[str, Any], before: str, keys: tuple[tuple[str, str], ...]) -> Json:
-    """Times of a flow, whose keys were `{before}_{word}_s`."""
+    """The times of a flow, whose keys were `{before}_{word}_s`, under new names."""
     return _picked(flow, tuple((f"{before}_{old}_s", new) for old, new in keys))
 
 
@@ -180,7 +180,7 @@ def _bottleneck(title: str, kinds: Mapping[str, str]) -> Json:
         kind = next((kind for start, kind in _LIMITERS if title.startswith(start)), None)
     if kind is None and title.startswith("the CPU of host "):
         kind = "sending-host"
-    # The name from the file comes last, between backticks.
+    # The name from the file is the last text between backticks.
     parts = title.rsplit("`", 2)
     name = {"name": parts[1]} if len(parts) == 3 else {}
     return {"kind": kind or "unknown", **name, "title": title}
@@ -254,7 +254,7 @@ def _link(link: Json) -> Json:
 
 
 def _units(unit: str) -> int:
-    """How many units make a bit: 13 for `1/13 bit`, 1 for `bit`; raises `ValueError`."""
+    """Number of units in a bit: 13 for `1/13 bit`, 1 for `bit`; raises `ValueError` for other texts."""
     number = unit.removesuffix("bit").strip()
     if not unit.endswith("bit") or (number and not number.startswith("1/")):
         raise ValueError(f"`{unit}` is not a unit of a ledger")
@@ -287,7 +287,7 @@ def _account(name: str) -> str:
 
 
 def _links_between(topology: Drawing) -> dict[tuple[str, str], list[str]]:
-    """Names of the links from each node to each neighbour."""
+    """Names of the links from each node to each of its neighbours."""
     found: dict[tuple[str, str], list[str]] = {}
     for link in topology.links:
         first, second = link.ends
@@ -297,9 +297,9 @@ def _links_between(topology: Drawing) -> dict[tuple[str, str], list[str]]:
 
 
 def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
-    """A drop with its location: a transmitter if the topology has one of that name, else a node."""
+    """A drop with the location in its present form: a transmitter if the topology has it, else a node."""
     place: Json = {"node": drop["place"]}
-    # A name may hold an arrow: compare, do not split.
+    # A node's name may contain an arrow: compare whole texts, do not split.
     for (start, end), links in names.items():
         if drop["place"] == f"{start} -> {end}":
             place = {"node": start, "to": end, **({"link": links[0]} if len(links) == 1 else {})}
@@ -310,7 +310,7 @@ def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
 def _add_paths(
     flows: Mapping[str, Json], topology: Drawing, names: Mapping[tuple[str, str], list[str]]
 ) -> None:
-    """Add the paths of flows, which the first outcomes lack.
+    """Add the paths of flows, which outcomes of the first version lack.
 
     Topologies give only the nodes of a route. A flow therefore gets its path only if it has a route in which
     every step has exactly one link.
@@ -331,11 +331,11 @@ def _add_paths(
 
 class _OldLink(DrawnLink, frozen=True, kw_only=True):
     rate_bit_per_s: int | None = None
-    """The rate of both directions; the first drawings had no other."""
+    """The line rate of both directions; the first version had no other."""
 
 
 class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
-    """A drawing as any version has stored it."""
+    """A drawing as any version may have stored it."""
 
     nodes: list[DrawnNode] = []
     links: list[_OldLink] = []
@@ -346,7 +346,7 @@ class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drawing(old: OldDrawing) -> Drawing:
-    """Convert a stored drawing to this version, in which each link has the rates of both its ends."""
+    """Convert a stored drawing to this version, in which a link has a rate for each direction."""
     links = []
     for link in old.links:
         both = [] if link.rate_bit_per_s is None else [link.rate_bit_per_s] * 2
