@@ -143,8 +143,7 @@ impl Channel {
         true
     }
 
-    /// Adds the cells of `trains` in the order of `pieces`, with all instants moved by `later` picoseconds. They must come after all cells that were added
-    /// before.
+    /// Adds the cells of `trains` in the order of `pieces`, with all instants moved by `later` picoseconds. All cells added before must be earlier.
     pub fn push_pieces(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
         let Some(last) = pieces.last() else { return };
         self.last = trains[last.train() as usize].last + later;
@@ -259,8 +258,8 @@ impl Channel {
         if until < self.head { 0 } else { self.current.count_until(until) }
     }
 
-    /// Takes cells of the current train up to `until`, at least one, and stops before a cell of another train. Returns the number of cells taken and the
-    /// position of the last one.
+    /// Takes cells of the current train up to `until`, at least one, and stops before a cell of another train. Returns their number and the position of the
+    /// last.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let CellTrain { base, pace, last, .. } = self.current;
         let end = pace.units_within(until.min(last) - base);

@@ -141,8 +141,8 @@ impl Generator {
         true
     }
 
-    /// Returns the number of cells that a train has within `ps` picoseconds after its first cell, not counting that cell, and how long after the first one the
-    /// last of them comes.
+    /// Returns the number of cells that a train has within `ps` picoseconds after its first cell, not counting that cell, and the time of the last one after
+    /// the first.
     #[inline]
     fn behind_first(&self, ps: u64) -> (u64, u64) {
         let (num, den) = self.pace.ratio();

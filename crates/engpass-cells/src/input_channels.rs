@@ -17,8 +17,8 @@ impl<'a> Inputs<'a> {
         &mut self.0[index]
     }
 
-    /// Returns the channel with the earliest next cell (the first one if several tie), and an instant up to which its cells surely come before those of the
-    /// other channels.
+    /// Returns the channel with the earliest next cell (the first of several), and an instant up to which its cells surely come before those of the other
+    /// channels.
     #[inline]
     pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
         self.earliest_but(usize::MAX)

@@ -18,7 +18,7 @@ pub(super) const HOST: usize = CONTROL + 1;
 /// The first account of idle time by reason.
 pub(super) const IDLE: usize = HOST + 1;
 
-/// Names of the accounts: overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before
+/// Names of the accounts: overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Those of generators come before
 /// [`HOST`].
 const NAMES: [&str; IDLE + REASONS] = [
     "physical framing",

@@ -71,8 +71,7 @@ impl Imbalance<'_> {
 }
 
 impl Ledger {
-    /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails if the accounts
-    /// do not balance.
+    /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails if unbalanced.
     pub fn close(
         &self,
         topology: &Topology,

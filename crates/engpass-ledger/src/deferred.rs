@@ -1,8 +1,7 @@
 //! Deferred postings: transmissions that wait until virtual time has reached them.
 //!
 //! With lookahead, a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at once. If windows
-//! may begin and end at any time, as with injected packets, each transmission waits here until virtual time has reached its end. Its datagram is kept until
-//! then.
+//! may begin and end at any time, as with injected packets, each transmission waits here until virtual time has reached its end. Its datagram is kept.
 
 mod write;
 

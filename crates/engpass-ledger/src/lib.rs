@@ -77,8 +77,8 @@ pub struct Ledger {
     /// Sender snapshots by AAL5 PDU and by packet: the sender's state times when it emitted the PDU or packet.
     stamps: Vec<StateTimes>,
     packet_stamps: SenderSnapshots,
-    /// By usage record: cells of the sender that have left since its last complete PDU; gives the sender's own time on the line. Empty until cells leave a
-    /// shared line.
+    /// By usage record: cells of the sender that have left since its last complete PDU; this gives its own time on the line. Empty until cells leave a shared
+    /// line.
     cells_since: Vec<u32>,
     /// By usage record: the first usage record of its flow direction on the same line. Empty if no flow direction has several on a shared line.
     first_on_line: Vec<u32>,
@@ -227,8 +227,8 @@ struct Datagrams {
 /// Marks a usage record without a sender.
 const NO_SENDER: u32 = u32::MAX;
 
-/// A run: consecutive delivered datagrams with equal load. Each line has carried the same units of each of them: all or, if `written`, those that `alike` holds
-/// for this line.
+/// A run: consecutive delivered datagrams with equal load. Each line carried the same units of each: all or, if `written`, those that `alike` holds for this
+/// line.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     bytes: u32,

@@ -11,8 +11,7 @@ impl Ledger {
         !self.lines[port].books.is_empty()
     }
 
-    /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the end of the transmission before was
-    /// rounded up.
+    /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the previous end was rounded up.
     #[inline]
     pub fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
         if !self.on {

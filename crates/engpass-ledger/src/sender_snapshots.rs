@@ -1,5 +1,4 @@
-//! Sender snapshots: the state times of senders when packets were emitted. A packet has one, and so has a usage record, for the last packet that left its
-//! shared line.
+//! Sender snapshots: the state times of senders when packets were emitted. A packet has one; a usage record that of the last packet that left its line.
 
 use super::sender_states::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
 

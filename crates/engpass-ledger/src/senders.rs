@@ -74,8 +74,7 @@ impl Ledger {
         }
     }
 
-    /// Records that a PDU of the sender enters the NIC; `elastic` is true if it carries data of the sender. Its last cell leaves the line at `until` if nothing
-    /// delays it.
+    /// Records that a PDU of the sender enters the NIC; `elastic` is true if it carries data. Its last cell leaves the line at `until` if nothing delays it.
     #[inline]
     pub fn emitted(&mut self, sender: usize, frame: PduId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {

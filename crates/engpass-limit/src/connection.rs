@@ -74,8 +74,7 @@ pub(super) fn connection(
     let agreed = sender.mss.min(receiver.mss) - options;
     // Every path drops longer segments, and the sender learns the path MTU (RFC 1191).
     let segment = agreed.min(widest(topology, path, lane) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
-    // A receiver that counts bytes waits for `ack_every` segments of the negotiated size. If segments end with writes, the last one may add nearly another
-    // segment.
+    // A receiver that counts bytes waits for `ack_every` segments of the negotiated size. If segments end with writes, the last may add nearly a segment.
     let tails = sender.write_boundaries
         && !message.is_multiple_of(segment)
         && receiver.ack_counting != AckCounting::Segments;

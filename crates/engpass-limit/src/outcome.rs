@@ -28,8 +28,7 @@ pub struct FlowLimit {
     pub goodput_bit_per_s: f64,
     /// Payload to offer to reach this goodput; equal to it.
     pub offered_bit_per_s: f64,
-    /// Largest goodput that this flow can reach over the measurement window. No engine of the model exceeds it, apart from the backlog at the end of the
-    /// warm-up.
+    /// Largest goodput of this flow over the measurement window. No engine of the model exceeds it, apart from the backlog at the end of the warm-up.
     pub bound_bit_per_s: f64,
     /// Candidate with the smallest bound.
     pub bound_bottleneck: Bottleneck,

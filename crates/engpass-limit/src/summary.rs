@@ -59,8 +59,8 @@ pub(super) fn sentence(
     format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
 }
 
-/// Returns the part of the flow that needs the limiter: "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; empty if all of the
-/// flow does.
+/// Returns which part of a flow needs the limiter: "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; empty if all of the flow
+/// does.
 fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
     // A difference within rounding is ignored.
     if packets > 1.0 - super::ROUNDING || limiter.place.is_none() {

@@ -14,8 +14,7 @@ pub struct ArpInterface {
 }
 
 impl Topology {
-    /// Returns the index of the interface on which a router resolves the next node before it sends a packet on this path segment; `None` if it sends
-    /// no request.
+    /// Returns the interface (index) on which a router resolves the next node before it sends a packet on this path segment; `None` if it sends no request.
     pub fn arp_interface(&self, leg: PathSegment) -> Option<usize> {
         let PathSegment::Link(Hop { link, from, .. }) = leg else { return None };
         self.arp.iter().position(|interface| (interface.router, interface.link) == (from, link))

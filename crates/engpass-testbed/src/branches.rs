@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::topology::{FlowPath, NodeId, PathSegment};
 
-/// A branch of a multicast tree: from the sender, or from a node that copies packets or decides whether they go on, to the next such node or to a
-/// receiver.
+/// A branch of a multicast tree: from the sender, or a node that copies packets or decides whether they go on, to the next such node or to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Index of the parent branch, at whose end this branch begins; `None` if it begins at the sender.
@@ -47,8 +46,7 @@ impl FlowPath {
 }
 
 /// Builds the multicast tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
-/// in the order of the first receiver behind each. With `prunes`, the first branch ends at the first node behind the sender, so that this node can stop all
-/// packets.
+/// in the order of the first receiver behind each. With `prunes`, the first branch ends at the first node behind the sender, so that it can stop all packets.
 pub(crate) fn branches(
     ways: &[(NodeId, Vec<PathSegment>)],
     prunes: bool,

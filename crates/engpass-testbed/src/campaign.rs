@@ -159,8 +159,7 @@ impl Campaign {
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
         let unsound = found.errors() > 0;
-        // Every value in the file must be valid, even if a variant or the sweep replaces it. But a required key may be missing, because variants or the sweep
-        // may supply it.
+        // Every value in the file must be valid, even if a variant or the sweep replaces it. But a required key may be missing: these may supply it.
         let mut own = Findings::ignoring("missing-key");
         let draft = read::read(&tree, &mut own);
         found.append(own);

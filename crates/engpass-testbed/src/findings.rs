@@ -1,5 +1,4 @@
-//! Collects findings. A thousand are kept and the others are only counted, so that a file with millions of faults takes no more memory than one with
-//! a thousand.
+//! Collects findings. A thousand are kept and the others are only counted, so that millions of faults take no more memory than a thousand.
 
 use std::ops::{Add, Deref, DerefMut};
 

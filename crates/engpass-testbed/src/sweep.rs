@@ -72,8 +72,7 @@ pub(crate) struct Sweep {
     pub(crate) impossible: Vec<Vec<String>>,
 }
 
-/// Reads `[sweep]` and reports invalid axes. An invalid axis keeps the values that are valid by themselves. If it has none, its path is checked against the
-/// tree.
+/// Reads `[sweep]` and reports invalid axes. An invalid axis keeps the values valid by themselves. If it has none, its path is checked against the tree.
 pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
     let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Sweep::default() };
     let Some(table) = entry.node.table() else {

@@ -106,7 +106,7 @@ class Lab:
         return lives or self.has_driver()
 
     def is_lost(self) -> bool:
-        """True if a crash left the testbed behind: its owner or keeper, or without an owner its driver, is gone."""
+        """True if a crash left the testbed behind: owner or keeper, or without owner its driver, is gone."""
         if self.keeper is not None and start_time(self.keeper) != self.keeper_since:
             return True
         if self.driver is not None and not self.has_driver() and self.owner is None:

@@ -96,7 +96,7 @@ def _collect(outcomes: Iterable[Outcome], signals: Sequence[Signal]) -> dict[Pla
 
 
 def _differ(one: Spread | None, other: Spread | None) -> bool:
-    """True if two folded values differ by more than half the sum of their ranges, and by more than rounding."""
+    """True if two folded values differ by more than half the ranges of both, and by more than rounding."""
     if one is None or other is None:
         return (one is None) != (other is None)
     scatter = (one.high - one.low + other.high - other.low) / 2

@@ -45,8 +45,7 @@ impl Channel {
         }
     }
 
-    /// Loads the next cells of the train into the cursor's window, without computing the instant of the first one. Returns false behind the last cell of the
-    /// train.
+    /// Loads the next cells of the train into the window, without computing the instant of the first one. Returns false behind the last cell of the train.
     fn load_window(&mut self, walk: &mut CellCursor) -> bool {
         self.remove_from_rest(std::mem::take(&mut walk.held));
         if walk.behind > 0 {

@@ -347,7 +347,7 @@ fn date_losses(
 
 const WHOSE: &str = "a cell of the second channel implies that the merge has one";
 
-/// Number of slots. If a cell arrives this much later than there was room for it, the loop returns to phase 1, because the queue is no longer close to its
+/// Number of slots. If a cell arrives this much later than it could have joined, the loop returns to phase 1, because the queue is no longer close to its
 /// longest length.
 const LATE: u64 = 8;
 

@@ -90,8 +90,7 @@ impl Fifo {
         }
     }
 
-    /// Lets every lost cell end its train, so that departing trains give the exact position of each cell in its PDU. Disables the loops for tail drop, which do
-    /// not.
+    /// Lets every lost cell end its train, so that departing trains have exact positions in PDUs. Disables the loops for tail drop, which do not.
     pub fn emit_exact_trains(&mut self) {
         self.tail_drop_capacity = None;
         self.departures.emit_exact_trains();
@@ -275,8 +274,7 @@ impl Fifo {
         self.n - self.left
     }
 
-    /// Slow path: takes the cells of the current run up to `limit` one by one, and asks policer and admission about each. The tight loop for tail drop is in
-    /// `merge.rs`.
+    /// Slow path: takes the cells of the current run up to `limit` one by one, asking policer and admission. The tight loop for tail drop is in `merge.rs`.
     fn take_cell_by_cell(
         &mut self,
         channel: &mut Channel,
@@ -382,8 +380,7 @@ impl Fifo {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
-    /// Returns the number of cells in the queue at the instant `at`, including the one being sent. The queue must have taken all cells up to `at`, and no later
-    /// ones.
+    /// Returns the number of cells in the queue at `at`, including the one being sent. The queue must have taken all cells up to `at`, and no later ones.
     pub fn length(&self, at: u64) -> u64 {
         if at >= self.last_end { 0 } else { self.n - self.slot.units_within(at - self.base) }
     }

@@ -101,8 +101,7 @@ impl<'a> FixedPoint<'a> {
         })
     }
 
-    /// Takes cells of `train`, whose last joined cell waits. Returns how many have begun transmission. Afterwards `now` is the state at the arrival of the next
-    /// cell.
+    /// Takes cells of `train`, whose last joined cell waits. Returns how many have begun transmission. Then `now` is the state at the next cell's arrival.
     pub(super) fn take_cells(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();

@@ -66,8 +66,8 @@ fn busy(slot: Pace, cells: u64) -> (u64, u64) {
 const LEAPS: usize = 8;
 
 impl LeftoverService {
-    /// Returns the leftover service of a line with this `slot`, for the generator in the channel with index `channel` and the pace `generator`, which is longer
-    /// than a slot.
+    /// Returns the leftover service of a line with this `slot`, for the generator in the channel with index `channel` and the pace `generator`, longer than a
+    /// slot.
     pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
         let (slot_ps, pace) = (slot.at_least(), generator.at_least());
         let ample = u128::from(pace + 1 - slot_ps);

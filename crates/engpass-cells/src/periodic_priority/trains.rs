@@ -141,8 +141,8 @@ impl Train {
         !self.front.are_generated() && u64::from(self.front.cell) + self.count == u64::from(self.front.of)
     }
 
-    /// Returns a record of `count` cells of the train. Positions in the PDU are not exact, but the record ends its PDU exactly if `with_last` is set and the
-    /// train does.
+    /// Returns a record of `count` cells of the train. Its positions in the PDU are not exact, but it ends its PDU exactly if `with_last` is set and the train
+    /// does.
     fn some(&self, count: u64, with_last: bool) -> CellTrain {
         let (of, first) = (u64::from(self.front.of), u64::from(self.front.cell));
         let cell = match self.front.are_generated() {
@@ -202,8 +202,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Takes all remaining cells of a train whose next cell finds the queue full, if they arrive at least as fast as cells of class 1 leave. Returns whether it
-    /// did.
+    /// Takes all cells left of a train whose next cell finds the queue full, if they arrive at least as fast as cells of class 1 leave. Returns whether it did.
     ///
     /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures. Departures keep
     /// pace with arrivals. Therefore the maximum is found among the last cells.
@@ -235,7 +234,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         true
     }
 
-    /// Updates the longest queue for the next `many` cells of a train, of which the first one finds `found` cells. Returns how many of them may join before the
+    /// Updates the longest queue for the next `many` cells of a train, the first of which finds `found` cells. Returns how many of them may join before the
     /// next call.
     #[inline]
     fn measure(&mut self, spacing: Spacing, found: u64, train: &Train, many: u64) -> u64 {
@@ -307,7 +306,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
     }
 
     /// Returns how many of the next cells of a train, with `waiting` cells of class 1 ahead of them, can join at once: the line takes none of them before it
-    /// has arrived.
+    /// arrives.
     fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
         let pace = match spacing {
             // The cells arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.

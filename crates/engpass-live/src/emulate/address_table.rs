@@ -9,8 +9,7 @@ use super::network::Way;
 pub(super) struct AddressTable {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
-    /// Paths to multicast groups, by sender and group address. The key without an address stands for all hosts on the sender's segment: for broadcast and all
-    /// other groups.
+    /// Paths to multicast groups, by sender and group address. The key without an address stands for all hosts on the segment: for broadcast and other groups.
     groups: BTreeMap<(usize, Option<IpAddr>), u32>,
     count: usize,
 }

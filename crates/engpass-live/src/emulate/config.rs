@@ -155,8 +155,7 @@ impl Config {
         nanoseconds(text).map_err(|cause| EmulateError::config(format!("`limit`: {cause}"), FORMAT))
     }
 
-    /// Returns the index in the testbed of each configured host, and the index of a host by address. Fails if a name or an address occurs twice or a name is
-    /// unknown.
+    /// Returns the index in the testbed of each configured host, and the index of a host by address. Fails for duplicate names or addresses and unknown names.
     pub(super) fn directory(
         &self,
         names: &[&str],

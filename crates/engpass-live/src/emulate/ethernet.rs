@@ -1,5 +1,4 @@
-//! Ethernet for hosts with a TAP device: takes IP packets out of frames and puts them into frames, and answers ARP and neighbour discovery for all hosts of
-//! the testbed.
+//! Ethernet for hosts with a TAP device: takes IP packets out of and into frames, and answers ARP and neighbour discovery for all hosts of the testbed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -21,8 +21,7 @@ pub(super) trait HostIo {
     /// Sets whether [`Self::wait`] includes the device of a host from now on.
     fn listen(&mut self, host: usize, on: bool);
 
-    /// Waits until a device can be read, a request arrives, or `due` is so near that reading a device would take too long. Returns whether the call had to
-    /// wait.
+    /// Waits until a device can be read, a request arrives, or `due` is so near that reading a device would take too long. Returns true if it waited.
     fn wait(&mut self, due: u64) -> bool;
 
     /// Polls only the clock until `due`, in ns. Returns the time of the last reading.

@@ -1,7 +1,7 @@
 //! The log of a run: injected packets and delivery reports, for the replay. `docs/driver.md` has the format.
 //!
-//! The driver fills blocks, and a thread writes them to the file. If a write fails or the disk is too slow, the log ends, the status gives the reason, and the
-//! run goes on.
+//! The driver fills blocks, and a thread writes them to the file. If a write fails or the disk is too slow, the log ends, the status says why, and the run goes
+//! on.
 
 use std::hash::Hasher;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};

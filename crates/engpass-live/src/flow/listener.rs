@@ -275,8 +275,7 @@ impl ListenerThread {
         let _ = self.listener.send_to(head, &peer.into());
     }
 
-    /// Opens a connected socket for this peer, at the same port. The kernel prefers it to the listening socket, which therefore gets no more datagrams of the
-    /// peer.
+    /// Opens a connected socket for this peer, at the same port. The kernel prefers it to the listening socket, which gets no more datagrams of the peer.
     fn connected(&self, peer: SocketAddr) -> Result<Socket> {
         let local = self.listener.local_addr().doing("ask for the data port")?;
         let ip = local.as_socket().map_or_else(|| socket::any(peer.ip(), 0).ip(), |local| local.ip());

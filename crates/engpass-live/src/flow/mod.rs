@@ -256,8 +256,7 @@ impl Flow {
         self.membership()?.leave()
     }
 
-    /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down; otherwise they would wait for their
-    /// time-out.
+    /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down, before their time-out.
     pub(crate) fn stop(&self) {
         self.control.stop(EndReason::Stopped);
         let asked = &self.spec.asked;

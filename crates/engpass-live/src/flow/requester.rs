@@ -1,5 +1,4 @@
-//! The requester of request-response traffic: either one request at a time, or requests on a schedule that does not wait for responses (a probe beside
-//! load).
+//! The sender of request-response traffic: either one request at a time, or requests on a schedule that does not wait for responses (a probe beside load).
 
 use std::io;
 use std::os::fd::AsRawFd;

@@ -93,8 +93,7 @@ impl Writer {
         }
     }
 
-    /// Waits at most one second until the kernel has finished reading the sent data. With zero copy, returns the number of completions and how many of them
-    /// copied.
+    /// Waits at most one second until the kernel has finished reading the sent data. With zero copy, returns how many completions came, and how many copied.
     pub(crate) fn finish(&mut self, socket: &Socket) -> Option<(u64, u64)> {
         match self {
             Self::Write(_) | Self::Sendfile { .. } => None,

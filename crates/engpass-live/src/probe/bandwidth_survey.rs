@@ -197,8 +197,7 @@ mod tests {
 
     const ENOUGH: usize = 20;
 
-    /// Runs a survey of two places with an artificial sampler. Visits are `step` ns apart, at most `visits` of them; the sampler gets the number of the
-    /// visit.
+    /// Runs a survey of two places with an artificial sampler. At most `visits` visits are `step` ns apart; the sampler gets the number of the visit.
     fn survey(visits: usize, step: u64, mut rate: impl FnMut(usize, Kernel) -> f64) -> (Survey, usize) {
         let mut survey = Survey::new(ENOUGH);
         for bytes in [1 << 13, 1 << 20] {

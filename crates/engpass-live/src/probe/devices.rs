@@ -131,8 +131,8 @@ fn link(folder: &Path) -> Result<Link, String> {
     })
 }
 
-/// Returns the PCI Express generation for a rate in GT/s, and the fraction of bits left by the line code: 8b/10b, 128b/130b, or for generation 6 the FLIT's
-/// 242 of 256 bytes.
+/// Returns the PCI Express generation for a rate in GT/s, and the share left by the line code: 8b/10b, 128b/130b, or for generation 6 the FLIT's 242 of 256
+/// bytes.
 fn generation(gigatransfers: f64) -> Option<(u32, f64)> {
     let all = [
         (2.5, 1, 0.8),

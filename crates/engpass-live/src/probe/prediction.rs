@@ -373,8 +373,8 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
     all
 }
 
-/// Compares the model with the GPU copies: pinned memory as a path without a copy, pageable memory as one with a staging buffer. Skips GPUs whose bus
-/// throughput is unknown.
+/// Compares the model with the GPU copies: pinned memory as a path without a copy, pageable memory as one with a staging buffer. Skips GPUs without a known
+/// bus.
 pub(super) fn copies_to_gpus(bandwidths: &Bandwidths, gpus: &[Gpu], devices: &[Device]) -> Vec<Verdict> {
     let mut all = Vec::new();
     for gpu in gpus {

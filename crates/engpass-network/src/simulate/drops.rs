@@ -33,8 +33,8 @@ impl SharedState {
         }
     }
 
-    /// Fast path of a loss: handles a packet that is all of its datagram, without other references or per-hop record. Returns false, without effect, for all
-    /// other packets.
+    /// Fast path of a loss: takes a packet that is a whole datagram, without other references or per-hop record. Returns false, without effect, for all other
+    /// packets.
     #[inline(always)]
     pub(super) fn try_drop_unfragmented(
         &mut self,

@@ -197,8 +197,7 @@ impl Members {
         }
     }
 
-    /// Handles a deadline for pruning. Returns true if branches stop forwarding for the member. A host that is a member has answered the queries, so nothing is
-    /// pruned.
+    /// Handles a deadline for pruning. Returns true if branches stop forwarding for the member. A member has answered the queries: nothing is pruned.
     pub(super) fn on_deadline(&mut self, member: u32, now: u64) -> bool {
         let this = self.get_mut(member);
         if this.prune_at != Some(now) {

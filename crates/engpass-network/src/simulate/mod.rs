@@ -296,8 +296,7 @@ impl Network {
         self.frames.watch(&self.fabric.ledger);
     }
 
-    /// Returns a log of the event queue, for benchmarks of queues: the key of each event that was entered, in order, and `u128::MAX` wherever one was taken
-    /// out.
+    /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.
     #[cfg(feature = "event-log")]
     #[doc(hidden)]
     pub fn event_log(&self) -> &[u128] {

@@ -1,5 +1,4 @@
-//! The datagrams and packets in the network. One slot holds a datagram, its packet and its TCP segment; further packets of the datagram have slots of their
-//! own.
+//! The datagrams and packets in the network. One slot holds a datagram, its packet and its TCP segment; further packets of the datagram have their own slots.
 
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};

@@ -102,8 +102,7 @@ impl Network {
         self.worklist.steps.push(Step { target, until, next: 0 });
     }
 
-    /// Takes all arrivals at `port` up to and including `until`, which must all be announced. Pauses at the end of the warm-up and where a timeline samples the
-    /// queue.
+    /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.
     fn take(&mut self, port: usize, until: u64) {
         if !self.ports[port].is_advanced_to(until) {
             self.stop_at_edges_and_samples(port, until);

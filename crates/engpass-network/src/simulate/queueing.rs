@@ -7,8 +7,7 @@ use super::histogram::Histogram;
 pub(super) struct Queueing {
     /// Each queueing delay plus `floor`, in picoseconds. Without the floor, buckets for all powers of two down to a picosecond would take kilobytes.
     delays: Histogram,
-    /// 1/16 of the idle delay of the first counted datagram. A bucket is within 1/64 of its value, so the floor adds an error of at most 1/1024 of that idle
-    /// delay.
+    /// 1/16 of the idle delay of the first counted datagram. A bucket is within 1/64 of its value, so the floor adds an error of at most 1/1024 of that delay.
     floor: u64,
     /// The idle delay used last.
     last: (IdleKey, u64),

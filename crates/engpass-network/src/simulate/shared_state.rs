@@ -223,8 +223,8 @@ impl SharedState {
         }
     }
 
-    /// Starts the per-hop record of a fragmented datagram, because something happens to one fragment that may not happen to the others. Does nothing for an
-    /// unfragmented datagram.
+    /// Starts the per-hop record of a fragmented datagram, because something happens to one fragment that may not happen to the others. Ignores unfragmented
+    /// ones.
     #[inline]
     pub(super) fn track_fragments_per_hop(&mut self, datagram: u32) {
         if self.datagrams[datagram].fragments > 1 {

@@ -26,8 +26,7 @@ pub(super) struct Endpoint {
     pub(super) connection: CompactConnection,
     pub(super) flow: u32,
     pub(super) nic: u32,
-    /// Path of the endpoint's packets: with `encapsulation` a circuit direction (with the flag [`ONWARD`]: the route that begins with a circuit), otherwise a
-    /// route.
+    /// Path of the endpoint's packets: with `encapsulation` a circuit direction (with the flag [`ONWARD`]: the route that begins with a circuit), else a route.
     pub(super) over: u32,
     pub(super) encapsulation: Option<Encapsulation>,
     /// Instant of the earliest pending wake event.
@@ -562,8 +561,7 @@ impl Network {
         self.ask_cpu(host as usize, CpuTask::Input(datagram));
     }
 
-    /// Fast path of [`Self::take_segment`], for a segment that costs no CPU time and whose datagram has no other reference: also posts the datagram in the
-    /// ledger.
+    /// Fast path of [`Self::take_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];

@@ -210,8 +210,7 @@ struct Walk<'a> {
     known: BTreeMap<(NodeId, FramedAt, Packets, Vec<Inside>), usize>,
 }
 
-/// Number of the transmitter of the last host or router that sent the frame. Known only at switches, and only if the testbed has bonds, which may hash MAC
-/// addresses.
+/// Number of the transmitter of the last host or router that sent it. Known only at switches, and only if the testbed has bonds, which may hash MAC addresses.
 type FramedAt = Option<usize>;
 
 /// A tunnel, its direction, and the kind of packets in it.

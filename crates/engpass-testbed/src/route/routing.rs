@@ -114,8 +114,7 @@ impl RoutingGraph {
         self.passages[node] != Passage::None
     }
 
-    /// Sorts the steps of a group so that those that packets may take at the node come first. Returns the steps and the number of those that packets
-    /// may take.
+    /// Sorts the steps of a group so that those that packets may take at the node come first. Returns the steps and the number of the former.
     pub(super) fn taken<'s>(&self, node: NodeId, mut group: Vec<&'s Step>) -> (Vec<&'s Step>, usize) {
         if self.chooses(node) {
             let all = group.len();

@@ -93,8 +93,7 @@ rate = "1 Mbit/s"
 duration = "1 s"
 "#;
 
-/// Three hosts and several paths to the router of the receiver: two with one router more than the third. One of their lines fails at random, another one
-/// periodically.
+/// Three hosts and several paths to the router of the receiver: two with one router more than the third. One line fails at random, another periodically.
 const CHOICES: &str = r#"
 name = "choices"
 [host.a]

@@ -51,8 +51,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns one end of a connection of a flow: the writing endpoint if `writes` is given, otherwise the receive-only one. `stream` is the number of the
-    /// connection.
+    /// Returns one end of a flow's connection: the writing one if `writes` is given, otherwise the receive-only one. `stream` is the number of the connection.
     pub(super) fn endpoint(&mut self, flow: usize, stream: u32, writes: Option<&TcpStream>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, stream, writes.is_none());

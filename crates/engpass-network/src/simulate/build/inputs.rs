@@ -117,7 +117,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Numbers the paths after a port: cells that go to one queue have one number. If PDUs of several circuits share the line, all cells have the same number
+    /// Numbers the paths after a port: cells for one queue have one number. If PDUs of several circuits share the line, all cells have the same number
     /// ([`MIXED`]).
     fn number_ways(&mut self, port: usize) {
         let frames =

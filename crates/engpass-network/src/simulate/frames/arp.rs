@@ -397,8 +397,7 @@ impl Network {
         }
     }
 
-    /// Makes a node learn the address of a station behind a line. If the node is a router that resolves addresses, the packets that wait for this address
-    /// continue.
+    /// Makes a node learn the address of a station behind a line. If the node is a router that resolves addresses, packets that wait for it continue.
     fn learn_sender(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
         let arp = &mut self.frames.arp;
         let Some(interface) = arp.interfaces.iter().position(|own| own.tree[0].port == line.port ^ 1) else {

@@ -22,8 +22,8 @@ pub(in crate::simulate) struct Choices {
     pub(super) asks: Vec<DecisionStep>,
     /// For each decision step, the first step of every possible result, one for each member of its group.
     pub(super) answers: Vec<u32>,
-    /// Headers of packets by sender: processes, then endpoints, then messages of routers. With packet injection by path: header fields that injected packets do
-    /// not bring along.
+    /// Headers of packets by sender: processes, then endpoints, then messages of routers. With packet injection by path: header fields that injected packets
+    /// lack.
     pub(in crate::simulate) heads: Vec<Headers>,
     /// Number of decisions so far, for tests.
     pub(in crate::simulate) decided: u64,

@@ -1,5 +1,4 @@
-//! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again where the
-//! circuit ends.
+//! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again at its end.
 //!
 //! At a router each circuit direction has a queue, with the discipline of the link on which it begins. When the line begins the last cell of a packet, the
 //! discipline is asked for the next packet. Therefore circuits share a line, and packets that the line cannot take wait in the queues.
@@ -73,8 +72,8 @@ impl Entry {
 }
 
 impl Queue {
-    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `Feed` event, if an earlier one is not pending, and whether the packet got
-    /// a congestion mark.
+    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `Feed` event, if an earlier one is not pending, and true if the packet was
+    /// marked.
     fn join(
         &mut self,
         now: u64,
@@ -237,8 +236,7 @@ impl Network {
 
     /// Advances a cell port to the instant before now, so that departures of the cells that arrived before are known.
     fn catch_up_departures(&mut self, position: usize) {
-        // Only to the instant before: a cell that arrives now may still meet others that arrive now and are not known yet. Cells that have left by now arrived
-        // before.
+        // Only to the instant before: a cell that arrives now may meet others that are not known yet. Cells that have left by now arrived before.
         self.advance(position, self.now - 1);
         self.collect_nic_departures();
     }

@@ -31,8 +31,7 @@ impl Network {
     #[inline]
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
-        // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when earlier packets were
-        // examined.
+        // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
         let order = fates.defer_loss(packet, place);
         self.events.push(at, order, Event::Lose(packet));
         true

@@ -1,5 +1,4 @@
-//! Packets that routers cannot forward as they are: those that are too large are fragmented (RFC 791 section 3.2) or dropped, those whose TTL expires are
-//! dropped.
+//! Packets that routers cannot forward unchanged: too large ones are fragmented (RFC 791 section 3.2) or dropped, those with an expired TTL dropped.
 
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -8,8 +7,8 @@ use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 
 impl Network {
-    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a packet that is too large, or whose TTL expires,
-    /// is handled here.
+    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a too large one, or one whose TTL expires, is
+    /// handled here.
     pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
         let packet = self.fabric.datagrams.packet_mut(id);
         // Hosts may send packets with a TTL of 0.

@@ -15,8 +15,7 @@ use crate::simulate::shared_state::SharedState;
 use crate::simulate::tap::Carrier;
 
 impl Network {
-    /// Moves a packet that is at step `place` at the instant `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is
-    /// true.
+    /// Moves a packet that is at step `place` at `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is true.
     #[inline(never)]
     pub(super) fn forward(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
         let step = self.frames.steps[place as usize];
@@ -126,8 +125,7 @@ impl Network {
         }
     }
 
-    /// Slow path of one hop. Returns the instant at which the packet reaches the next step if it was handed ahead, which is possible up to `last`; otherwise
-    /// `None`.
+    /// Slow path of one hop. Returns when the packet reaches the next step if it was handed ahead, which is possible up to `last`; otherwise `None`.
     #[inline(never)]
     fn cross(&mut self, id: u32, place: u32, at: u64, last: u64) -> Option<u64> {
         let step = self.frames.steps[place as usize];
@@ -244,8 +242,7 @@ impl Network {
         self.send_from_nic(id, Some((sender, elastic)));
     }
 
-    /// Slow path: sends a packet from the NIC of its host. `sender` is the sender, and true if the packet carries its data; ARP and IGMP packets have no
-    /// sender.
+    /// Slow path: sends a packet from the NIC of its host. `sender` has true if the packet carries its data; ARP and IGMP packets have no sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
         let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);

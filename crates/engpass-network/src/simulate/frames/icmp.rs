@@ -1,5 +1,4 @@
-//! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With packet injection also "time
-//! exceeded".
+//! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With injection also "time exceeded".
 //!
 //! A message enters the forwarding engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
 //! direction, behind those of all endpoints; the destination of its datagram is the number of that flow direction.
@@ -89,8 +88,7 @@ impl Icmp {
 }
 
 impl Frames {
-    /// Returns the number of flow directions for packets that nodes make: ICMP messages of routers, then ARP packets, then IGMP messages. They follow those of
-    /// endpoints.
+    /// Returns the number of flow directions for packets of nodes: ICMP messages of routers, then ARP packets, then IGMP messages. Endpoints come before.
     pub(in crate::simulate) fn control_lanes(&self) -> usize {
         2 * self.icmp.ways.len() + self.arp.lanes() + self.igmp.lanes()
     }

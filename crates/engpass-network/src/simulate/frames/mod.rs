@@ -231,8 +231,7 @@ impl Frames {
         self.ports.get_mut(self.places[port] as usize)
     }
 
-    /// Returns the longest queue in front of a transmitter of a switch or router: its own, or those of circuits that begin there. `None` if there is no such
-    /// queue.
+    /// Returns the longest queue in front of a transmitter of a switch or router: its own, or those of circuits that begin there. `None` without a queue.
     pub(super) fn longest_queue(&self, port: usize) -> Option<Backlog> {
         match self.port(port) {
             Some(line) => line.longest_queue(),
@@ -312,8 +311,7 @@ impl ForwardingEngine {
 }
 
 impl SharedState {
-    /// Brings the records of a line up to date before anything arrives there at `at`: starts the line's measurement if it is due, and takes the samples of a
-    /// timeline.
+    /// Brings the records of a line up to date before an arrival at `at`: starts the line's measurement if it is due, and takes the samples of a timeline.
     #[inline(always)]
     fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
         if line.is_to_open(at)

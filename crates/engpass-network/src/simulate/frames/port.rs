@@ -29,8 +29,7 @@ pub(in crate::simulate) struct FramePort {
     clock: LineClock,
     /// Running totals of the line for the ledger.
     pub(in crate::simulate) told: LineTotals,
-    /// Size in bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room if the line is free and is then no new longest queue. 0 disables
-    /// this shortcut.
+    /// Bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room on a free line and is then no new longest queue. 0 disables this shortcut.
     largest: u32,
     /// A frame takes `max(ip, least) + around` bytes on the line for an IP packet of `ip` bytes.
     around: u32,
@@ -256,8 +255,7 @@ impl FramePort {
         matches!(self.waiting, PortQueue::Unlimited) && self.is_in_order()
     }
 
-    /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more than room or the line has
-    /// impairments.
+    /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more, or with impairments.
     pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
         let PortQueue::TailDrop(limit) = self.waiting else { return 0 };
         if !self.is_in_order() {
@@ -422,8 +420,7 @@ impl FramePort {
         inside
     }
 
-    /// Like [`Self::offer`], for a packet that may wait. It takes `bytes` bytes on the line without physical framing, and `held` bytes of the queue or NIC
-    /// buffer.
+    /// As [`Self::offer`], for a packet that may wait. It takes `bytes` on the line without physical framing, and `held` bytes of the queue or NIC buffer.
     #[inline(always)]
     fn enqueue_fast_path<const NIC: bool>(
         &mut self,
@@ -594,8 +591,7 @@ impl FramePort {
         self.expect_arrival_at(at).then_some(at)
     }
 
-    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none). Returns nothing if the event is
-    /// outdated.
+    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none). `None` if the event is outdated.
     #[inline(always)]
     pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         if self.wake != now {

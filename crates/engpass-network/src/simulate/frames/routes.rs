@@ -289,8 +289,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise returns `None` without
-    /// effect.
+    /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise just returns `None`.
     fn add_way(
         &mut self,
         lane: &FlowDirection<'_>,

@@ -40,8 +40,8 @@ impl CongestionMarks {
     }
 }
 
-/// The longest queue of a port so far: the most bytes and the most packets, which need not be of one instant. Packed, so that it fits into a cache line with
-/// other fields.
+/// The longest queue of a port so far: the most bytes and the most packets, maybe at different instants. Packed, so that it fits into a cache line with other
+/// fields.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 pub(super) struct LongestQueue {

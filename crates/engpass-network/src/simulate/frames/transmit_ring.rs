@@ -24,8 +24,7 @@ pub(super) struct TransmitRing {
     last: u64,
     /// Bytes in the queue, as of the last release.
     bytes: u64,
-    /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next packet to be added, and of the first packet that is still to
-    /// arrive.
+    /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next packet to be added, and of the first one still to arrive.
     queued: u32,
     next: u32,
     flying: u32,

@@ -68,8 +68,7 @@ pub(super) struct Direction {
 struct Hidden {
     /// TTL of the inner packet, by tunnel depth.
     ttl: [u8; MOST],
-    /// Number of the outer packet of which this packet is a fragment, from 1; 0 if it is no fragment. `depth` is the number of outer headers of that outer
-    /// packet.
+    /// Number of the outer packet of which this packet is a fragment, from 1; 0 if it is no fragment. `depth` is that packet's number of outer headers.
     cut: u32,
     depth: u8,
 }

@@ -204,8 +204,8 @@ pub struct InjectedNetwork {
 }
 
 impl InjectedNetwork {
-    /// Builds the network of this testbed at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. The caller injects
-    /// all other traffic.
+    /// Builds the network at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. The caller injects all other
+    /// traffic.
     ///
     /// # Errors
     /// [`SimError::Unsupported`] if too many equally short paths part and meet.

@@ -17,8 +17,7 @@ pub(in crate::simulate) struct DeliveryReports {
     heads: Vec<Head>,
     /// Locations of losses that were found ahead of virtual time, by packet.
     later: BTreeMap<u32, DropLocation>,
-    /// Losses of cells, by instant and packet number. They are reported when all ports have processed the cells before them, because an earlier one may still
-    /// be found.
+    /// Losses of cells, by instant and packet number. They are reported when all ports have handled earlier cells, for an earlier one may still be found.
     lost: BTreeMap<(u64, u64), CellDropCause>,
     /// Reports that the caller has not fetched yet, in order of time.
     told: Vec<Output>,

@@ -6,8 +6,7 @@ use super::{Head, Outer};
 use crate::simulate::frames::tunnel_of;
 use crate::simulate::timeline::Trace;
 
-/// Inner headers of a packet in tunnels, which outer headers hide: for each tunnel the packet's IP header when it entered. The tunnel entered first comes
-/// first.
+/// Inner headers of a packet in tunnels: for each tunnel the packet's IP header when it entered. The tunnel entered first comes first.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulate) struct Hidden(Vec<(u32, Head)>);
 
