@@ -33,20 +33,20 @@ pub struct Drawing {
 /// A node.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnNode {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// `host`, `router`, `atm switch` or `ethernet switch`.
+    /// Kind of the node: `host`, `router`, `atm switch` or `ethernet switch`.
     pub kind: String,
 }
 
 /// A link.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnLink {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Its two nodes.
+    /// The two nodes that the link connects.
     pub ends: [String; 2],
-    /// Its medium, as in the file.
+    /// Medium of the link, as in the file.
     pub medium: String,
     /// Line rate at each end in bit/s; empty in runs of old versions.
     #[serde(default)]
@@ -56,13 +56,13 @@ pub struct DrawnLink {
 /// A circuit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnCircuit {
-    /// Its name.
+    /// Name of the circuit.
     pub name: String,
-    /// Node at which it begins.
+    /// Node at which the circuit begins.
     pub from: String,
-    /// Node at which it ends.
+    /// Node at which the circuit ends.
     pub to: String,
-    /// The nodes that it crosses.
+    /// The nodes that the circuit crosses.
     #[serde(default)]
     pub route: Vec<String>,
 }
@@ -70,15 +70,15 @@ pub struct DrawnCircuit {
 /// A tunnel.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnTunnel {
-    /// Its name.
+    /// Name of the tunnel.
     pub name: String,
-    /// Kind of its header, and the tunnel that carries it, if any.
+    /// Kind of the outer header, and the tunnel that carries this one, if any.
     pub header: String,
-    /// The routers at its ends.
+    /// The routers at the ends of the tunnel.
     pub ends: [String; 2],
     /// MTU of the tunnel in bytes, without the outer headers.
     pub mtu_bytes: u64,
-    /// The nodes that its outer packets cross.
+    /// The nodes that the outer packets cross.
     #[serde(default)]
     pub route: Vec<String>,
 }
@@ -86,22 +86,22 @@ pub struct DrawnTunnel {
 /// A bond.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnBond {
-    /// Its name.
+    /// Name of the bond.
     pub name: String,
     /// The host or switch that has the bond as an interface.
     pub node: String,
-    /// The node to which its links lead.
+    /// The node to which the bond's links lead.
     pub to: String,
-    /// Its links, in the order in which its mode counts them.
+    /// The bond's links, in the order in which the mode counts them.
     pub links: Vec<String>,
-    /// Kind of its mode.
+    /// Kind of the bond's mode.
     pub mode: String,
 }
 
 /// A traffic table.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnFlow {
-    /// Its name.
+    /// Name of the flow.
     pub name: String,
     /// Kind of traffic.
     #[serde(default)]
@@ -113,7 +113,7 @@ pub struct DrawnFlow {
     /// Receiving hosts of a multicast group, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receivers: Vec<String>,
-    /// The nodes that it crosses; for a multicast group those to the first receiver.
+    /// The nodes that the flow crosses; for a multicast group those to the first receiver.
     #[serde(default)]
     pub route: Vec<String>,
     /// If routers or bonds choose among several paths, or there are several receivers: the links that its packets cross, each once.
@@ -126,9 +126,9 @@ pub struct DrawnFlow {
 pub struct DrawnStep {
     /// Name of the link.
     pub link: String,
-    /// Node that sends.
+    /// Node that sends on the link.
     pub from: String,
-    /// Node that receives.
+    /// Node that receives from the link.
     pub to: String,
 }
 

@@ -59,13 +59,13 @@ pub struct PointPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BondPlan {
-    /// Its name.
+    /// Name of the bond.
     pub name: String,
     /// The node that has the bond as an interface.
     pub node: String,
-    /// Its links.
+    /// Names of the links of the bond.
     pub links: Vec<String>,
-    /// Largest total rate of its links in the direction from this node.
+    /// Largest total rate of these links in the direction from this node.
     pub rate_bit_per_s: u64,
 }
 
@@ -89,11 +89,11 @@ pub struct RunPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HostPlan {
-    /// How the controller reaches its agent.
+    /// How the controller reaches the host's agent.
     pub reach: Option<String>,
-    /// Its address.
+    /// Address of the host.
     pub address: Option<String>,
-    /// Receive buffer of its sockets.
+    /// Receive buffer of the host's sockets.
     pub receive_buffer_bytes: u64,
 }
 
@@ -101,13 +101,13 @@ pub struct HostPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct NodePlan {
-    /// `router`, `atm switch` or `ethernet switch`.
+    /// Kind of the node: `router`, `atm switch` or `ethernet switch`.
     pub kind: String,
     /// Time for each packet.
     pub delay_ns: u64,
-    /// Kind of its ECMP policy, if it has a choice on the path between any two hosts.
+    /// Kind of the node's ECMP policy, if it has a choice on the path between any two hosts.
     pub ecmp: Option<String>,
-    /// Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash.
+    /// Header fields that the policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash.
     #[serde(default)]
     pub hash: Option<String>,
     /// Of an ATM switch: true if its discard policy draws random numbers.
@@ -122,13 +122,13 @@ pub struct NodePlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LinkPlan {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Its two nodes.
+    /// The two nodes that the link connects.
     pub ends: [String; 2],
-    /// Its medium, as in the file.
+    /// Medium of the link, as in the file.
     pub medium: String,
-    /// `cells`, `ethernet` or `packets`.
+    /// How packets are framed: `cells`, `ethernet` or `packets`.
     pub framing: String,
     /// Line rate at each end.
     pub rates_bit_per_s: [u64; 2],
@@ -142,7 +142,7 @@ pub struct LinkPlan {
     pub delay_ns: u64,
     /// Largest random extra delay.
     pub jitter_ns: u64,
-    /// True if it loses packets at random.
+    /// True if the link loses packets at random.
     pub loses: bool,
     /// True if packets may overtake others.
     pub reorders: bool,
@@ -154,15 +154,15 @@ pub struct LinkPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct QueuePlan {
-    /// Its kind, as in the file.
+    /// Kind of the discipline, as in the file.
     pub kind: String,
     /// Largest number of packets in a drop-tail queue; none if unlimited.
     pub packets: Option<u64>,
     /// Largest number of bytes in a drop-tail queue; none if unlimited.
     pub bytes: Option<u64>,
-    /// True if it marks packets (ECN).
+    /// True if the discipline marks packets (ECN).
     pub marks: bool,
-    /// True if it draws random numbers.
+    /// True if the discipline draws random numbers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draws: bool,
 }
@@ -177,12 +177,12 @@ pub struct WayPlan {
     pub to: String,
     /// Link over which the receiver receives.
     pub last_link: String,
-    /// Other links over which its packets may arrive, if policies choose among them.
+    /// Other links over which packets may arrive, if policies choose among them.
     #[serde(default)]
     pub other_last_links: Vec<String>,
     /// Smallest MTU on the path.
     pub mtu_bytes: u64,
-    /// MTU of its first link.
+    /// MTU of the first link of the path.
     pub first_mtu_bytes: u64,
     /// True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host sends. Otherwise it knows that MTU from the start.
     pub discovers_mtu: bool,
@@ -240,15 +240,15 @@ pub struct FlowPlan {
     pub paths: Vec<Path>,
     /// Start time.
     pub start_ns: u64,
-    /// Stop time; none if it lasts until the end of the run.
+    /// Stop time; none if the traffic lasts until the end of the run.
     pub stop_ns: Option<u64>,
-    /// Priority class of its packets.
+    /// Priority class of the packets.
     pub priority: u8,
-    /// Time to live of its packets.
+    /// Time to live of the packets.
     pub ttl: Option<u64>,
     /// Options that only real hosts use.
     pub live: Option<LivePlan>,
-    /// Receive buffer of its sockets, if it differs from the host's.
+    /// Receive buffer of the traffic's sockets, if it differs from the host's.
     pub receive_buffer_bytes: Option<u64>,
     /// TCP of the sending and of the receiving host.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -31,20 +31,20 @@ class DrawnNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A node."""
 
     name: str
-    """Its name."""
+    """Name of the node."""
     kind: str
-    """`host`, `router`, `atm switch` or `ethernet switch`."""
+    """Kind of the node: `host`, `router`, `atm switch` or `ethernet switch`."""
 
 
 class DrawnLink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A link."""
 
     name: str
-    """Its name."""
+    """Name of the link."""
     ends: list[str]
-    """Its two nodes."""
+    """The two nodes that the link connects."""
     medium: str
-    """Its medium, as in the file."""
+    """Medium of the link, as in the file."""
     rates_bit_per_s: list[int] = []
     """Line rate at each end in bit/s; empty in runs of old versions."""
 
@@ -53,50 +53,50 @@ class DrawnCircuit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """A circuit."""
 
     name: str
-    """Its name."""
+    """Name of the circuit."""
     from_: str = msgspec.field(name="from")
-    """Node at which it begins."""
+    """Node at which the circuit begins."""
     to: str
-    """Node at which it ends."""
+    """Node at which the circuit ends."""
     route: list[str] = []
-    """The nodes that it crosses."""
+    """The nodes that the circuit crosses."""
 
 
 class DrawnTunnel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tunnel."""
 
     name: str
-    """Its name."""
+    """Name of the tunnel."""
     header: str
-    """Kind of its header, and the tunnel that carries it, if any."""
+    """Kind of the outer header, and the tunnel that carries this one, if any."""
     ends: list[str]
-    """The routers at its ends."""
+    """The routers at the ends of the tunnel."""
     mtu_bytes: int
     """MTU of the tunnel in bytes, without the outer headers."""
     route: list[str] = []
-    """The nodes that its outer packets cross."""
+    """The nodes that the outer packets cross."""
 
 
 class DrawnBond(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bond."""
 
     name: str
-    """Its name."""
+    """Name of the bond."""
     node: str
     """The host or switch that has the bond as an interface."""
     to: str
-    """The node to which its links lead."""
+    """The node to which the bond's links lead."""
     links: list[str]
-    """Its links, in the order in which its mode counts them."""
+    """The bond's links, in the order in which the mode counts them."""
     mode: str
-    """Kind of its mode."""
+    """Kind of the bond's mode."""
 
 
 class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A traffic table."""
 
     name: str
-    """Its name."""
+    """Name of the flow."""
     kind: str = ""
     """Kind of traffic."""
     from_: str = msgspec.field(name="from")
@@ -106,7 +106,7 @@ class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     receivers: list[str] = []
     """Receiving hosts of a multicast group, if there are several."""
     route: list[str] = []
-    """The nodes that it crosses; for a multicast group those to the first receiver."""
+    """The nodes that the flow crosses; for a multicast group those to the first receiver."""
     steps: list[DrawnStep] = []
     """If routers or bonds choose among several paths, or there are several receivers: the links that its
     packets cross, each once."""
@@ -118,9 +118,9 @@ class DrawnStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     link: str
     """Name of the link."""
     from_: str = msgspec.field(name="from")
-    """Node that sends."""
+    """Node that sends on the link."""
     to: str
-    """Node that receives."""
+    """Node that receives from the link."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -142,24 +142,24 @@ class HostPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A host."""
 
     reach: str | None = None
-    """How the controller reaches its agent."""
+    """How the controller reaches the host's agent."""
     address: str | None = None
-    """Its address."""
+    """Address of the host."""
     receive_buffer_bytes: int
-    """Receive buffer of its sockets."""
+    """Receive buffer of the host's sockets."""
 
 
 class NodePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A switch or router."""
 
     kind: str
-    """`router`, `atm switch` or `ethernet switch`."""
+    """Kind of the node: `router`, `atm switch` or `ethernet switch`."""
     delay_ns: int
     """Time for each packet."""
     ecmp: str | None = None
-    """Kind of its ECMP policy, if it has a choice on the path between any two hosts."""
+    """Kind of the node's ECMP policy, if it has a choice on the path between any two hosts."""
     hash: str | None = None
-    """Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash."""
+    """Header fields that the policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash."""
     draws: bool = False
     """Of an ATM switch: true if its discard policy draws random numbers."""
     arp: bool = False
@@ -170,13 +170,13 @@ class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A link."""
 
     name: str
-    """Its name."""
+    """Name of the link."""
     ends: list[str]
-    """Its two nodes."""
+    """The two nodes that the link connects."""
     medium: str
-    """Its medium, as in the file."""
+    """Medium of the link, as in the file."""
     framing: str
-    """`cells`, `ethernet` or `packets`."""
+    """How packets are framed: `cells`, `ethernet` or `packets`."""
     rates_bit_per_s: list[int]
     """Line rate at each end."""
     mtu_bytes: int
@@ -190,7 +190,7 @@ class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jitter_ns: int
     """Largest random extra delay."""
     loses: bool
-    """True if it loses packets at random."""
+    """True if the link loses packets at random."""
     reorders: bool
     """True if packets may overtake others."""
     queues: list[QueuePlan | None]
@@ -201,15 +201,15 @@ class QueuePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A queue discipline."""
 
     kind: str
-    """Its kind, as in the file."""
+    """Kind of the discipline, as in the file."""
     packets: int | None = None
     """Largest number of packets in a drop-tail queue; none if unlimited."""
     bytes: int | None = None
     """Largest number of bytes in a drop-tail queue; none if unlimited."""
     marks: bool
-    """True if it marks packets (ECN)."""
+    """True if the discipline marks packets (ECN)."""
     draws: bool = False
-    """True if it draws random numbers."""
+    """True if the discipline draws random numbers."""
 
 
 class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -222,11 +222,11 @@ class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     last_link: str
     """Link over which the receiver receives."""
     other_last_links: list[str] = []
-    """Other links over which its packets may arrive, if policies choose among them."""
+    """Other links over which packets may arrive, if policies choose among them."""
     mtu_bytes: int
     """Smallest MTU on the path."""
     first_mtu_bytes: int
-    """MTU of its first link."""
+    """MTU of the first link of the path."""
     discovers_mtu: bool
     """True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host
     sends. Otherwise it knows that MTU from the start."""
@@ -282,15 +282,15 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     start_ns: int
     """Start time."""
     stop_ns: int | None = None
-    """Stop time; none if it lasts until the end of the run."""
+    """Stop time; none if the traffic lasts until the end of the run."""
     priority: int
-    """Priority class of its packets."""
+    """Priority class of the packets."""
     ttl: int | None = None
-    """Time to live of its packets."""
+    """Time to live of the packets."""
     live: LivePlan | None = None
     """Options that only real hosts use."""
     receive_buffer_bytes: int | None = None
-    """Receive buffer of its sockets, if it differs from the host's."""
+    """Receive buffer of the traffic's sockets, if it differs from the host's."""
     tcp: list[SocketPlan] | None = None
     """TCP of the sending and of the receiving host."""
     message_bytes: int | None = None
@@ -369,13 +369,13 @@ class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Links of a node that form one interface."""
 
     name: str
-    """Its name."""
+    """Name of the bond."""
     node: str
     """The node that has the bond as an interface."""
     links: list[str]
-    """Its links."""
+    """Names of the links of the bond."""
     rate_bit_per_s: int
-    """Largest total rate of its links in the direction from this node."""
+    """Largest total rate of these links in the direction from this node."""
 
 
 class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
