@@ -108,7 +108,7 @@ impl Ledger {
         }
         let left = left.unsigned_abs();
 
-        // Then bits: the parts posted by delivery status must be the parts sent.
+        // Then check the bits: those posted by delivery status must be those sent.
         let mut accounts = self.carried_over(line, topology);
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));

@@ -290,7 +290,7 @@ impl SenderStates {
         sums_of(usual, others)
     }
 
-    /// Returns whether a NIC of the sender's host still sends packets of it after `at`.
+    /// Returns whether a NIC of the sender's host still sends packets of the sender after `at`.
     #[inline(always)]
     pub(super) fn is_emitting_after(&self, at: u64) -> bool {
         self.until > at

@@ -90,9 +90,9 @@ pub(super) struct LevelBounds {
 
 /// The bound that parallel resources set together.
 pub(super) struct LevelBound {
-    /// Largest payload that passes all of them, in bit/s.
+    /// Largest payload that passes all these resources together, in bit/s.
     pub(super) most: f64,
-    /// True if all of them are then used up: no resource elsewhere holds a part of the packets back.
+    /// True if all these resources are then used up: no resource elsewhere holds a part of the packets back.
     pub(super) is_full: bool,
     pub(super) beside: ParallelResources,
 }

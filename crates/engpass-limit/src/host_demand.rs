@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         let slowest =
             parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
         let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
-        // If one part of the data path takes all the time, that part is the limit.
+        // If one part of the data path takes all the time, that part is the limit in the long run, and the CPU sets none.
         let whole_time = time(&whole) / SECOND as f64;
         let is_one = whole_time <= slowest * (1.0 + ROUNDING);
         let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };

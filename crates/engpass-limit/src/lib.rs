@@ -129,7 +129,7 @@ struct CandidateDetail<'d> {
 /// Other flows on a line.
 struct Others {
     count: usize,
-    /// Share of the line that all of them take together, from 0 to 1.
+    /// Share of the line that all these flows take together, from 0 to 1.
     share: f64,
     /// Indices of the first of these flows, as many as a summary names.
     first: Vec<usize>,

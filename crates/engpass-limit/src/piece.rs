@@ -123,7 +123,7 @@ impl LineLayers {
     }
 }
 
-/// The packets of a unit that come to a stop of a spread.
+/// The packets of a unit (a message or segment) that come to a stop, a node on the paths of the flow.
 pub(super) struct Arriving {
     /// Number of links before the stop.
     pub(super) level: usize,

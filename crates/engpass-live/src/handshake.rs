@@ -201,7 +201,7 @@ impl HandshakeServer {
 pub struct DatagramHeader {
     /// Sequence number within the stream, from 0.
     pub sequence: u64,
-    /// Whether the datagram belongs to the measurement window.
+    /// True if the datagram belongs to the measurement window.
     pub measured: bool,
     /// Send time, realtime in ns.
     pub sent: Option<u64>,

@@ -12,7 +12,7 @@ pub(crate) const MAX_SIGNS: usize = 1 << 21;
 pub struct Source {
     /// Path or name of the file.
     pub name: String,
-    /// Its text.
+    /// Content of the file.
     pub text: String,
 }
 

@@ -19,7 +19,7 @@ pub const MAX_VALUES: i128 = 1_000_000;
 pub struct Axis {
     /// Dotted key that is swept.
     pub path: String,
-    /// Its values, in their order.
+    /// The values of the swept key, in order.
     pub values: Vec<AxisValue>,
 }
 

@@ -200,7 +200,7 @@ pub struct LinkEnds {
     pub mtu: u64,
     /// Bytes that framing adds to a packet on point-to-point links.
     pub overhead: u64,
-    /// Whether frames carry a VLAN tag; only on Ethernet links.
+    /// True if frames carry a VLAN tag; only on Ethernet links.
     pub vlan: bool,
     /// Largest random extra delay of a packet, order kept; zero on ATM links.
     pub jitter: Time,

@@ -395,7 +395,7 @@ def _lost(at: Situation) -> Finding | None:
 def _dearest(at: Situation) -> Drop:
     """The drops that cost the flow most of its limit; for TCP, or if none costs any, the most drops.
 
-    The load above the limit is dropped at some hop in any case: there drops cost nothing.
+    The load above the limit is dropped at some hop in any case: these drops cost nothing.
     """
     most = at.own_drops[0]
     if at.tcp or not at.sent:

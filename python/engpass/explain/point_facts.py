@@ -206,7 +206,7 @@ class Situation:
 
     @property
     def limit_name(self) -> str:
-        """The name of that limit: `bound` if the bound is below the fair share."""
+        """The name of `limit` in texts: `bound` if the bound is below the fair share, else `limit`."""
         return "bound" if self.bound < self.fair and above_limit.differ(self.fair, self.bound) else "limit"
 
     @property

@@ -138,7 +138,7 @@ impl Fifo {
         let capacity =
             self.tail_drop_capacity.expect("only tail-drop queues without thresholds merge trains");
         let (base, slot, n) = (self.base, self.slot, self.n);
-        // `spare` is a lower bound. The exact value is computed at the first cell that may not find room.
+        // `spare`, the cells that surely find room, is a lower bound; the exact number is computed at the first cell that may find none.
         let longest = self.longest.min(capacity);
         let spare = longest.saturating_sub(n - self.left);
         Line {

@@ -20,7 +20,7 @@ pub(super) struct LastHigh {
 }
 
 impl LastHigh {
-    /// Returns the instant at which that cell left.
+    /// Returns the instant at which the last cell of the generator left.
     pub(super) fn left(self, slot: Pace) -> u64 {
         let before = self.arrival.checked_sub(self.base + 1).map_or(0, |ps| slot.units_within(ps) + 1);
         self.base + slot.after(self.n.max(before) + 1)

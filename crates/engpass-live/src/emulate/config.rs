@@ -31,7 +31,7 @@ pub(super) struct Config {
     /// Time dilation: everything runs this many times slower than the testbed says.
     #[serde(default = "one")]
     pub(super) slow: u64,
-    /// Whether the devices give no GSO packets: every packet then has the length that it would have on a wire.
+    /// True if the devices give no GSO packets: every packet then has the length that it would have on a wire.
     #[serde(default)]
     pub(super) wire_true: bool,
     /// When the events of the testbed begin.

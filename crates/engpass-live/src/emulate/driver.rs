@@ -60,9 +60,9 @@ pub(super) struct Host {
     pub(super) index: usize,
     /// Ethernet of the host; present if its device carries frames (TAP).
     pub(super) station: Option<Station>,
-    /// Whether the device accepts UDP GSO packets, so that datagrams can be joined for one write.
+    /// True if the device accepts UDP GSO packets, so that datagrams can be joined for one write.
     joins: bool,
-    /// Whether reading the device has failed; its namespace may be gone.
+    /// True if reading the device has failed; its namespace may be gone.
     gone: bool,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Driver<N, W> {
     head: Vec<u8>,
     /// Virtual time up to which the network has been advanced, in ps.
     reached: u64,
-    /// Whether the events of the testbed have begun.
+    /// True if the events of the testbed have begun.
     has_events: bool,
     pub(super) counts: Counts,
     pub(super) late: Lateness,

@@ -45,7 +45,7 @@ pub(super) struct SystemIo {
     bell: Arc<Bell>,
     /// Time of the last packet after which the driver stays awake, in ns.
     last: u64,
-    /// Whether a packet was read or written since the last check.
+    /// True if a packet was read or written since the last check.
     stirred: bool,
     contention: Contention,
     urgency: RealTimeGuard,

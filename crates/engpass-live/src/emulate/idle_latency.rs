@@ -11,10 +11,10 @@ const LINGER: u64 = 2_000 * MILLISECOND;
 
 /// The request to keep this host's cores awake.
 pub(super) struct IdleLatencyGuard {
-    /// Whether the cores stay awake even if no packets arrive.
+    /// True if the cores stay awake even if no packets arrive.
     always: bool,
     held: Option<CpuLatencyHold>,
-    /// Whether the kernel has refused the request, so that it is not made again.
+    /// True if the kernel has refused the request, so that it is not made again.
     refused: bool,
     until: u64,
 }

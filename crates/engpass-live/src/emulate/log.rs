@@ -323,7 +323,7 @@ pub(super) struct Reading<R> {
     input: BufReader<R>,
     /// Offset of the first record in the file, in bytes.
     begin: u64,
-    /// Whether the last record was truncated.
+    /// True if the last record was truncated.
     pub(super) cut: bool,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Model {
     /// Scratch buffer: delivery reports of the current call.
     told: Vec<Told>,
     capturing: Option<Capturing>,
-    /// Whether anything begins with the events of the testbed: the events themselves, or the expiry of routers' ARP entries.
+    /// True if anything begins with the events of the testbed: the events themselves, or the expiry of routers' ARP entries.
     has_events: bool,
 }
 

@@ -75,7 +75,7 @@ pub(super) struct Input {
     pub(super) ttl: u8,
     /// Protocol and ports; zero if the headers show none.
     pub(super) transport: Transport,
-    /// Whether routers must not fragment the packet.
+    /// True if routers must not fragment the packet.
     pub(super) whole: bool,
     /// ICMP errors that routers may send about the packet.
     pub(super) errors: Errors,

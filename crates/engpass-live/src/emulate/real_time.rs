@@ -17,7 +17,7 @@ const AGAIN: u64 = 50;
 
 /// Real-time scheduling of the calling thread. Dropping it restores normal scheduling.
 pub(super) struct RealTimeGuard {
-    /// Whether the kernel allows real-time scheduling.
+    /// True if the kernel allows real-time scheduling.
     granted: bool,
     real_time: bool,
     /// Time of the last check of the CPU use, in ns.

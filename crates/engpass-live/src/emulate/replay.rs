@@ -16,7 +16,7 @@ pub(super) struct Replayed {
     pub(super) outputs: u64,
     /// Virtual time up to which replay and log were compared, in picoseconds.
     pub(super) until: u64,
-    /// Whether the log contains the end of the run.
+    /// True if the log contains the end of the run.
     pub(super) whole: bool,
     pub(super) difference: Option<Difference>,
     /// Number of packets whose payload changed between injection and delivery.
@@ -58,7 +58,7 @@ const BEHIND: &str = "it comes after the end of the run";
 struct Replay<'a, N> {
     network: &'a mut N,
     interrupted: &'a dyn Fn() -> bool,
-    /// Whether the replay was interrupted.
+    /// True if the replay was interrupted.
     stopped: bool,
     pending: VecDeque<Output>,
     reached: u64,
@@ -170,7 +170,7 @@ pub(super) fn replay(
 struct CheckedLog {
     /// Number of undamaged records at the start.
     records: u64,
-    /// Whether the undamaged records include the end of the run.
+    /// True if the undamaged records include the end of the run.
     whole: bool,
     damage: Option<Damage>,
 }

@@ -47,7 +47,7 @@ const EARLY: u64 = 50 * MICROSECOND;
 /// The chosen way to wait, with the reason.
 pub(super) struct WaitStrategy {
     clock: Clock,
-    /// Whether the configuration names the mode, instead of `auto`.
+    /// True if the configuration names the mode, instead of `auto`.
     asked: bool,
     /// Time before an instant at which a sleep ends, in ns.
     margin: u64,

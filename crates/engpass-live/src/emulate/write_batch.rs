@@ -14,7 +14,7 @@ pub(super) struct WriteBatch {
     pub(super) first: u32,
     /// Slots of the datagrams joined to the first one.
     joined: Vec<u32>,
-    /// Whether the last datagram is shorter than the first one, so that no other can follow in a GSO packet.
+    /// True if the last datagram is shorter than the first one, so that no other can follow in a GSO packet.
     closed: bool,
     pub(super) from: usize,
     pub(super) change: Change,

@@ -177,11 +177,11 @@ const BUFFER: u64 = 1 << 30;
 pub(crate) struct Spec {
     pub(crate) token: Token,
     pub(crate) role: Role,
-    /// Whether the data connection is UDP.
+    /// True if the data connection is UDP.
     pub(crate) udp: bool,
     /// Size of a response in bytes.
     pub(crate) response: u64,
-    /// Whether every datagram is time-stamped and gaps are reported.
+    /// True if every datagram is time-stamped and gaps are reported.
     pub(crate) gaps: bool,
     /// Length of the traffic in ns, warm-up included. `None`: until the peer ends or `bytes` have been sent.
     pub(crate) ends_after: Option<u64>,

@@ -251,7 +251,7 @@ impl EventQueue {
         self.enter(key);
     }
 
-    /// Returns true if no event is before `day`.
+    /// Returns true if no event is left in the days that have begun.
     #[inline(always)]
     fn is_over(&self) -> bool {
         self.first as u64 == NEVER as u64

@@ -281,9 +281,9 @@ pub struct Drop {
     pub cause: &'static str,
     /// Name of the traffic.
     pub flow: String,
-    /// Cells or frames lost there, also those whose datagram had lost another one before.
+    /// Cells or frames lost at this place, also those whose datagram had lost another one before.
     pub cells: u64,
-    /// Datagrams (for generators: cells) that had their first loss there.
+    /// Datagrams (for generators: cells) that had their first loss at this place.
     pub datagrams: u64,
     /// Link and end (0 or 1) of the transmitter, if the place is one.
     pub port: Option<(usize, usize)>,

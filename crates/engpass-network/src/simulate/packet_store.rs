@@ -84,7 +84,7 @@ impl Datagram {
         self.is_sole_packet() && ecn != Ecn::Marked
     }
 
-    /// Returns the datagram's owner, as the ledger sees it.
+    /// Returns flow, receiver and whether the datagram counts, in the form that the ledger takes.
     #[inline(always)]
     pub(super) fn whose(&self) -> DatagramOwner {
         DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }

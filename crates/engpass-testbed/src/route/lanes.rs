@@ -30,10 +30,10 @@ pub struct Spread {
     pub stops: Vec<Stop>,
 }
 
-/// A stop: a node together with the tunnels that packets are in there.
+/// A stop of packets on their paths: a node, together with the tunnels in which packets are at this node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
-    /// Its node.
+    /// The node of the stop.
     pub node: NodeId,
     /// Indices of the tunnels in which the packets are, in the order in which they entered them.
     pub tunnels: Vec<usize>,

@@ -14,7 +14,7 @@ impl Packet {
         let v4 = bytes[0] >> 4 == 4;
         let (protocol, whole) =
             if v4 { (bytes[9], bytes[6] & 0x3f == 0 && bytes[7] == 0) } else { (bytes[6], true) };
-        // The checksum is left to the receiver, at the place of the UDP header's, which lies inside the packet.
+        // The first condition on `checksum`: the packet leaves the UDP checksum, 6 bytes behind `head`, to the receiving kernel.
         self.cut.is_none()
             && self.checksum == Some((self.head, 6))
             && protocol == UDP

@@ -20,7 +20,7 @@ const UDP_CHECKSUM: u16 = 6;
 /// Changes that the network has made to a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Whether the network marked the packet CE.
+    /// True if the network marked the packet CE.
     pub(crate) ce: bool,
     /// Number of routers that the packet has passed.
     pub(crate) hops: u8,

@@ -52,7 +52,7 @@ pub(crate) struct Packet {
     pub(crate) ttl: u8,
     /// Protocol and ports; fragments have no ports.
     pub(crate) transport: Transport,
-    /// Whether routers must not fragment the packet: always for IPv6; for IPv4 with "don't fragment".
+    /// True if routers must not fragment the packet: always for IPv6; for IPv4 with "don't fragment".
     pub(crate) whole: bool,
     /// ICMP errors that routers may send about the packet.
     pub(crate) errors: Errors,

@@ -26,7 +26,7 @@ pub(crate) struct Offload {
     /// `(start, offset)` if the checksum is missing: it must cover the bytes from `start` on, and belongs at `start + offset`.
     pub(crate) checksum: Option<(u16, u16)>,
     pub(crate) kind: Kind,
-    /// Whether the TCP header has CWR set, which only the first segment keeps.
+    /// True if the TCP header has CWR set, which only the first segment keeps.
     pub(crate) ecn: bool,
     /// Length of all headers in bytes; only a hint.
     pub(crate) head: u16,

@@ -42,7 +42,7 @@ struct Reporter {
     due: VecDeque<(u64, Message)>,
 }
 
-/// Timers are numbered: `2 * member` sends the next message of the member's host, `2 * member + PRUNE` may prune its branches. The message comes first.
+/// Timers are numbered: `2 * member` sends the next message of the member's host, `2 * member + PRUNE` may prune its branches: at ties later.
 const PRUNE: u32 = 1;
 /// Position of the first member for ties. It is above all port numbers, which are the positions of ARP timers; therefore these come first.
 const POSITION: usize = 1 << 27;

@@ -5,7 +5,7 @@ use engpass_model::wire::layers::Change;
 /// Changes of packet lengths from the sender to a point of a route.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// Fragmentations and added headers up to this point.
+    /// Fragmentations and added headers up to this point of the route.
     pub(super) changes: Vec<Change>,
     /// Upper bound of the packet length, in bytes.
     pub(super) least: u64,

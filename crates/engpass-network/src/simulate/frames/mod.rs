@@ -86,7 +86,7 @@ pub(super) struct Frames {
     /// Nodes at the ends of every link; empty if the testbed has no events.
     ends: Vec<[NodeId; 2]>,
     seed: u64,
-    /// Entries of circuit directions.
+    /// For each circuit direction, the node at which packets enter it and become cells.
     entries: Vec<Entry>,
     /// Decision steps with their policies.
     pub(super) choices: Choices,
@@ -177,34 +177,34 @@ impl Step {
     const MARK: Self =
         Self { port: END, router: END, mtu: 0, slot: 0, tells: Lookahead::None, takes_time: false };
 
-    /// Whether this step is a hop over one frame line.
+    /// Returns true if this step is a hop over one frame line.
     #[inline(always)]
     fn is_line(&self) -> bool {
         self.port < ENTRY
     }
 
-    /// Whether the step is the entry of a tunnel.
+    /// Returns true if the step is the entry of a tunnel.
     fn is_wrap(&self) -> bool {
         (WRAP..UNWRAP).contains(&self.port)
     }
 
-    /// Whether the step is the end of a tunnel.
+    /// Returns true if the step is the end of a tunnel.
     fn is_unwrap(&self) -> bool {
         (UNWRAP..HOLD).contains(&self.port)
     }
 
-    /// Whether the step is a mark at which a router may hold packets until it knows a hardware address.
+    /// Returns true if the step is a mark at which a router may hold packets until it knows a hardware address.
     fn is_hold(&self) -> bool {
         (HOLD..BRANCH).contains(&self.port)
     }
 
-    /// Whether a router sends by this step's port.
+    /// Returns true if a router sends by this step's port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
         self.router != END
     }
 
-    /// Whether the step's line hands packets to the next port ahead of time.
+    /// Returns true if the step's line hands packets to the next port ahead of time.
     #[inline(always)]
     fn delivers_ahead(&self) -> bool {
         self.tells == Lookahead::NextPort

@@ -86,7 +86,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Creates the state of a new served port, and its scheduler.
+    /// Creates the state and the scheduler of a port whose line events may take down.
     pub(super) fn new(anew: Box<dyn Fn(u32) -> Discipline + Send>) -> (Self, Box<dyn Scheduler>) {
         let (admission, scheduler) = apart(anew(0));
         (Self { admission, emptied: 0, is_down: false, count: 0, anew }, scheduler)

@@ -64,7 +64,7 @@ struct LayoutState {
     node: NodeId,
     /// The transmitter at which the present frame began: that of the last host or router.
     framed_at: usize,
-    /// True if packets are fragments at this point.
+    /// True if packets are fragments at this point of the route.
     fragment: bool,
     lengths: Lengths,
     /// Line indices of the lines passed so far.
@@ -105,7 +105,7 @@ impl FlowDirection<'_> {
         &self.topology.tunnels[tunnel].way(forward).fan
     }
 
-    /// Returns the path segments that packets may take from this point.
+    /// Returns the path segments that packets may take from the node of `front`.
     fn legs_at(&self, front: &LayoutState) -> &[PathSegment] {
         self.fan_at(front).legs_at(front.node)
     }
@@ -115,7 +115,7 @@ impl FlowDirection<'_> {
         front.inside.is_empty() && front.node == self.ends.1
     }
 
-    /// Returns true if the tunnel that packets entered last ends at this point.
+    /// Returns true if the tunnel that packets entered last ends at the node of `front`.
     fn leaves_tunnel(&self, front: &LayoutState) -> bool {
         front.inside.last().is_some_and(|(direction, _)| {
             let (tunnel, forward) = tunnel_of(*direction);
@@ -123,7 +123,7 @@ impl FlowDirection<'_> {
         })
     }
 
-    /// Returns the path segment that all packets of the flow direction take from this point; `None` if that depends on the packet or on an event.
+    /// Returns the path segment that all packets of the flow direction take from the node of `front`; `None` if that depends on the packet or on an event.
     fn fixed_choice(&self, frames: &mut Frames, front: &LayoutState) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
@@ -344,7 +344,7 @@ impl Frames {
         Ok(Some(place))
     }
 
-    /// Lays out the steps of all paths from this point to the end.
+    /// Lays out the steps of all paths from the point of `front` to the end of the route.
     fn lay_routes(
         &mut self,
         lane: &FlowDirection<'_>,

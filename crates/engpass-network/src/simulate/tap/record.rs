@@ -128,7 +128,7 @@ pub enum Content {
     TooBig {
         /// Index of the router, in the order of the file.
         router: usize,
-        /// That MTU, in bytes.
+        /// The MTU of the next hop, in bytes.
         mtu: u32,
         /// Header of the dropped packet when it arrived at the router.
         head: Head,
