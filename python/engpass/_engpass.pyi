@@ -52,7 +52,7 @@ class Interrupt:
         """Ask the runs that hold this interrupt to end."""
 
     def is_set(self) -> bool:
-        """Whether it was set."""
+        """True if the interruption was requested."""
 
     def under_way(self) -> float:
         """How much of the runs under way is done: the sum of their shares of virtual time."""

@@ -73,7 +73,7 @@ def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
     if behind:
         shares["upstream"] = rest
     elif tcp.again:
-        # Receive window and send buffer did not hold it, and it retransmitted: the congestion window did.
+        # The sender retransmitted, and no window or buffer held it back: the congestion window did.
         shares["congestion window"] = rest
     else:
         shares["unknown"] = rest

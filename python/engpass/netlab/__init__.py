@@ -278,10 +278,10 @@ def member(lab: Lab, host: str) -> Member:
 
 @dataclass(frozen=True)
 class Removed:
-    """Something left behind by a crash that `clean` has removed."""
+    """Something that a crash left behind and `clean` has removed."""
 
     what: str
-    """What it was, in words for the user."""
+    """A name for the removed thing, for the user."""
     written: Written = field(default_factory=Written)
 
 

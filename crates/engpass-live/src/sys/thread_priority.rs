@@ -73,7 +73,7 @@ pub(crate) struct CpuLatencyHold {
 }
 
 impl CpuLatencyHold {
-    /// Requests it; `None` if that is not granted.
+    /// Keeps the cores from such sleep states; `None` if the kernel does not permit it.
     pub(crate) fn hold() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
         file.write_all(&0_i32.to_ne_bytes()).ok()?;

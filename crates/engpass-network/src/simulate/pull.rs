@@ -108,7 +108,7 @@ impl Network {
             self.stop_at_edges_and_samples(port, until);
             self.ports[port].advance(until, port, &mut self.fabric);
             if self.fabric.trace.is_some() {
-                // A sample at `until` itself.
+                // A sample may be due at `until` itself, after these arrivals.
                 self.stop_at_edges_and_samples(port, until);
             }
         }

@@ -126,7 +126,7 @@ impl Builder<'_> {
             let label = Label::Heartbeat(&self.topology.nodes[host]);
             p.heartbeat_phase = Time(Stream::new(self.seed, label).below(SECOND));
         }
-        // As with CPU costs, only recent entries are compared.
+        // Flows with equal parameters are usually adjacent in a file, so only recent entries are compared.
         if let Some(shared) = self.tcp.iter().rev().take(16).find(|shared| ***shared == p) {
             return shared.clone();
         }

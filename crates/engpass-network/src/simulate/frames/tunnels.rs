@@ -429,7 +429,7 @@ impl Network {
 }
 
 impl Tunnels {
-    /// Returns true if a packet is a fragment of an outer packet with `depth` outer headers, even if that is no longer known.
+    /// Returns true if a packet is a fragment of an outer packet with `depth` outer headers, even if the outer packet is no longer known.
     fn is_fragment(&self, packet: u32, depth: usize) -> bool {
         let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
         cut > 0 && usize::from(of) == depth
