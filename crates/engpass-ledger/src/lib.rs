@@ -244,9 +244,9 @@ const _: () = assert!(size_of::<Run>() == 12);
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryStatus {
-    /// Its receiver, or one of several receivers, has received it.
+    /// The receiver, or one of several receivers, has received the datagram.
     Delivered,
-    /// At least one part of it was lost.
+    /// At least one part of the datagram was lost.
     Lost,
     /// Neither delivered nor lost at the end of the run.
     InFlight,

@@ -88,7 +88,7 @@ class Kernel:
                 text=True,
                 timeout=_SECONDS,
                 check=False,
-                # Ctrl-C is for this process only: a batch runs to its end and is then removed.
+                # Keep Ctrl-C from the batch: it runs to its end, and what it made is removed then.
                 start_new_session=True,
                 env=child.environment(),
             )

@@ -97,7 +97,7 @@ def family(account: str) -> Family:
 
 
 def ordered(accounts: Iterable[str]) -> list[str]:
-    """Each account once, in the order of families and of their lists; others by name at the end of theirs."""
+    """Each account once, in the order of families and of their lists; unlisted ones by name behind these."""
 
     def place(account: str) -> tuple[int, int, str]:
         home = family(account)

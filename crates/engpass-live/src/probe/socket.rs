@@ -59,7 +59,7 @@ pub struct Stream {
     pub congestion: String,
 }
 
-/// The measured combinations, the usual one first.
+/// The combinations of sending and receiving that are measured, the usual one first.
 pub(super) const WAYS: [(Sending, Receiving); 6] = [
     (Sending::Copy, Receiving::Copy),
     (Sending::Copy, Receiving::Discard),

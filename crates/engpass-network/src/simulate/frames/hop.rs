@@ -54,7 +54,7 @@ impl Network {
                                 host = Some((this, to as usize));
                                 until
                             }
-                            // A socket only counts datagrams.
+                            // A UDP socket only counts datagrams: it may take them ahead of virtual time.
                             None => self.until,
                         }
                     }

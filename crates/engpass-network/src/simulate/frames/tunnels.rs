@@ -128,7 +128,7 @@ impl Tunnels {
         u16::try_from(known).expect("there are fewer than 65 536 tunnel stacks")
     }
 
-    /// Assigns the stack with number `stack` to the steps before `steps` that have none yet.
+    /// Assigns the stack of outer headers with number `stack` to the steps before `steps` that have no stack yet.
     pub(super) fn in_stack(&mut self, steps: usize, stack: u16) {
         if !self.directions.is_empty() {
             self.stack_of.resize(steps, stack);

@@ -193,7 +193,7 @@ pub struct InjectedNetwork {
     inputs: VecDeque<Input>,
     /// Number of packets that have entered the network.
     came: u64,
-    /// Instant up to which everything has happened, in picoseconds.
+    /// Virtual time that the network has reached, in picoseconds: all events up to this instant were handled.
     reached: u64,
     /// Earliest instant for the next injection, in picoseconds.
     earliest: u64,
