@@ -17,7 +17,7 @@ use std::time::Duration;
 use engpass_limit::limit;
 use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
-use engpass_network::simulate::{SimError, SimOutcome, simulate, timeline};
+use engpass_network::simulate::{SimError, simulate, timeline};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::{self as outcome, Outcome, Results, SweptValue};
 use engpass_testbed::{Diagnostics, Source};

@@ -11,7 +11,7 @@ use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
 use crate::networks::{
-    Drawn, asking, bonds, frames, groups, joined, narrow, network, network_with_tcp, port, tunnels,
+    Drawn, asking, bonds, engines, frames, groups, joined, narrow, network, network_with_tcp, port, tunnels,
 };
 use crate::resolve::resolve;
 
@@ -184,6 +184,11 @@ proptest! {
 
     #[test]
     fn no_multicast_flow_exceeds_its_bound(Drawn(testbed) in groups(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_exceeds_its_bound_with_line_cards(Drawn(testbed) in engines(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 
