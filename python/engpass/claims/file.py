@@ -97,7 +97,7 @@ class ClaimsFile:
     campaigns: tuple[CampaignSpec, ...]
     claims: tuple[Claim, ...]
     text: str | None = None
-    """Title by which the text of the study's source is found; `None` if there is no text."""
+    """Title by which the text of the study's source is found; `None` without a text."""
     notes: tuple[str, ...] = ()
     """Sentences about the whole study, such as missing figures, and parts that the testbed leaves out."""
 

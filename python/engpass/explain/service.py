@@ -117,7 +117,7 @@ class Needs:
         return math.inf if self.idle is None else self.idle + max(WAIT, ROUND_TRIPS * 2 * self.idle)
 
     def loses(self, served: Served) -> bool:
-        """True if the losses are so many that they harm the flow; never for TCP."""
+        """True if the losses harm the flow: more than `LOSS` of its datagrams; never for TCP."""
         return not self.resends and served.loss > LOSS
 
     def waits(self, served: Served) -> bool:
