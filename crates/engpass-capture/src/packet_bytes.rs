@@ -178,7 +178,7 @@ pub(super) fn encapsulate(topology: &Topology, outer: &Outer, packet: &[u8]) -> 
     let path = &topology.tunnels[outer.tunnel];
     let header = path.config.header.config();
     let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);
-    header.write(packet, &mut payload);
+    header.write(packet, outer.sequence, &mut payload);
     payload.extend_from_slice(packet);
     let [from, to] = path.from_to(outer.forward).map(|router| address_of(topology, router));
     // IPv6 in IPv4 has protocol number 41 (RFC 4213 section 3.5).

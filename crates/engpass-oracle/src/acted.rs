@@ -70,6 +70,8 @@ pub enum Mechanism {
     ReassemblyTimeout,
     /// The end of a tunnel had no memory for a fragment.
     ReassemblyMemory,
+    /// The end of a tunnel dropped a packet that arrived after a later one.
+    OutOfSequence,
     /// A packet entered a tunnel inside another tunnel.
     NestedTunnel,
     /// A policy or bond chose the path segment of an outer packet.
@@ -150,6 +152,7 @@ impl Mechanism {
             Self::TunnelRefused => "a tunnel refused a packet",
             Self::ReassemblyTimeout => "reassembly timeout",
             Self::ReassemblyMemory => "reassembly memory",
+            Self::OutOfSequence => "out of sequence",
             Self::NestedTunnel => "tunnel in a tunnel",
             Self::TunnelChoice => "choice for an outer packet",
             Self::BondHash => "bond by hash",

@@ -307,6 +307,11 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
+    /// The end of a tunnel at a router: a packet with a later sequence number left before.
+    OutOfSequence {
+        /// Index of the node.
+        node: usize,
+    },
     /// The receive buffer of the flow's socket.
     ReceiveBuffer,
 }

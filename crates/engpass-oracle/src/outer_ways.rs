@@ -16,7 +16,10 @@ const LONGEST: u64 = 65_535;
 pub(crate) fn header_bytes(header: &TunnelHeader) -> u64 {
     match header {
         // RFC 2784 section 2, RFC 2890 section 2: 4 bytes, and 4 more for each optional field.
-        TunnelHeader::Gre(gre) => 4 + 4 * u64::from(gre.checksum) + 4 * u64::from(gre.key.is_some()),
+        TunnelHeader::Gre(gre) => {
+            let optional = [gre.checksum, gre.key.is_some(), gre.sequence];
+            4 + 4 * optional.into_iter().filter(|is_there| *is_there).count() as u64
+        }
         // RFC 2003 section 3: there is only the outer IP header.
         TunnelHeader::IpIp(_) => 0,
     }

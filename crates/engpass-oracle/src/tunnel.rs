@@ -39,6 +39,8 @@ pub(crate) struct Tunnel {
     /// Reassembly timeout in picoseconds, and reassembly memory in bytes.
     pub(crate) timeout: u64,
     pub(crate) memory: u64,
+    /// Numbers of the packets inside that entered so far, if the header has sequence numbers.
+    pub(crate) numbers: Option<BTreeMap<usize, u32>>,
     pub(crate) end: End,
 }
 
@@ -50,6 +52,8 @@ pub(crate) struct End {
     /// Inner packets whose outer packets were reassembled here, and those whose were given up.
     pub(crate) whole: BTreeSet<usize>,
     pub(crate) given_up: BTreeSet<usize>,
+    /// Sequence number of the last packet that left.
+    pub(crate) last: Option<u32>,
     pub(crate) counts: Counts,
 }
 
@@ -81,6 +85,8 @@ pub(crate) fn tunnels(topology: &Topology, way: usize) -> Vec<Tunnel> {
                 ttl: path.config.ttl,
                 timeout: path.config.reassembly.timeout.0,
                 memory: path.config.reassembly.memory.bytes(),
+                numbers: matches!(&path.config.header, TunnelHeader::Gre(gre) if gre.sequence)
+                    .then(BTreeMap::new),
                 end: End::default(),
             });
         }

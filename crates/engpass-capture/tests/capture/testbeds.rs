@@ -214,7 +214,7 @@ pub(crate) const TUNNELS: &str = r#"
     medium = "ethernet-1g"
     [tunnel.gre]
     ends = ["near", "far"]
-    header = { gre = { checksum = true, key = 5 } }
+    header = { gre = { checksum = true, key = 5, sequence = true } }
     fragment = "outer"
     [tunnel.inside]
     ends = ["near", "far"]

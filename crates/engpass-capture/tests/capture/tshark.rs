@@ -193,7 +193,7 @@ fn tshark_reads_captures_of_parallel_and_failing_links() {
     assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments were sent, {fragments} passed");
 }
 
-/// tshark reassembles fragments of outer packets, checks their GRE checksums, and finds the packets of the hosts.
+/// tshark reassembles fragments of outer packets, checks their GRE checksums and sequence numbers, and finds the packets of the hosts.
 #[test]
 fn tshark_reads_tunneled_packets() {
     if !is_there() {
@@ -222,6 +222,16 @@ fn tshark_reads_tunneled_packets() {
         assert!(text.matches("Checksum: 0x").count() >= gre && text.contains("[correct]"), "{link}");
         assert!(!text.contains("incorrect"), "{link}");
         assert_eq!(file.count("gre.key != 5"), 0);
+        // Each direction numbers its packets from 0, one after the other.
+        for source in ["10.64.0.3", "10.64.0.5"] {
+            let filter = format!("gre && ip.src == {source}");
+            let read = file.tshark(&["-2", "-Y", &filter, "-T", "fields", "-e", "gre.sequence_number"]);
+            let numbers: Vec<u32> = read.lines().map(|line| line.parse().expect("a number")).collect();
+            assert!(
+                numbers.len() > 10 && numbers.iter().copied().eq(0..numbers.len() as u32),
+                "{link}: {numbers:?}"
+            );
+        }
         // The routers at the ends have addresses behind those of the hosts. Each router decrements the TTL.
         assert_eq!(file.count("gre && !(ip.addr == 10.64.0.3 && ip.addr == 10.64.0.5)"), 0);
         let ttl =

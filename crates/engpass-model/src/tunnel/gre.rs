@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::TunnelHeaderConfig;
 use crate::wire::packet::checksum;
 
-/// Generic routing encapsulation (RFC 2784): a header of 4 bytes, plus 4 bytes each for a checksum and a key.
+/// Generic routing encapsulation (RFC 2784): a header of 4 bytes, plus 4 bytes each for a checksum, a key and a sequence number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gre {
@@ -14,6 +14,8 @@ pub struct Gre {
     pub checksum: bool,
     /// Key that distinguishes tunnels between the same routers (RFC 2890 section 2.1). If not given, the header has no key.
     pub key: Option<u32>,
+    /// Whether the header contains a sequence number (RFC 2890 section 2.2). The end of the tunnel then drops packets that arrive after a later one.
+    pub sequence: bool,
 }
 
 /// Protocol types of IP packets: their EtherTypes (RFC 2784 section 2.4, RFC 7676 section 2).
@@ -22,20 +24,27 @@ const IPV6: u16 = 0x86dd;
 /// Flags in the first word for optional fields (RFC 2890 section 2).
 const HAS_CHECKSUM: u16 = 1 << 15;
 const HAS_KEY: u16 = 1 << 13;
+const HAS_SEQUENCE: u16 = 1 << 12;
 
 impl TunnelHeaderConfig for Gre {
     fn bytes(&self) -> u64 {
-        4 + 4 * u64::from(self.checksum) + 4 * u64::from(self.key.is_some())
+        4 + 4 * (u64::from(self.checksum) + u64::from(self.key.is_some()) + u64::from(self.sequence))
     }
 
     fn protocol(&self) -> u8 {
         47
     }
 
-    fn write(&self, inner: &[u8], out: &mut Vec<u8>) {
+    fn is_sequenced(&self) -> bool {
+        self.sequence
+    }
+
+    fn write(&self, inner: &[u8], sequence: u32, out: &mut Vec<u8>) {
         let begin = out.len();
         let flag = |is: bool, bit| if is { bit } else { 0 };
-        let flags = flag(self.checksum, HAS_CHECKSUM) | flag(self.key.is_some(), HAS_KEY);
+        let flags = flag(self.checksum, HAS_CHECKSUM)
+            | flag(self.key.is_some(), HAS_KEY)
+            | flag(self.sequence, HAS_SEQUENCE);
         out.extend(flags.to_be_bytes());
         let is_v6 = inner.first().is_some_and(|first| first >> 4 == 6);
         out.extend(if is_v6 { IPV6 } else { IPV4 }.to_be_bytes());
@@ -45,6 +54,9 @@ impl TunnelHeaderConfig for Gre {
         }
         if let Some(key) = self.key {
             out.extend(key.to_be_bytes());
+        }
+        if self.sequence {
+            out.extend(sequence.to_be_bytes());
         }
         if self.checksum {
             let all = [&out[begin..], inner].concat();
@@ -59,7 +71,7 @@ mod tests {
 
     fn written(header: &Gre, inner: &[u8]) -> Vec<u8> {
         let mut out = vec![0xff];
-        header.write(inner, &mut out);
+        header.write(inner, 0x0a0b_0c0d, &mut out);
         assert_eq!(out.len() as u64, 1 + header.bytes());
         out.split_off(1)
     }
@@ -73,5 +85,9 @@ mod tests {
         let both = Gre { checksum: true, ..key };
         // The one's complement of 0xa000 + 0x0800 + 0x0102 + 0x0304 + 0x0102.
         assert_eq!(written(&both, &[1, 2]), [0xa0, 0, 8, 0, 0x52, 0xf7, 0, 0, 1, 2, 3, 4]);
+        let numbered = Gre { sequence: true, ..Gre::default() };
+        assert_eq!(written(&numbered, &[1, 2]), [0x10, 0, 8, 0, 0x0a, 0x0b, 0x0c, 0x0d]);
+        let numbered = Gre { key: Some(0x0102_0304), ..numbered };
+        assert_eq!(written(&numbered, &[1, 2]), [0x30, 0, 8, 0, 1, 2, 3, 4, 0x0a, 0x0b, 0x0c, 0x0d]);
     }
 }

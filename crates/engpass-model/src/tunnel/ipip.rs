@@ -19,5 +19,5 @@ impl TunnelHeaderConfig for IpIp {
         4
     }
 
-    fn write(&self, _: &[u8], _: &mut Vec<u8>) {}
+    fn write(&self, _: &[u8], _: u32, _: &mut Vec<u8>) {}
 }

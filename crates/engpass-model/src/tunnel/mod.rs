@@ -30,8 +30,13 @@ pub trait TunnelHeaderConfig {
     /// IP protocol number of the tunnel header, for the outer IP header.
     fn protocol(&self) -> u8;
 
-    /// Appends the tunnel header for the packet `inner`.
-    fn write(&self, inner: &[u8], out: &mut Vec<u8>);
+    /// Returns true if packets are numbered, and those that arrive after a later one are dropped.
+    fn is_sequenced(&self) -> bool {
+        false
+    }
+
+    /// Appends the tunnel header for the packet `inner`. A header without sequence numbers ignores `sequence`.
+    fn write(&self, inner: &[u8], sequence: u32, out: &mut Vec<u8>);
 }
 
 impl TunnelHeader {
@@ -156,10 +161,12 @@ mod tests {
         let added = |header: serde_json::Value| {
             read(serde_json::json!({ "ends": ["a", "b"], "header": header })).header.added_bytes()
         };
-        // RFC 2784 section 2: 4 bytes, and 4 for a checksum. RFC 2890 section 2: 4 for a key. RFC 2003: only the IP header.
+        // RFC 2784 section 2: 4 bytes, and 4 for a checksum. RFC 2890 section 2: 4 each for a key and a sequence number. RFC 2003: only the IP header.
         assert_eq!(added(serde_json::json!("gre")), 24);
         assert_eq!(added(serde_json::json!({ "gre": { "checksum": true } })), 28);
         assert_eq!(added(serde_json::json!({ "gre": { "checksum": true, "key": 7 } })), 32);
+        let all = serde_json::json!({ "gre": { "checksum": true, "key": 7, "sequence": true } });
+        assert_eq!(added(all), 36);
         assert_eq!(added(serde_json::json!("ipip")), 20);
     }
 

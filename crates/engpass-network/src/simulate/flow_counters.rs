@@ -122,6 +122,8 @@ pub(super) enum DropLocation {
     Timeout(usize),
     /// This router at the end of a tunnel: no reassembly memory for a fragment.
     Memory(usize),
+    /// This router at the end of a tunnel with sequence numbers: a later packet has arrived before.
+    OutOfSequence(usize),
     ReceiveBuffer,
 }
 

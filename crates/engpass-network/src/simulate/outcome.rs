@@ -595,6 +595,7 @@ impl Network {
             DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             DropLocation::Timeout(node) => inside(node, "reassembly timeout"),
             DropLocation::Memory(node) => inside(node, "reassembly memory"),
+            DropLocation::OutOfSequence(node) => inside(node, "out of sequence"),
             DropLocation::ReceiveBuffer => host("receive buffer"),
         }
     }

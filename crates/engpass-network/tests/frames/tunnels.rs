@@ -108,3 +108,27 @@ fn tunnel_reassembly_ends_by_timeout_or_full_memory() {
     assert_eq!(timeouts, 0);
     assert!(memory > 500, "{memory} fragments found no memory");
 }
+
+/// Lines that delay a tenth of the packets by 1 ms let one datagram overtake each, unless the next one is delayed as well: they come every 0.6 ms.
+#[test]
+fn sequence_numbers_drop_overtaken_packets() {
+    let reorder = ("link.one.reorder", r#"{ share = "10 %", delay = "1 ms" }"#);
+    let numbered = ("tunnel.gre.header", "{ gre = { sequence = true } }");
+    // 28 bytes of GRE and IP fit.
+    let short = ("traffic.stream.message", "\"1444 B\"");
+    let lost = |overrides: &[(&str, &str)]| {
+        let outcome = run(GRE, overrides);
+        let stream = &flow(&outcome, "stream");
+        let drops: Vec<_> = outcome.drops.iter().map(|drop| (drop.place.node.clone(), drop.cause)).collect();
+        (stream.sent_datagrams, stream.lost_datagrams, drops)
+    };
+    assert_eq!(lost(&[short, reorder]).1, 0);
+    let (_, none, drops) = lost(&[short, numbered]);
+    assert_eq!((none, drops), (0, vec![]));
+    let (sent, old, drops) = lost(&[short, numbered, reorder]);
+    assert_eq!(drops, [("r2".to_owned(), "out of sequence")]);
+    close(old as f64, sent as f64 * 0.1 * 0.9, 0.15);
+    // Four bytes more in every packet.
+    let outcome = run(GRE, &[short, numbered]);
+    close(bytes(&outcome, "one", "tunnel headers"), sent as f64 * 28.0, 2e-3);
+}

@@ -239,6 +239,7 @@ fn place(drop: &Drop, testbed: &Testbed, topology: &Topology) -> Place {
             "no known member" => Place::NoMember { node: node() },
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },
+            "out of sequence" => Place::OutOfSequence { node: node() },
             other => panic!("unknown drop cause: {other}"),
         };
     };

@@ -56,6 +56,10 @@ impl Engine<'_> {
         }
         let carries = Carries { tunnel, packet };
         let Tunnel { way, ttl, .. } = self.tunnels[tunnel];
+        if let Some(numbers) = &mut self.tunnels[tunnel].numbers {
+            let number = u32::try_from(numbers.len()).expect("a run has fewer than 2^32 packets");
+            numbers.insert(packet, number);
+        }
         let bytes = self.outer_bytes(carries);
         self.packets.push(Packet { offset: 0, bytes, way, ttl, carries: Some(carries), ..inner });
         let outer = self.packets.len() - 1;
@@ -74,6 +78,7 @@ impl Engine<'_> {
             if self.is_fragment(packet) {
                 (ce, path) = self.puts_together(now, router, packet)?;
             }
+            self.in_sequence(now, packet)?;
             let inner = &mut self.packets[of.packet];
             inner.ce = ce;
             inner.came_by = came_by;
@@ -82,6 +87,23 @@ impl Engine<'_> {
             packet = of.packet;
         }
         Some(packet)
+    }
+
+    /// Checks the sequence number of an outer packet at the end of its tunnel (RFC 2890 section 2.2). Returns `None` if the packet is lost.
+    fn in_sequence(&mut self, now: u64, packet: usize) -> Option<()> {
+        let Packet { datagram, carries, .. } = self.packets[packet];
+        let of = carries.expect("the packet is in a tunnel");
+        let Tunnel { to: node, numbers, end, .. } = &mut self.tunnels[of.tunnel];
+        let Some(numbers) = numbers else { return Some(()) };
+        let number = numbers[&of.packet];
+        // Numbers of a run do not wrap.
+        if end.last.is_some_and(|last| number <= last) {
+            self.acted.note(Mechanism::OutOfSequence);
+            self.ledger.lose_carrier(now, Place::OutOfSequence { node: *node }, datagram);
+            return None;
+        }
+        end.last = Some(number);
+        Some(())
     }
 
     /// Handles a fragment of an outer packet at the end of its tunnel. If the outer packet is complete now, returns whether it was marked, and its path

@@ -256,7 +256,7 @@ impl Checker<'_> {
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));
         let family = what.trim_start_matches("a ").split([' ', ',']).next().unwrap_or("host");
-        // After so many errors, suggestions are not worth the time that they take.
+        // After 200 errors, suggestions are not worth the time that they take.
         if self.errors > 200 {
             self.report(path, Diagnostic::error("dangling-reference", message));
             return false;

@@ -53,7 +53,11 @@ pub(super) struct Direction {
     end: NodeId,
     timeout: u64,
     memory: u64,
-    /// Bytes of fragments that wait for reassembly at the end.
+    /// True if its packets have sequence numbers: that of the next packet that enters, and that of the last one that has left, if one has.
+    is_sequenced: bool,
+    next: u32,
+    last: Option<u32>,
+    /// Bytes of fragments that wait for reassembly.
     bytes: u64,
     /// Numbers of outer packets in reassembly, by the instant of the timeout and the order in which their first fragments arrived.
     waiting: BTreeMap<(u64, u32), u32>,
@@ -68,7 +72,9 @@ pub(super) struct Direction {
 struct Hidden {
     /// TTL of the inner packet, by tunnel depth.
     ttl: [u8; MOST],
-    /// Number of the outer packet of which this packet is a fragment, from 1; 0 if it is no fragment. `depth` is that packet's number of outer headers.
+    /// Sequence number in the tunnel header, by tunnel depth.
+    sequence: [u32; MOST],
+    /// Number of the outer packet of which this is a fragment, from 1; 0 if it is none. `depth` is the number of outer headers of that packet.
     cut: u32,
     depth: u8,
 }
@@ -102,11 +108,26 @@ impl Direction {
             end: path.from_to(forward)[1],
             timeout: config.reassembly.timeout.0,
             memory: config.reassembly.memory.bytes(),
+            is_sequenced: config.header.config().is_sequenced(),
+            next: 0,
+            last: None,
             bytes: 0,
             waiting: BTreeMap::new(),
             waited: 0,
             is_awaited: false,
         }
+    }
+
+    /// Returns true if the packet with this sequence number may leave the tunnel, and notes that it does. A packet is out of sequence if the last one to
+    /// leave has its number or one of the 2^31 - 1 numbers behind it (RFC 2890 section 2.2).
+    fn accepts(&mut self, sequence: u32) -> bool {
+        const OLD: u32 = 1 << 31;
+        let is_old = self.last.is_some_and(|last| last.wrapping_sub(sequence) < OLD);
+        if self.is_sequenced && is_old {
+            return false;
+        }
+        self.last = Some(sequence);
+        true
     }
 }
 
@@ -224,16 +245,19 @@ impl Network {
         let packet = self.fabric.datagrams.packet_mut(id);
         let tunnels = &mut self.frames.tunnels;
         let depth = tunnels.at(place).len();
+        let direction = &mut tunnels.directions[(step.port - WRAP) as usize];
+        let (added, ttl, sequence) = (direction.added, direction.ttl, direction.next);
+        direction.next = sequence.wrapping_add(1);
         let hidden = tunnels.hide(id);
         if depth == 0 {
             *hidden = Hidden::default();
         }
-        hidden.ttl[depth] = packet.ttl;
-        let Direction { added, ttl, .. } = tunnels.directions[(step.port - WRAP) as usize];
+        (hidden.ttl[depth], hidden.sequence[depth]) = (packet.ttl, sequence);
         packet.ip += added;
         if let Some(trace) = &mut self.fabric.trace {
             let direction = step.port - WRAP;
-            trace.enters(id, direction, step.router as usize, (packet.ip, ttl), (packet.ttl, packet.ecn));
+            let inner = (packet.ttl, packet.ecn);
+            trace.enters(id, (direction, sequence), step.router as usize, (packet.ip, ttl), inner);
         }
         // The next step decrements the TTL, although the router does not forward the outer packet.
         packet.ttl = ttl + 1;
@@ -254,10 +278,17 @@ impl Network {
             None => Some(id),
         };
         let Some(id) = whole else { return };
-        let tunnels = &self.frames.tunnels;
+        let tunnels = &mut self.frames.tunnels;
         let tunnel = tunnels.at(place)[depth - 1];
-        let (added, ttl) =
-            (tunnels.directions[tunnel as usize].added, tunnels.hidden[id as usize].ttl[depth - 1]);
+        let hidden = &tunnels.hidden[id as usize];
+        let (sequence, ttl) = (hidden.sequence[depth - 1], hidden.ttl[depth - 1]);
+        let direction = &mut tunnels.directions[tunnel as usize];
+        let added = direction.added;
+        if !direction.accepts(sequence) {
+            let end = direction.end;
+            self.drop_packet(id, DropLocation::OutOfSequence(end), self.now);
+            return;
+        }
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.ip -= added;
         (packet.ttl, packet.place) = (ttl, place + 1);

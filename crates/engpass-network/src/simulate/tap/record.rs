@@ -82,6 +82,8 @@ pub struct Outer {
     pub tunnel: usize,
     /// True for the direction from the first end of the tunnel to the second.
     pub forward: bool,
+    /// Number of the packet in its direction, for headers with sequence numbers.
+    pub sequence: u32,
     /// The outer IP header.
     pub head: Head,
 }

@@ -6,36 +6,37 @@ use super::{Head, Outer};
 use crate::simulate::frames::tunnel_of;
 use crate::simulate::timeline::Trace;
 
-/// Inner headers of a packet in tunnels: for each tunnel the packet's IP header when it entered. The tunnel entered first comes first.
+/// Headers that are hidden by outer headers: for each tunnel that a packet is in, its direction, the sequence number of the packet, and the IP header that it
+/// had on entry. The first tunnel entered comes first.
 #[derive(Clone, Debug, Default)]
-pub(in crate::simulate) struct Hidden(Vec<(u32, Head)>);
+pub(in crate::simulate) struct Hidden(Vec<(u32, u32, Head)>);
 
 impl Hidden {
     /// Returns the innermost header and the outer headers, given the outermost one, which is not hidden.
     pub(super) fn around(&self, outermost: Head) -> (Head, Vec<Outer>) {
-        let Some(((_, innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
-        let heads = self.0[1..].iter().map(|(_, head)| *head).chain([outermost]);
-        let outer = self.0.iter().zip(heads).map(|((direction, _), head)| {
+        let Some(((.., innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
+        let heads = self.0[1..].iter().map(|(.., head)| *head).chain([outermost]);
+        let outer = self.0.iter().zip(heads).map(|((direction, sequence, _), head)| {
             let (tunnel, forward) = tunnel_of(*direction);
-            Outer { tunnel, forward, head }
+            Outer { tunnel, forward, sequence: *sequence, head }
         });
         (*innermost, outer.collect())
     }
 }
 
 impl Trace {
-    /// Records that a packet has entered a tunnel direction at a router. It now has `bytes` bytes, outer header included, and the TTL `outer_ttl`.
+    /// Records that a packet has entered a tunnel direction at a router, with a sequence number; it now has `bytes`, outer header included, and the TTL `outer_ttl`.
     pub(in crate::simulate) fn enters(
         &mut self,
         packet: u32,
-        direction: u32,
+        (direction, sequence): (u32, u32),
         router: usize,
         (bytes, outer_ttl): (u32, u8),
         (ttl, ecn): (u8, Ecn),
     ) {
         let Some(taps) = &mut self.taps else { return };
         let head = Head { ttl, ecn, ..taps.packets[packet as usize] };
-        taps.hidden.entry(packet).or_default().0.push((direction, head));
+        taps.hidden.entry(packet).or_default().0.push((direction, sequence, head));
         let next = &mut taps.next_of_routers[router];
         let id = std::mem::replace(next, next.wrapping_add(1));
         taps.packets[packet as usize] =
@@ -46,7 +47,7 @@ impl Trace {
     pub(in crate::simulate) fn leaves_tunnel(&mut self, packet: u32) {
         let Some(taps) = &mut self.taps else { return };
         let Some(hidden) = taps.hidden.get_mut(&packet) else { return };
-        let (_, head) = hidden.0.pop().expect("the packet is in a tunnel");
+        let (.., head) = hidden.0.pop().expect("the packet is in a tunnel");
         if hidden.0.is_empty() {
             taps.hidden.remove(&packet);
         }

@@ -31,8 +31,11 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
     let header = select(vec![
         TunnelHeader::Gre(Gre::default()),
         TunnelHeader::Gre(Gre::default()),
-        TunnelHeader::Gre(Gre { checksum: true, key: None }),
-        TunnelHeader::Gre(Gre { checksum: true, key: Some(7) }),
+        TunnelHeader::Gre(Gre { checksum: true, ..Gre::default() }),
+        TunnelHeader::Gre(Gre { checksum: true, key: Some(7), sequence: false }),
+        TunnelHeader::Gre(Gre { sequence: true, ..Gre::default() }),
+        TunnelHeader::Gre(Gre { sequence: true, ..Gre::default() }),
+        TunnelHeader::Gre(Gre { checksum: false, key: Some(7), sequence: true }),
         TunnelHeader::IpIp(IpIp {}),
     ]);
     let fragment =
