@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
-from engpass.types.outcome import Timeline
+from engpass.types.outcome import FlowLine, Timeline
 
 SAMPLES = 1_000
 """Number of instants at which a timeline is sampled."""
@@ -31,3 +32,24 @@ def timeline(
         raise EngpassError("this build of the core cannot record a timeline", "build it again: `make dev`")
     text = record(variant, list(sweep), repeat, samples, interrupt or _engpass.Interrupt())
     return msgspec.json.decode(text, type=Timeline)
+
+
+def losses(flow: FlowLine, intervals: int) -> list[tuple[float, float, float]]:
+    """The loss of a UDP flow over time, as its receiver sees it: begin and end of an interval, and the share.
+
+    The share is RTCP's fraction lost (RFC 3550 section 6.4.1): datagrams missing of those expected in the
+    interval, at least 0. The time is divided into about `intervals` parts. Empty for other flows.
+    """
+    counts = flow.datagrams
+    if counts is None:
+        return []
+    samples = list(zip(flow.time_s, counts.received, counts.missing, strict=True))
+    coarse = samples[:: max(1, len(samples) // intervals)]
+    if coarse and coarse[-1] != samples[-1]:
+        coarse.append(samples[-1])
+    found = []
+    for (begin, received, missing), (end, more_received, more_missing) in pairwise(coarse):
+        lost = more_missing - missing
+        expected = more_received - received + lost
+        found.append((begin, end, max(0.0, lost / expected) if expected > 0 else 0.0))
+    return found

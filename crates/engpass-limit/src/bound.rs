@@ -4,7 +4,7 @@
 //! most [`UNLIKELY`].
 
 use engpass_model::event::Event;
-use engpass_model::source::{Traffic, on_off, poisson};
+use engpass_model::source::{FramePattern, Traffic, on_off, poisson};
 use engpass_model::time::{Pace, SECOND};
 use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Membership, Testbed, Topology};
@@ -96,8 +96,15 @@ impl Span {
         }
     }
 
-    /// Returns the largest number of bits that a Poisson process of datagrams offers. `message` is the mean length in bytes, `gap` the mean time between
-    /// datagrams in picoseconds.
+    /// Returns the largest number of messages of a video.
+    pub(super) fn frames(&self, pattern: FramePattern) -> f64 {
+        match self.memberships {
+            Some((times, length)) => pattern.most_within_several(times, length),
+            None => pattern.most_within(self.offering()),
+        }
+    }
+
+    /// Returns the largest number of bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
     pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
         let time = self.offering() as f64;
         let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));

@@ -163,8 +163,9 @@ impl<'a> Builder<'a> {
         };
         self.hosts(demand, time(sent, sent, path.mtu), time(received, least_received, widest), 0.0);
         demand.idle_delay = Some(self.idle_datagram(demand, message));
-        let Some(rate) = rate else { return };
         let span = demand.span;
+        let all = demand.traffic.transfer().map(|transfer| 8.0 * transfer.bytes as f64);
+        let Some(rate) = rate else { return self.offers_all(demand, all) };
         let even = Pace::of_bits(8 * message.max(1), rate.0);
         let offered = match demand.traffic {
             Traffic::Poisson(config) => {
@@ -175,9 +176,12 @@ impl<'a> Builder<'a> {
                 let pace = Pace::of_bits(8 * message.max(1), config.rate.0);
                 span.bursts(pace, [config.on.0, config.off.0], config.lengths) * bits
             }
-            _ => span.even(even) * bits,
+            traffic => {
+                let frames = traffic.frame_pattern().map(|frames| span.frames(frames));
+                frames.unwrap_or_else(|| span.even(even)) * bits
+            }
         };
-        self.offers(demand, rate.0 as f64, offered);
+        self.offers_up_to(demand, all, rate.0 as f64, offered);
     }
 
     fn segments(&mut self, demand: &mut Demand<'a>, config: &TcpStream) {
@@ -211,10 +215,16 @@ impl<'a> Builder<'a> {
         self.window(demand, &tcp);
         let payload = tcp.segment.min(config.message.bytes());
         demand.idle_delay = Some(self.idle_segment(demand, tcp.header, payload));
-        if let Some(rate) = config.rate {
-            let streams = demand.streams();
-            let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));
-            self.offers(demand, rate.0 as f64 * streams, writes * 8.0 * message * streams);
+        // A lane has a part of the connections.
+        let (streams, of_table) = (demand.streams(), f64::from(config.streams));
+        let all = demand.traffic.transfer().map(|transfer| 8.0 * transfer.bytes as f64 * streams / of_table);
+        match config.rate {
+            Some(rate) => {
+                let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));
+                let offered = writes * 8.0 * message * streams;
+                self.offers_up_to(demand, all, rate.0 as f64 * streams, offered);
+            }
+            None => self.offers_all(demand, all),
         }
     }
 
@@ -234,7 +244,20 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the limit of an application that writes `bit_per_s` of payload on average, and at most `most` bits in the measurement window.
+    /// Adds the limiter of an application without a rate: a transfer of `all` bits, if it has one.
+    fn offers_all(&mut self, demand: &mut Demand<'_>, all: Option<f64>) {
+        if let Some(all) = all {
+            self.offers(demand, demand.span.rate(all), all);
+        }
+    }
+
+    /// Adds the limiter of an application with a rate, as [`Self::offers`], which ends after a transfer of `all` bits if it has one.
+    fn offers_up_to(&mut self, demand: &mut Demand<'_>, all: Option<f64>, bit_per_s: f64, most: f64) {
+        let (all, each) = (all.unwrap_or(f64::INFINITY), demand.span.rate(all.unwrap_or(f64::INFINITY)));
+        self.offers(demand, bit_per_s.min(each), most.min(all));
+    }
+
+    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the measurement window.
     fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
         let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
         // The application is needed by the payload of a unit. An empty message needs nothing, so it is not limited.

@@ -162,7 +162,10 @@ fn flow_limit(
     let bottleneck = smallest(None).expect("every flow crosses a link");
     let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
     let goodput = answers[bottleneck].goodput;
-    let bounds = flow.bounds(topology, resources, rows);
+    let mut bounds = flow.bounds(topology, resources, rows);
+    // A link that carries no message may carry sentinels.
+    let sentinels = flow.first().sentinels();
+    bounds.iter_mut().for_each(|bound| bound.most += sentinels);
     let tightest = tightest(&bounds);
     let Bound { most: bound, together, .. } = &bounds[tightest];
     let idle = flow.lanes.iter().filter_map(|lane| lane.idle_delay).min();

@@ -180,7 +180,13 @@ impl Limiter {
 }
 
 impl Demand<'_> {
-    /// Adds a limiter that consists of some resources at the hosts, unless all needs are zero.
+    /// Returns the rate of payload in sentinels over the measurement window, in bit/s. They count in the goodput, but not as messages.
+    pub(super) fn sentinels(&self) -> f64 {
+        let bytes = self.traffic.transfer().map_or(0, |transfer| transfer.sentinel_bytes());
+        self.span.rate(8.0 * bytes as f64)
+    }
+
+    /// Adds a limiter of some resources at the ends, unless all needs are zero.
     pub(super) fn add(&mut self, bottleneck: Bottleneck, needs: &[(usize, f64)]) -> Option<&mut Limiter> {
         self.add_at(None, bottleneck, needs)
     }

@@ -115,6 +115,7 @@ fn flow(flow: FlowLimit) -> FlowOutcome {
         efci_pdus: None,
         delay_s: None,
         tcp: None,
+        transfer: None,
         outage: None,
         bottleneck: Some(flow.bottleneck),
         next_bottleneck: flow.next,

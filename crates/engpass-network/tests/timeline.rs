@@ -85,6 +85,45 @@ fn timeline_shows_a_congested_port_full_with_drops() {
     assert!(!queue.drops.is_empty() && queue.drops.len() as u64 <= lost && queue.drops.is_sorted());
 }
 
+/// A group of pictures has frames of 13, 2, 3 and 2 messages. Of 13 messages, which come within 0.2 ms, a port with room for 10 packets loses three, because one
+/// leaves in 0.8 ms.
+#[test]
+fn timeline_shows_the_loss_of_a_video_over_time() {
+    let text = r#"
+        [host.a]
+        [host.b]
+        [router.r]
+        [link.in]
+        ends = ["a", "r"]
+        medium = "ethernet-1g"
+        [link.out]
+        ends = ["r", "b"]
+        medium = "point-to-point"
+        rate = "10 Mbit/s"
+        queue = { drop-tail = { limit = "10 packets" } }
+        [traffic.video]
+        kind = "video"
+        from = "a"
+        to = "b"
+        message = "1 kB"
+        rate = "1 Mbit/s"
+        frame_rate = "25 fps"
+        group_of_pictures = 4
+        intra_size = "500 %"
+        [run]
+        duration = "400 ms"
+    "#;
+    let (timeline, outcome) = watch(&point(text, "base", &[]), 11);
+    // Each interval between samples begins with a frame. The receiver misses messages when the next frame arrives.
+    let video = timeline.flows["video"].datagrams.as_ref().expect("a flow of datagrams has counts");
+    let gains = |counts: &[u64]| counts.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>();
+    assert_eq!(video.received[0], 0);
+    let lost = outcome.flows[0].1.lost_datagrams;
+    assert_eq!(gains(&video.received), [10, 2, 3, 2, 10, 2, 3, 2, 10, 2]);
+    assert_eq!(gains(&video.missing), [0, 3, 0, 0, 0, 3, 0, 0, 0, 3]);
+    assert_eq!(lost, 9);
+}
+
 #[test]
 fn timeline_shows_tcp_windows_and_their_events() {
     let (timeline, outcome) = watch(&point(WAN, "base", &[("run.warmup", "0 s")]), 501);

@@ -72,12 +72,13 @@ use crate::router::RouterEngine;
 use crate::sender_state::History;
 use crate::switch::Fate;
 use crate::tcp::Endpoint;
+use crate::transfer::measured;
 use crate::tunnel::{Carries, Tunnel, tunnels};
 
 /// A source of traffic and its state.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A `udp-stream`, `poisson` or `udp-on-off`.
+    /// A `udp-stream`, `poisson`, `udp-on-off`, `video` or `multicast`.
     Process(Process),
     /// A `cbr` or `on-off` source.
     Generator(Generator),
@@ -235,6 +236,7 @@ impl<'a> Engine<'a> {
                 Traffic::UdpStream(config) => Source::Process(Process::stream(config, random)),
                 Traffic::Poisson(config) => Source::Process(Process::poisson(config, random, arrivals())),
                 Traffic::UdpOnOff(config) => Source::Process(Process::on_off(config, random, arrivals())),
+                Traffic::Video(config) => Source::Process(Process::video(config, random)),
                 Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, cells, random)),
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),
                 Traffic::TcpStream(_) => Source::Connections,
@@ -292,6 +294,9 @@ impl<'a> Engine<'a> {
             of.tcp = if flow < self.topology.flows.len() { self.connections(flow) } else { None };
             of.outage = self.outage_of(flow, at);
             of.member = self.member_seen(flow, at);
+            if let Some(traffic) = self.testbed.traffic.values().nth(flow) {
+                of.transfer = measured(traffic, self.ledger.payloads(flow));
+            }
         }
         seen
     }

@@ -1,20 +1,23 @@
 //! Processes that send datagrams, and the receiving sockets (docs/model.md, "Hosts that send UDP").
 
 use engpass_model::random::Stream;
-use engpass_model::source::{Multicast, Poisson, UdpOnOff, UdpStream};
+use engpass_model::source::{Frames, Multicast, Poisson, UdpOnOff, UdpStream, Video};
 use engpass_model::time::Pace;
 use engpass_model::unit::Duration;
 
-use crate::arrivals::{Arrivals, Bursts, Gaps};
+use crate::arrivals::{Arrivals, Bursts, Gaps, VideoFrames};
 use crate::cell::after;
 use crate::cost::ps;
+use crate::transfer::datagram;
 
 /// Due times and lengths of messages.
 #[derive(Debug)]
 enum Due {
     /// As soon as the previous message is handed over, or at a pace (time per payload byte); with the length in bytes.
     Stream(Option<Pace>, u64),
-    /// Randomly drawn times and lengths.
+    /// A number of messages, perhaps with sentinels.
+    Transfer { pace: Option<Pace>, bytes: u64, count: u64, sentinels: bool },
+    /// Other times and lengths, which may be drawn.
     Drawn(Arrivals),
 }
 
@@ -39,7 +42,11 @@ impl Process {
     /// Builds a `udp-stream` before its first message.
     pub(crate) fn stream(config: &UdpStream, random: Stream) -> Self {
         let pace = config.rate.map(|rate| Pace::of_bits(8, rate.0));
-        let due = Due::Stream(pace, config.message.bytes());
+        let bytes = config.message.bytes();
+        let due = match config.count {
+            Some(count) => Due::Transfer { pace, bytes, count, sentinels: config.sentinels },
+            None => Due::Stream(pace, bytes),
+        };
         Self::new((config.start, config.stop), due, random)
     }
 
@@ -55,9 +62,22 @@ impl Process {
         Self::new((config.start, config.stop), due, random)
     }
 
+    /// Builds a `video` source before its first message.
+    pub(crate) fn video(config: &Video, random: Stream) -> Self {
+        let Video { frame_rate, group_of_pictures, intra_size, .. } = *config;
+        let frames = Frames { frame_rate, group_of_pictures, intra_size };
+        let sizes = (config.message.bytes(), config.rate.0);
+        let due = Due::Drawn(Arrivals::Video(VideoFrames::new(&frames, sizes, config.start)));
+        Self::new((config.start, config.stop), due, random)
+    }
+
     /// Builds a multicast sender before its first message.
     pub(crate) fn group(config: &Multicast, random: Stream) -> Self {
-        let due = Due::Stream(Some(Pace::of_bits(8, config.rate.0)), config.message.bytes());
+        let sizes = (config.message.bytes(), config.rate.0);
+        let due = match &config.video {
+            Some(frames) => Due::Drawn(Arrivals::Video(VideoFrames::new(frames, sizes, config.start))),
+            None => Due::Stream(Some(Pace::of_bits(8, sizes.1)), sizes.0),
+        };
         Self::new((config.start, config.stop), due, random)
     }
 
@@ -72,6 +92,12 @@ impl Process {
             Due::Stream(pace, bytes) => {
                 self.bytes = *bytes;
                 self.start + pace.map_or(0, |pace| after(pace, self.messages * *bytes))
+            }
+            Due::Transfer { pace, bytes, count, sentinels } => {
+                let next = datagram(self.messages, *count, *bytes, *sentinels);
+                let Some((payload, before)) = next else { return u64::MAX };
+                self.bytes = payload;
+                self.start + pace.map_or(0, |pace| after(pace, before * *bytes))
             }
             Due::Drawn(arrivals) => {
                 let (due, bytes) = arrivals.next();

@@ -154,6 +154,8 @@ pub(crate) struct Ledger {
     round_trips: Vec<Vec<u64>>,
     /// By flow: times at which datagrams were received, during the warm-up as well.
     receptions: Vec<Vec<u64>>,
+    /// By flow: payload that the application got, and when, in order, during the warm-up as well.
+    payloads: Vec<Vec<(u64, u64)>>,
     /// Number of datagrams begun, by flow.
     numbers: Vec<u64>,
     datagrams: Vec<Datagram>,
@@ -175,6 +177,7 @@ impl Ledger {
             message_delays: vec![Vec::new(); flows],
             round_trips: vec![Vec::new(); flows],
             receptions: vec![Vec::new(); flows],
+            payloads: vec![Vec::new(); flows],
             numbers: vec![0; flows],
             datagrams: Vec::new(),
             departures: BTreeMap::new(),
@@ -266,6 +269,18 @@ impl Ledger {
         complete.then_some(this.arrived.1)
     }
 
+    /// Records that the application of a flow got `bytes` bytes of a stream.
+    pub(crate) fn reads(&mut self, now: u64, flow: usize, bytes: u64) {
+        if bytes > 0 {
+            self.payloads[flow].push((now, bytes));
+        }
+    }
+
+    /// Returns the payload that the application of a flow got, and when.
+    pub(crate) fn payloads(&self, flow: usize) -> &[(u64, u64)] {
+        &self.payloads[flow]
+    }
+
     /// Records a complete PDU that arrived with the EFCI mark.
     pub(crate) fn marked(&mut self, now: u64, flow: usize) {
         self.flows[flow].marked += self.unit(now);
@@ -285,6 +300,9 @@ impl Ledger {
             flow.received_bytes += unit * (this.payload - refused);
             flow.receptions.add((!this.generated).then_some(number), now);
             self.receptions[this.counted_at()].push(now);
+            if this.segment.is_none() {
+                self.payloads[this.counted_at()].push((now, this.payload));
+            }
             if unit == 1 && !this.generated {
                 self.delays[this.counted_at()].push(now - this.begun);
                 match (&mut self.queueing[this.counted_at()], idle) {

@@ -45,5 +45,6 @@ mod sender_state;
 mod switch;
 mod tcp;
 mod times;
+mod transfer;
 mod tunnel;
 mod wire;

@@ -103,6 +103,17 @@ pub struct FlowSeen {
     pub outage: Option<OutageSeen>,
     /// Membership; only of a multicast receiver that joins or leaves.
     pub member: Option<MemberSeen>,
+    /// Its transfer; only of a traffic with a `count`.
+    pub transfer: Option<TransferSeen>,
+}
+
+/// A transfer as its receiver measures it, warm-up included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransferSeen {
+    /// Payload of messages received in bytes.
+    pub bytes: u64,
+    /// Begin and end of the time that counts in picoseconds, if it has ended.
+    pub times: Option<[u64; 2]>,
 }
 
 /// Membership of a multicast receiver, in picoseconds.
@@ -190,7 +201,7 @@ pub struct Booking {
 /// Cells, or bytes of frames without physical framing, by the delivery status of their datagrams (docs/ledger.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Booked {
-    /// Number of received `udp-stream` datagrams that are counted here completely.
+    /// Number of received datagrams of endless `udp-stream`s that are counted here completely.
     pub whole: u64,
     /// Amount that belongs to lost datagrams.
     pub dead: u64,

@@ -107,6 +107,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             Traffic::TcpStream(config) => (config.circuit.as_ref(), None),
             Traffic::Poisson(config) => (config.circuit.as_ref(), None),
             Traffic::UdpOnOff(config) => (config.circuit.as_ref(), None),
+            Traffic::Video(config) => (config.circuit.as_ref(), None),
             Traffic::Multicast(_) => (None, None),
             Traffic::RequestResponse(_) => panic!("no model engine supports request-response traffic"),
             Traffic::Cbr(config) => {

@@ -42,6 +42,8 @@ pub(crate) struct Application {
     pub(crate) stop: Option<u64>,
     /// Time per payload byte, if writes have a rate.
     pub(crate) pace: Option<Pace>,
+    /// Number of writes of a transfer.
+    pub(crate) count: Option<u64>,
     /// Number of writes begun.
     pub(crate) writes: u64,
     /// True while the next write is not due yet.

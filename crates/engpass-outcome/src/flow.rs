@@ -8,7 +8,7 @@ use crate::limit::FlowLimit;
 use crate::place::{Bottleneck, Path};
 use crate::real::RealFlow;
 use crate::receiver::Receiver;
-use crate::signal::{count, rate, ratio, share, time};
+use crate::signal::{count, number, rate, ratio, share, time};
 
 /// The outcome of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -40,6 +40,9 @@ pub struct FlowOutcome {
     /// TCP counters and times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
+    /// The transfer of a flow with a `count`, as its receiver measures it; of a whole run, the warm-up included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
     /// Effect of link outages on the flow; only if the file has events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
@@ -127,6 +130,24 @@ pub struct Quantiles {
     pub p99_9: f64,
     /// Maximum.
     pub max: f64,
+}
+
+/// A transfer of a given number of messages, by the clock of its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Transfer {
+    /// Payload of messages received.
+    #[schemars(extend("x-signal" = number("Transferred", "B").column("transferred_bytes")))]
+    pub received_bytes: u64,
+    /// Time from the first to the last byte of payload; with sentinels, from the first of them that arrives to the next one. Absent if the transfer did not
+    /// end in the run, or took no time.
+    #[schemars(extend("x-signal" = time("Transfer time").column("transfer_s").lower()))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// Payload received, per second of this time.
+    #[schemars(extend("x-signal" = rate("Transfer goodput").column("transfer_bit_per_s").higher()))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_bit_per_s: Option<f64>,
 }
 
 /// Effect of link outages on a flow.

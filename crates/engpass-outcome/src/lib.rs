@@ -21,7 +21,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp};
+pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp, Transfer};
 pub use limit::{Bound, Candidate, FlowLimit, SetBy, Stage, WindowLimit};
 pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, QueueOutcome, Share};
 pub use node::{EngineOutcome, NodeOutcome};
@@ -31,7 +31,7 @@ pub use real::{
     Requests,
 };
 pub use receiver::Receiver;
-pub use timeline::{EngineLine, FlowLine, NodeLine, QueueLine, TcpLine, Timeline};
+pub use timeline::{DatagramLine, EngineLine, FlowLine, NodeLine, QueueLine, TcpLine, Timeline};
 
 /// The version of this format. Outcomes of the first version have no `version`.
 pub const VERSION: u32 = 3;

@@ -37,11 +37,25 @@ pub struct FlowLine {
     /// State of the congestion control of its connections; only for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpLine>,
+    /// Datagrams as the receiver counts them; only for UDP. A receiver that joins and leaves has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramLine>,
     /// Cumulative payload received; for TCP, payload received in order.
     pub delivered_bytes: Vec<u64>,
     /// Whether a list of events is incomplete because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+}
+
+/// The receiver of a UDP flow over time, as its sequence numbers show it. Counts are cumulative and include the warm-up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DatagramLine {
+    /// Datagrams received.
+    pub received: Vec<u64>,
+    /// Datagrams missing: those that the sender began before the newest received one, less those received (RFC 3550 section 6.4.1, cumulative number of
+    /// packets lost). A datagram that arrives late is no longer missing.
+    pub missing: Vec<u64>,
 }
 
 /// The senders of a TCP flow over time, summed over the flow's connections.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
-use engpass_model::source::{Live, Traffic, Transport};
+use engpass_model::source::{Frames, Live, Traffic, Transport};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
@@ -277,6 +277,15 @@ pub struct FlowPlan {
     /// Distribution of the lengths of bursts and pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengths: Option<String>,
+    /// Frame rate of a video, in millionths of a frame per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_frames_per_s: Option<u64>,
+    /// Frames in a group of pictures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_of_pictures: Option<u32>,
+    /// Size of an intra frame in 10^-9 of any other frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intra_size_ppb: Option<u64>,
     /// Transport of requests: `tcp` or `udp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
@@ -523,6 +532,16 @@ fn queue(queue: &Queue) -> QueuePlan {
     }
 }
 
+/// Adds the frames of a video to the plan of its flow.
+fn video(frames: Option<Frames>, plan: FlowPlan) -> FlowPlan {
+    FlowPlan {
+        micro_frames_per_s: frames.map(|frames| frames.frame_rate.0),
+        group_of_pictures: frames.map(|frames| frames.group_of_pictures),
+        intra_size_ppb: frames.map(|frames| frames.intra_size.0),
+        ..plan
+    }
+}
+
 fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowPlan {
     let (from, to) = traffic.ends();
     let (start, stop) = traffic.window();
@@ -571,6 +590,11 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
             lengths: Some(word(config.lengths)),
             ..plan
         },
+        Traffic::Video(config) => FlowPlan {
+            message_bytes: Some(config.message.bytes()),
+            rate_bit_per_s: Some(config.rate.0),
+            ..video(Some(config.frames()), plan)
+        },
         Traffic::RequestResponse(config) => FlowPlan {
             message_bytes: Some(config.request.bytes()),
             response_bytes: Some(config.response.bytes()),
@@ -590,7 +614,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
             rate_bit_per_s: Some(config.rate.0),
             group: Some(word(config.group)),
             to: config.to.clone(),
-            ..plan
+            ..video(config.video, plan)
         },
         _ => {
             let (bytes, rate) = traffic.datagrams().unzip();

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from engpass.timeline import losses
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -57,6 +59,11 @@ def _flow(shown: Table, one: FlowLine, end: float, width: int) -> None:
         rates = [bits / span if span else 0.0 for bits, span in zip(sizes, spans, strict=True)]
         row = line(one.time_s[1:], rates, end, width)
         _row(shown, "delivered", row, f"max {max(rates) / 1e6:,.2f} Mbit/s")
+    found = losses(one, width)
+    if any(share for _, _, share in found):
+        shares = [share for _, _, share in found]
+        row = line([begin for begin, _, _ in found], shares, end, width)
+        _row(shown, "loss", row, f"max {100 * max(shares):.3g} %")
     if tcp is not None:
         _events(shown, "retransmissions", tcp.retransmissions, end, width)
         _events(shown, "timeouts", tcp.timeouts, end, width)

@@ -20,8 +20,8 @@ _LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
 _GIVEN_UP_NS = 100_000_000  # messages later than this are not sent once traffic ends (docs/agent.md)
 _STANDING_NS = 20_000_000
-"""Datagrams later than this (ns) after the window waited in a queue; a stalled host delays them less."""
-DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
+"""Datagrams that arrive later than this after the window were queued; a stalled host delays them less."""
+DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "video", "multicast"})
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,14 @@ def _schedule(flow: FlowPlan, seed: int) -> Schedule | None:
     if flow.kind == "udp-on-off":
         times = {"on_ns": flow.on_ns, "off_ns": flow.off_ns, "lengths": flow.lengths}
         return replace(steady, kind="on-off", seed=seed, **times)
+    if flow.micro_frames_per_s is not None:
+        return replace(
+            steady,
+            kind="video",
+            micro_frames_per_s=flow.micro_frames_per_s,
+            group_of_pictures=flow.group_of_pictures,
+            intra_size_ppb=flow.intra_size_ppb,
+        )
     return steady
 
 

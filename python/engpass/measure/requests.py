@@ -15,13 +15,16 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The schedule by which a sender sends messages."""
 
     kind: str
-    """The kind of schedule: `cbr`, `poisson` or `on-off`."""
+    """`cbr`, `poisson`, `on-off` or `video`."""
     rate_bit_per_s: int
     """Payload rate of each stream."""
     seed: int | None = None
     on_ns: int | None = None
     off_ns: int | None = None
     lengths: str | None = None
+    micro_frames_per_s: int | None = None
+    group_of_pictures: int | None = None
+    intra_size_ppb: int | None = None
 
 
 class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -52,6 +52,7 @@ def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
         every_ns=longer(flow.every_ns),
         on_ns=longer(flow.on_ns),
         off_ns=longer(flow.off_ns),
+        micro_frames_per_s=flow.micro_frames_per_s // slow if flow.micro_frames_per_s else None,
         rate_bit_per_s=max(1, flow.rate_bit_per_s // slow) if flow.rate_bit_per_s else flow.rate_bit_per_s,
     )
 

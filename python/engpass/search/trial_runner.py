@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from engpass.types.outcome import FlowOutcome
     from engpass.types.plan import PointPlan
 
-STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off"})
+STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off", "video"})
 """Kinds of traffic whose load a search can set."""
 
 _SIMULATE = "`--engine simulate` needs neither hosts nor privileges"
@@ -222,7 +222,7 @@ class TrialRunner:
         return found if found > 0 else duration
 
     def _drawn(self, load: int, duration: float) -> float:
-        """Datagrams by which a schedule may fall below its mean: one burst, or three standard deviations."""
+        """Datagrams by which a schedule may fall below its mean: a burst, a frame, 3 standard deviations."""
         mean: float = load * duration / (8 * self.message)
         if self._flow.kind == "poisson":
             return 3.0 * math.sqrt(mean)
@@ -232,6 +232,10 @@ class TrialRunner:
                 return mean / duration * off
             # From the standard deviation of the time that a two-state Markov process spends in one state.
             return 3.0 * mean * math.sqrt(2.0 * off * off / ((on + off) * duration))
+        if self._flow.micro_frames_per_s is not None:
+            group, intra = self._flow.group_of_pictures or 1, (self._flow.intra_size_ppb or 0) / 1e9
+            frames = self._flow.micro_frames_per_s / 1e6 * duration
+            return mean / frames * group * intra / (intra + group - 1) + 1
         return 0.0
 
 

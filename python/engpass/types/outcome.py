@@ -97,6 +97,9 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One-way delays; absent for a generator."""
     tcp: Tcp | None = None
     """TCP counters and times."""
+    transfer: Transfer | None = None
+    """The transfer of a flow with a `count`, as its receiver measures it; of a whole run, the warm-up
+    included."""
     outage: Outage | None = None
     """Effect of link outages on the flow; only if the file has events."""
     receivers: dict[str, Receiver] = {}
@@ -209,6 +212,18 @@ class Tcp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """Fraction of the busy time in which the receive window limited the sender."""
     send_buffer_limited_share: float | None = None
     """Fraction of the busy time in which the send buffer limited the sender."""
+
+
+class Transfer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A transfer of a given number of messages, by the clock of its receiver."""
+
+    received_bytes: int
+    """Payload of messages received."""
+    duration_s: float | None = None
+    """Time from the first to the last byte of payload; with sentinels, from the first of them that
+    arrives to the next one. Absent if the transfer did not end in the run, or took no time."""
+    goodput_bit_per_s: float | None = None
+    """Payload received, per second of this time."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -635,6 +650,8 @@ class FlowLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Sample times in seconds."""
     tcp: TcpLine | None = None
     """State of the congestion control of its connections; only for TCP."""
+    datagrams: DatagramLine | None = None
+    """Datagrams as the receiver counts them; only for UDP. A receiver that joins and leaves has none."""
     delivered_bytes: list[int]
     """Cumulative payload received; for TCP, payload received in order."""
     truncated: bool = False
@@ -654,6 +671,18 @@ class TcpLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Times of retransmissions in seconds."""
     timeouts: list[float]
     """Times of retransmission timeouts in seconds."""
+
+
+class DatagramLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The receiver of a UDP flow over time, as its sequence numbers show it. Counts are cumulative and
+    include the warm-up."""
+
+    received: list[int]
+    """Datagrams received."""
+    missing: list[int]
+    """Datagrams missing: those that the sender began before the newest received one, less those received
+    (RFC 3550 section 6.4.1, cumulative number of packets lost). A datagram that arrives late is no longer
+    missing."""
 
 
 class QueueLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

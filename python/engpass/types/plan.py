@@ -309,6 +309,12 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Mean length of a pause between bursts."""
     lengths: str | None = None
     """Distribution of the lengths of bursts and pauses."""
+    micro_frames_per_s: int | None = None
+    """Frame rate of a video, in millionths of a frame per second."""
+    group_of_pictures: int | None = None
+    """Frames in a group of pictures."""
+    intra_size_ppb: int | None = None
+    """Size of an intra frame in 10^-9 of any other frame."""
     transport: str | None = None
     """Transport of requests: `tcp` or `udp`."""
     every_ns: int | None = None

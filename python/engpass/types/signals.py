@@ -205,6 +205,18 @@ FLOW: tuple[Signal, ...] = (
         help="Fraction of the busy time in which the send buffer limited the sender.",
     ),
     Signal(
+        name="transferred_bytes", title="Transferred", unit="B", path="transfer.received_bytes", whole=True,
+        help="Payload of messages received.",
+    ),
+    Signal(
+        name="transfer_s", title="Transfer time", unit="s", path="transfer.duration_s", better="lower",
+        help="Time from the first to the last byte of payload; with sentinels, from the first of them that arrives to the next one. Absent if the transfer did not end in the run, or took no time.",
+    ),
+    Signal(
+        name="transfer_bit_per_s", title="Transfer goodput", unit="bit/s", path="transfer.goodput_bit_per_s", better="higher",
+        help="Payload received, per second of this time.",
+    ),
+    Signal(
         name="outage_longest_s", title="Longest gap", unit="s", path="outage.longest_s", fold="max", better="lower", summary=True,
         help="Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.",
     ),

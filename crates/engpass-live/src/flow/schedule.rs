@@ -1,10 +1,12 @@
 //! When messages are due: an absolute schedule in integers, so that no rounding error accumulates. Pure.
 
 use engpass_model::random::Stream;
-use engpass_model::source::Bursts;
 use engpass_model::source::agent_limits::FASTEST;
 use engpass_model::source::on_off::Lengths;
+use engpass_model::source::video::{FRAME_RATES, MAX_GROUP, MAX_INTRA};
+use engpass_model::source::{Bursts, FrameMessages, FramePattern};
 use engpass_model::time::Pace;
+use engpass_model::unit::{FrameRate, Share};
 use serde::Deserialize;
 
 use crate::protocol_error::{ProtocolError, Result};
@@ -33,6 +35,12 @@ pub(crate) enum Schedule {
         #[serde(default)]
         seed: u64,
     },
+    Video {
+        rate_bit_per_s: u64,
+        micro_frames_per_s: u64,
+        group_of_pictures: u32,
+        intra_size_ppb: u64,
+    },
 }
 
 impl Schedule {
@@ -41,11 +49,12 @@ impl Schedule {
         match self {
             Self::Cbr { rate_bit_per_s }
             | Self::Poisson { rate_bit_per_s, .. }
+            | Self::Video { rate_bit_per_s, .. }
             | Self::OnOff { rate_bit_per_s, .. } => *rate_bit_per_s,
         }
     }
 
-    /// Returns the mean gap in ns between messages of `message` bytes, during on-times.
+    /// Returns the mean gap in ns between messages of `message` bytes; of on-off sources, during on-times.
     pub(crate) fn gap(&self, message: u64) -> u64 {
         Pace::of_bits(8, self.rate()).after(message) / NS
     }
@@ -67,6 +76,19 @@ impl Schedule {
                 "give at least 1, at most 5 hours",
             ));
         }
+        if let Self::Video { micro_frames_per_s, group_of_pictures, intra_size_ppb, .. } = *self {
+            let (slowest, fastest) = FRAME_RATES;
+            for (name, value, (least, most)) in [
+                ("schedule.micro_frames_per_s", micro_frames_per_s, (slowest.0, fastest.0)),
+                ("schedule.group_of_pictures", group_of_pictures.into(), (1, MAX_GROUP)),
+                ("schedule.intra_size_ppb", intra_size_ppb, (Share::WHOLE, MAX_INTRA.0)),
+            ] {
+                if !(least..=most).contains(&value) {
+                    let help = format!("give {least} to {most}");
+                    return Err(ProtocolError::field(name, format_args!("{value} is out of range"), help));
+                }
+            }
+        }
         Ok(())
     }
 
@@ -83,6 +105,11 @@ impl Schedule {
                 let means = [on_ns * NS, off_ns * NS];
                 Plan::OnOff(Box::new(Bursts::new(pace, means, lengths, random(seed))))
             }
+            Self::Video { rate_bit_per_s, micro_frames_per_s, group_of_pictures, intra_size_ppb } => {
+                let (frames, intra) = (FrameRate(micro_frames_per_s), Share(intra_size_ppb));
+                let pattern = FramePattern::new(message, rate_bit_per_s, frames, group_of_pictures, intra);
+                Plan::Video(Box::new(pattern.messages()))
+            }
         }
     }
 }
@@ -93,6 +120,7 @@ pub(crate) enum Plan {
     Even { pace: Pace, sent: u64 },
     Poisson { mean: u64, at: u64, random: Box<Stream> },
     OnOff(Box<Bursts>),
+    Video(Box<FrameMessages>),
 }
 
 impl Plan {
@@ -110,6 +138,7 @@ impl Plan {
                 *at / NS
             }
             Self::OnOff(bursts) => bursts.due() / NS,
+            Self::Video(frames) => frames.due() / NS,
         }
     }
 }
@@ -145,6 +174,23 @@ mod tests {
         };
         let ms: Vec<_> = dues(&schedule, 1000, 8).iter().map(|due| due / 1_000_000).collect();
         assert_eq!(ms, [0, 1, 2, 10, 11, 12, 20, 21]);
+    }
+
+    #[test]
+    fn video_schedule_sends_each_frame_at_once() {
+        let schedule = |micro_frames_per_s, intra_size_ppb| Schedule::Video {
+            rate_bit_per_s: 1_000_000,
+            micro_frames_per_s,
+            group_of_pictures: 4,
+            intra_size_ppb,
+        };
+        // A group of 4 frames has 20 kB: an intra frame of 5 parts of 2.5 kB, and three frames of one part.
+        let video = schedule(25_000_000, 5_000_000_000);
+        let ms: Vec<_> = dues(&video, 1000, 18).iter().map(|due| due / 1_000_000).collect();
+        assert_eq!(ms[..13], [0; 13]);
+        assert_eq!(ms[13..], [40, 40, 80, 80, 80]);
+        assert!(video.check().is_ok());
+        assert!(schedule(0, 5_000_000_000).check().is_err() && schedule(25_000_000, 0).check().is_err());
     }
 
     #[test]

@@ -51,6 +51,10 @@ impl Traffic {
             }
             _ => {}
         }
+        if self.transfer().is_some() {
+            let cause = "agents send until their time is over, not a number of messages";
+            errors.add(&["count"], cause, "remove it, or use `simulate`");
+        }
         self.check_how(errors);
     }
 
@@ -60,7 +64,7 @@ impl Traffic {
             Self::RequestResponse(_) => (true, false),
             Self::UdpStream(config) => (false, config.rate.is_some()),
             Self::TcpStream(config) => (false, config.rate.is_some()),
-            Self::Multicast(_) => (false, true),
+            Self::Multicast(config) => (false, config.video.is_none()),
             _ => (false, false),
         };
         let tcp = matches!(self, Self::TcpStream(_));
@@ -68,6 +72,10 @@ impl Traffic {
             let cause = "the kernel can pace only a stream with a constant rate";
             let help = "give the stream a `rate`, or use another `pacing`, such as `sleep`";
             errors.add(&["live", "pacing"], cause, help);
+        }
+        if live.pacing == Some(Pacing::Burst) && self.frame_pattern().is_some() {
+            let help = "use another `pacing`, such as `sleep`";
+            errors.add(&["live", "pacing"], "the frames of a video are bursts of their own", help);
         }
         if live.pacing == Some(Pacing::Burst) && (tcp || talks) {
             let help = "use another `pacing`, such as `sleep`";
@@ -111,6 +119,7 @@ mod tests {
             "poisson" => {
                 Traffic::Poisson(serde_json::from_value(table).expect("the traffic config is valid"))
             }
+            "video" => Traffic::Video(serde_json::from_value(table).expect("the traffic config is valid")),
             _ => {
                 table.as_object_mut().expect("the traffic config is a table").shift_remove("message");
                 Traffic::RequestResponse(serde_json::from_value(table).expect("the traffic config is valid"))
@@ -136,7 +145,12 @@ mod tests {
             (json!({ "kind": "udp-stream", "live": { "pacing": "kernel" } }), vec!["live.pacing"]),
             (json!({ "kind": "udp-stream", "rate": "1 Mbit/s", "live": { "pacing": "kernel" } }), vec![]),
             (json!({ "kind": "poisson", "rate": "1 Mbit/s", "sizes": "exponential" }), vec!["sizes"]),
+            (
+                json!({ "kind": "video", "message": "11 B", "rate": "1 Mbit/s", "frame_rate": "25 fps", "live": { "pacing": "burst" } }),
+                vec!["message", "live.pacing"],
+            ),
             (json!({ "kind": "tcp-stream", "message": "1 B" }), vec![]),
+            (json!({ "kind": "tcp-stream", "count": 2048 }), vec!["count"]),
             (
                 json!({ "kind": "tcp-stream", "message": "65 MiB", "streams": 129 }),
                 vec!["message", "streams"],

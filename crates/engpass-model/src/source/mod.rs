@@ -8,8 +8,10 @@ pub mod poisson;
 pub mod real_host_options;
 pub mod request_response;
 pub mod tcp_stream;
+pub mod transfer;
 pub mod udp_on_off;
 pub mod udp_stream;
+pub mod video;
 
 pub use cbr::Cbr;
 pub use multicast::Multicast;
@@ -18,8 +20,10 @@ pub use poisson::Poisson;
 pub use real_host_options::{Live, Transport};
 pub use request_response::RequestResponse;
 pub use tcp_stream::TcpStream;
+pub use transfer::Transfer;
 pub use udp_on_off::{Bursts, UdpOnOff};
 pub use udp_stream::UdpStream;
+pub use video::{FrameMessages, FramePattern, Frames, Video};
 
 use crate::circuit::Category;
 use crate::component_family::family;
@@ -36,6 +40,7 @@ family! {
         "tcp-stream" => TcpStream(TcpStream),
         "poisson" => Poisson(Poisson),
         "udp-on-off" => UdpOnOff(UdpOnOff),
+        "video" => Video(Video),
         "request-response" => RequestResponse(RequestResponse),
         "multicast" => Multicast(Multicast),
         "cbr" => Cbr(Cbr),
@@ -111,6 +116,16 @@ pub trait SourceConfig {
 
     /// Returns its datagrams if they are not evenly spaced. Random values are drawn from `random`.
     fn arrivals(&self, _random: Stream) -> Option<Arrivals> {
+        None
+    }
+
+    /// Returns its frames, if it sends video.
+    fn frame_pattern(&self) -> Option<FramePattern> {
+        None
+    }
+
+    /// Returns its transfer, if it sends a given number of messages and no more.
+    fn transfer(&self) -> Option<Transfer> {
         None
     }
 
@@ -200,6 +215,16 @@ impl Traffic {
         self.config().arrivals(Stream::new(seed, Label::Arrivals(name)))
     }
 
+    /// Returns its frames, if it sends video.
+    pub fn frame_pattern(&self) -> Option<FramePattern> {
+        self.config().frame_pattern()
+    }
+
+    /// Returns its transfer, if it sends a given number of messages and no more.
+    pub fn transfer(&self) -> Option<Transfer> {
+        self.config().transfer()
+    }
+
     /// Returns the number of its connections or conversations; 1 for kinds without several.
     pub fn streams(&self) -> u32 {
         self.config().streams()
@@ -259,6 +284,14 @@ fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
     if let Some(size) = size {
         let cause = "a socket buffer cannot have this size";
         errors.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
+    }
+}
+
+/// Adds a complaint if a number of messages is wrong.
+fn check_count(count: Option<u64>, errors: &mut RangeErrors) {
+    if let Some(count) = count {
+        let cause = "the number of messages is out of range";
+        errors.between(&["count"], count, (1, transfer::MAX_COUNT), "messages", cause);
     }
 }
 

@@ -8,8 +8,9 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::real_host_options::{Live, Transport};
-use super::{Common, SourceConfig, SourceOutput};
+use super::{Arrivals, Common, FramePattern, Frames, SourceConfig, SourceOutput};
 use crate::igmp::Igmp;
+use crate::random::Stream;
 use crate::range_errors::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -28,8 +29,10 @@ pub struct Multicast {
     pub group: Group,
     /// Payload of a datagram, 12 B to 65 507 B.
     pub message: Size,
-    /// Offered rate of payload, evenly spaced.
+    /// Offered rate of payload, evenly spaced; with `video`, the mean.
     pub rate: Rate,
+    /// The frames of a video; each is a burst of datagrams, as those of a traffic of kind `video`.
+    pub video: Option<Frames>,
     /// Receive buffer of the receivers' sockets; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
     /// Settings for real hosts.
@@ -139,7 +142,20 @@ impl SourceConfig for Multicast {
         SourceOutput::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
+    fn arrivals(&self, _random: Stream) -> Option<Arrivals> {
+        Some(self.video?.arrivals(self.message, self.rate))
+    }
+
+    fn frame_pattern(&self) -> Option<FramePattern> {
+        Some(self.video?.pattern(self.message, self.rate))
+    }
+
     fn check(&self, errors: &mut RangeErrors) {
+        if let Some(video) = &self.video {
+            let mut own = RangeErrors::default();
+            video.check(&mut own);
+            errors.under(&["video"], own);
+        }
         if self.to.is_empty() {
             errors.add(&["to"], "the group has no receivers", "name at least one host");
         }

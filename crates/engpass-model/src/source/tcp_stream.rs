@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::real_host_options::{Live, Transport};
-use super::{Common, SourceConfig, SourceOutput};
+use super::{Common, SourceConfig, SourceOutput, Transfer};
 use crate::host::DataPath;
 use crate::range_errors::{FASTEST, RangeErrors};
 use crate::tcp::TcpConfig;
@@ -23,6 +23,9 @@ pub struct TcpStream {
     /// Rate of payload at which each connection is written to, evenly spaced; late writes follow at once. If not given, writes follow as fast as the
     /// connection accepts them.
     pub rate: Option<Rate>,
+    /// Number of writes on each connection; it then writes no more. If not given, it writes until it stops. The outcome then has the time of the transfer, as
+    /// its receiver measures it.
+    pub count: Option<u64>,
     /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
     /// Number of parallel connections, each with its own writes. The goodput is their sum.
@@ -81,11 +84,17 @@ impl SourceConfig for TcpStream {
         self.streams
     }
 
+    fn transfer(&self) -> Option<Transfer> {
+        let writes = self.count?.saturating_mul(self.streams.into());
+        Some(Transfer { bytes: self.message.bytes().saturating_mul(writes), sentinels: false })
+    }
+
     fn tcp(&self) -> Option<&TcpConfig> {
         Some(&self.tcp)
     }
 
     fn check(&self, errors: &mut RangeErrors) {
+        super::check_count(self.count, errors);
         let cause = "the message size is out of range";
         errors.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "the number of connections is out of range";

@@ -56,6 +56,7 @@ impl Network {
         let tally = &mut self.fabric.flows[this.flow as usize];
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
+        tally.receive_payload(delivered, self.now);
         if !self.fabric.window.holds(self.now) {
             return;
         }

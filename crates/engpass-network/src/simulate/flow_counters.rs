@@ -2,6 +2,8 @@
 
 use engpass_cells::{CellDropCause, VcId};
 use engpass_model::queue::Cause;
+use engpass_model::source::Transfer;
+use engpass_model::source::transfer::SENTINEL_BYTES;
 
 use super::histogram::Histogram;
 use super::queueing::{IdleKey, Queueing};
@@ -44,12 +46,50 @@ pub(super) struct ColdCounters {
     pub(super) places: Vec<Losses>,
     /// Gaps between receptions; kept only if events may take lines down.
     gaps: Option<Gaps>,
+    /// A transfer of a given number of messages.
+    transfer: Option<TransferCounter>,
     /// Delays of segments that are no message delays: the application had the data before, or got it later.
     segments: Histogram,
     /// Message delays of the data that other segments than its own brought to the application.
     late: Histogram,
     /// A datagram has no idle delay, because its packets took different paths.
     no_queueing: bool,
+}
+
+/// A transfer as its receiver measures it, warm-up included.
+#[derive(Clone, Copy, Debug)]
+struct TransferCounter {
+    /// Payload of all its messages.
+    all: u64,
+    sentinels: bool,
+    /// Payload received so far.
+    bytes: u64,
+    /// Beginning and end of the time that counts: of the payload so far, or of the first two sentinels.
+    begin: Option<u64>,
+    end: Option<u64>,
+}
+
+impl TransferCounter {
+    fn receive(&mut self, bytes: u64, at: u64) {
+        let is_sentinel = self.sentinels && bytes <= SENTINEL_BYTES;
+        match (self.sentinels, self.end) {
+            // The receiver has ended.
+            (true, Some(_)) => return,
+            (true, None) if is_sentinel => {
+                if self.begin.is_some() {
+                    self.end = Some(at);
+                }
+                self.begin.get_or_insert(at);
+                return;
+            }
+            (true, None) => {}
+            (false, _) => {
+                self.begin.get_or_insert(at);
+                self.end = Some(at);
+            }
+        }
+        self.bytes += bytes;
+    }
 }
 
 /// Times between the receptions of a flow, in picoseconds.
@@ -176,6 +216,30 @@ impl FlowCounters {
         }
     }
 
+    /// Starts to measure a transfer.
+    pub(super) fn note_transfer(&mut self, transfer: Transfer) {
+        let Transfer { bytes: all, sentinels } = transfer;
+        self.rare().transfer = Some(TransferCounter { all, sentinels, bytes: 0, begin: None, end: None });
+    }
+
+    /// Counts payload that its application gets at `at`, if it is part of a transfer.
+    #[inline]
+    pub(super) fn receive_payload(&mut self, bytes: u64, at: u64) {
+        if let Some(ColdCounters { transfer: Some(transfer), .. }) = self.rare.as_deref_mut()
+            && bytes > 0
+        {
+            transfer.receive(bytes, at);
+        }
+    }
+
+    /// Returns the payload of a transfer received so far, and begin and end of the time that its receiver measures; `None` without a transfer. A stream
+    /// of bytes (`is_stream`) has no end before all have arrived.
+    pub(super) fn transfer(&self, is_stream: bool) -> Option<(u64, Option<[u64; 2]>)> {
+        let TransferCounter { all, bytes, begin, end, .. } = self.rare.as_ref()?.transfer?;
+        let times = begin.zip(end).map(|(begin, end)| [begin, end]);
+        Some((bytes, times.filter(|_| !is_stream || bytes == all)))
+    }
+
     /// Starts to record gaps between receptions at `begin`.
     pub(super) fn note_gaps(&mut self, begin: u64) {
         self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
@@ -279,9 +343,11 @@ impl FlowCounters {
         let before = std::mem::take(self);
         let Self { in_flight, last, times, weighted, queueing, rare, .. } = before;
         *self = Self { in_flight, last, times, weighted, queueing: queueing.reset(), ..Self::default() };
-        if let Some(ColdCounters { varied, lost_ever, received_ever, .. }) = rare.as_deref() {
+        if let Some(ColdCounters { varied, lost_ever, received_ever, transfer, .. }) = rare.as_deref() {
             let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
-            *self.rare() = ColdCounters { varied, lost_ever, received_ever, ..ColdCounters::default() };
+            let transfer = *transfer;
+            *self.rare() =
+                ColdCounters { varied, lost_ever, received_ever, transfer, ..ColdCounters::default() };
         }
     }
 }

@@ -389,6 +389,10 @@ impl Network {
         // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
+        tally.receive_payload(this.bytes.into(), self.now);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.received(this.flow as usize, this.index);
+        }
         if self.fabric.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);

@@ -65,6 +65,9 @@ pub struct Flow {
     pub round_trips: Option<Quantiles>,
     /// Instants at which the flow's data was received.
     pub receptions: Receptions,
+    /// The transfer of a traffic with a `count`, warm-up included: payload received in bytes; begin and end of the time that its receiver measures, in
+    /// picoseconds, if it has ended.
+    pub transfer: Option<(u64, Option<[u64; 2]>)>,
     /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
     /// For a multicast traffic with several receivers: the results of each, by host, in the order of the file. The flow itself then has the figures of the
@@ -400,6 +403,7 @@ impl Network {
             message_delays: tally.message_delays().in_seconds(),
             round_trips: tally.round_trips.in_seconds(),
             receptions: tally.receptions(),
+            transfer: tally.transfer(matches!(traffic, Traffic::TcpStream(_))),
             outage: tally.longest_gap(until).map(|longest| {
                 let lost = places.iter().filter(|losses| matches!(losses.place, DropLocation::Down(_)));
                 Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }

@@ -4,7 +4,7 @@ use engpass_ledger::Accounts;
 use engpass_model::wire::aal5::CELL_BYTES;
 use engpass_outcome::{
     CellCounts, Datagrams, Delays, DirectionOutcome, EngineOutcome, FlowOutcome, FrameCounts, Ledger,
-    LinkOutcome, NodeOutcome, QueueOutcome, Receiver, Results, Tcp,
+    LinkOutcome, NodeOutcome, QueueOutcome, Receiver, Results, Tcp, Transfer,
 };
 
 use super::engine_load::NodeUse;
@@ -56,6 +56,7 @@ fn flow(flow: Flow) -> FlowOutcome {
             message: flow.message_delays,
         }),
         tcp,
+        transfer: flow.transfer.map(transfer),
         outage: flow.outage.map(outage),
         receivers: flow.receivers.into_iter().map(|(host, one)| (host, receiver(one))).collect(),
         bottleneck: None,
@@ -64,6 +65,13 @@ fn flow(flow: Flow) -> FlowOutcome {
         limit: None,
         real: None,
     }
+}
+
+/// Returns the results of a transfer: the payload in bytes, and the beginning and end of the time in picoseconds.
+fn transfer((received_bytes, times): (u64, Option<[u64; 2]>)) -> Transfer {
+    let duration_s = times.map(|[begin, end]| (end - begin) as f64 / 1e12).filter(|time| *time > 0.0);
+    let goodput_bit_per_s = duration_s.map(|time| received_bytes as f64 * 8.0 / time);
+    Transfer { received_bytes, duration_s, goodput_bit_per_s }
 }
 
 fn outage(Outage { longest, lost }: Outage) -> engpass_outcome::Outage {

@@ -297,7 +297,7 @@ impl Network {
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
-        if !application.connected || application.is_paused() || now >= application.stop || now >= end {
+        if !application.may_begin_write(now) || now >= end {
             return;
         }
         if let Some(delays) = application.delays.as_deref_mut() {

@@ -14,6 +14,8 @@ pub(super) struct TcpApplication {
     /// Causes that delay the writes; `None` if nothing does.
     pub(super) delays: Option<Box<Delays>>,
     pub(super) message: u32,
+    /// Number of writes still to begin.
+    pub(super) writes: u64,
     /// Bytes of the current write that are not yet in the send buffer; equal to `message` at its start.
     pub(super) left: u32,
     /// Bytes that the CPU is copying, or will copy next.
@@ -54,7 +56,12 @@ impl TcpApplication {
         self.delays.as_ref().is_some_and(|delays| delays.resume != NEVER)
     }
 
-    /// Ends the application's waiting if `now` is the time, and begins the write after a pause.
+    /// Returns true if it has another write, and waits neither for the connection nor for an instant.
+    pub(super) fn may_begin_write(&self, now: u64) -> bool {
+        self.connected && !self.is_paused() && now < self.stop && self.writes > 0
+    }
+
+    /// Ends its waiting if the time has come, and begins the write after a pause.
     pub(super) fn resume(&mut self, now: u64) {
         if let Some(delays) = self.delays.as_mut().filter(|delays| delays.resume <= now) {
             delays.resume = NEVER;
@@ -66,6 +73,7 @@ impl TcpApplication {
 
     pub(super) fn begin_write(&mut self) {
         self.left = self.message;
+        self.writes -= 1;
         self.delays.iter_mut().for_each(|delays| delays.begun += 1);
     }
 }

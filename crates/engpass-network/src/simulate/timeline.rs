@@ -4,7 +4,7 @@ use engpass_model::queue::Queue as Discipline;
 use engpass_model::source::multicast::receiver_name;
 use engpass_model::source::{SourceOutput, Traffic};
 use engpass_model::switch::Switch;
-use engpass_outcome::{FlowLine, QueueLine, TcpLine, Timeline};
+use engpass_outcome::{DatagramLine, FlowLine, QueueLine, TcpLine, Timeline};
 use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
@@ -47,6 +47,8 @@ pub(super) struct Trace {
     retransmissions: Vec<Instants>,
     /// Expiries of the retransmission timer by flow.
     timeouts: Vec<Instants>,
+    /// Datagrams by the counters of their flow or receiver: the number received, and one more than the highest index among them.
+    receptions: Vec<(u64, u64)>,
     /// Changes of links: time, link, and true if it went down.
     changes: Vec<(u64, usize, bool)>,
     /// Sampling instants of cell queues, each one picosecond earlier than asked for, because events at the instant itself may still follow.
@@ -60,12 +62,13 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Creates a recording for these numbers of ports and flows, with queues sampled at these instants.
-    pub(super) fn new(ports: usize, flows: usize, instants: &[u64]) -> Self {
+    /// Creates a recording for these numbers of ports, flows, and counters of flows and receivers, with queues sampled at these instants.
+    pub(super) fn new(ports: usize, flows: usize, counters: usize, instants: &[u64]) -> Self {
         Self {
             drops: vec![Instants::default(); ports],
             retransmissions: vec![Instants::default(); flows],
             timeouts: vec![Instants::default(); flows],
+            receptions: vec![(0, 0); counters],
             changes: Vec::new(),
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
             instants: instants.to_vec(),
@@ -105,6 +108,12 @@ impl Trace {
         if self.taps.is_none() {
             self.changes.push((at, link, down));
         }
+    }
+
+    /// Records the reception of datagram `index` of a flow or receiver.
+    pub(super) fn received(&mut self, counters: usize, index: u64) {
+        let (count, newest) = &mut self.receptions[counters];
+        (*count, *newest) = (*count + 1, (*newest).max(index + 1));
     }
 
     /// Records a retransmission of a connection of `flow`.
@@ -185,13 +194,15 @@ impl Network {
     /// Starts recording. Returns the empty timeline.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
-        self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
+        let counters = self.fabric.flows.len();
+        self.fabric.trace = Some(Box::new(Trace::new(ports, flows, counters, instants)));
+        let trees = self.fabric.trees.as_ref();
         let line = |traffic: &Traffic| match traffic.sends() {
             SourceOutput::Writes(_) => {
                 Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() })
             }
             SourceOutput::Cells(_) => None,
-            _ => Some(FlowLine::default()),
+            _ => Some(FlowLine { datagrams: Some(DatagramLine::default()), ..FlowLine::default() }),
         };
         let flows = testbed.traffic.iter().enumerate();
         let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
@@ -199,7 +210,13 @@ impl Network {
             let name = |host: NodeId| receiver_name(&line.0, &topology.nodes[host]);
             let receivers: Vec<_> = self
                 .receivers(topology, flow)
-                .map(|(host, tally)| (tally, (name(host), FlowLine::default())))
+                .map(|(host, tally)| {
+                    let mut own = line.1.clone();
+                    if trees.is_some_and(|trees| trees.members.seen(tally).is_some()) {
+                        own.datagrams = None;
+                    }
+                    (tally, (name(host), own))
+                })
                 .collect();
             std::iter::once((flow, line)).chain(receivers)
         });
@@ -274,9 +291,19 @@ impl Network {
                 tcp.flight_bytes.push(flight);
             } else {
                 let trees = self.fabric.trees.as_ref();
-                let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow)).iter();
-                let least = receivers.map(|tally| self.fabric.flows[*tally].ever_bytes()).min();
-                delivered = least.unwrap_or_else(|| self.fabric.flows[flow].ever_bytes());
+                let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow));
+                let counters = if receivers.is_empty() { &[flow][..] } else { receivers };
+                let least = counters.iter().map(|at| self.fabric.flows[*at].ever_bytes()).min();
+                delivered = least.expect("a flow has counters");
+                if let (Some(line), Some(trace)) = (&mut line.datagrams, &self.fabric.trace) {
+                    // Of a group, the receiver that misses most.
+                    let counts = counters.iter().map(|at| trace.receptions[*at]);
+                    let (received, newest) = counts
+                        .max_by_key(|(received, newest)| newest - received)
+                        .expect("a flow has counters");
+                    line.received.push(received);
+                    line.missing.push(newest - received);
+                }
             }
             line.delivered_bytes.push(delivered);
         }

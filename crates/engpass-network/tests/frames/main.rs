@@ -9,6 +9,7 @@ mod outage;
 mod paced_tcp;
 mod path_mtu;
 mod told;
+mod transfers;
 mod tunnels;
 
 use common::close;

@@ -43,9 +43,9 @@ fn backlog(
             };
             (begun.max(seen.sent_datagrams + 1) - gone.min(begun)) as f64 * message as f64
         }
-        Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+        Traffic::Poisson(_) | Traffic::UdpOnOff(_) | Traffic::Video(_) => {
             let (mut at, mut bytes) = (start, 0);
-            for arrival in traffic.arrivals(seed, &path.name).expect("the traffic has random arrivals") {
+            for arrival in traffic.arrivals(seed, &path.name).expect("the traffic has arrivals of its own") {
                 at = at.saturating_add(arrival.gap.ps());
                 if at > warmup {
                     break;
@@ -76,7 +76,17 @@ fn backlog(
             let message = config.message.bytes();
             let each = seen.receivers.iter().map(|(_, one)| one.received_datagrams + one.lost_datagrams);
             let gone = each.min().expect("a group has a receiver");
-            let begun = due(Pace::of_bits(8 * message, config.rate.0)).max(seen.sent_datagrams + 1);
+            let begun = match traffic.arrivals(seed, &path.name) {
+                Some(arrivals) => {
+                    let dues = arrivals.scan(start, |at, arrival| {
+                        *at = at.saturating_add(arrival.gap.ps());
+                        Some(*at)
+                    });
+                    dues.take_while(|due| *due <= warmup).count() as u64
+                }
+                None => due(Pace::of_bits(8 * message, config.rate.0)),
+            };
+            let begun = begun.max(seen.sent_datagrams + 1);
             (begun - gone.min(begun)) as f64 * message as f64
         }
         Traffic::RequestResponse(_) => unreachable!("no model engine supports request-response traffic"),

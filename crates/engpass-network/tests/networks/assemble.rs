@@ -7,7 +7,7 @@ use engpass_model::link::{DirectedRates, LineRate, Link};
 use engpass_model::range_errors::RangeErrors;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::{Policing, PolicingAction};
-use engpass_model::source::{Cbr, Live, OnOff, Traffic, UdpStream};
+use engpass_model::source::{Cbr, Live, OnOff, TcpStream, Traffic, UdpStream};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
@@ -239,11 +239,14 @@ impl Parts {
             let circuit = (draw.named || between.count() > 1).then_some(name);
             let (start, stop) = instants(draw.times);
             let (message, rate) = (Size(draw.message), draw.rate.map(Rate));
+            let (count, sentinels) = draw.transfer();
             let stream = UdpStream {
                 from,
                 to,
                 message,
                 rate,
+                count,
+                sentinels,
                 circuit,
                 send_path: None,
                 receive_path: None,
@@ -260,7 +263,8 @@ impl Parts {
             let (from, to, name) = on(draw.circuit);
             let (start, stop) = instants(draw.times);
             let sizes = (Size(draw.message), draw.rate.map(Rate), draw.streams, Some(name));
-            let stream = tcp::table((from, to), sizes, (0, 64), (start, stop));
+            let stream =
+                TcpStream { count: draw.count, ..tcp::table((from, to), sizes, (0, 64), (start, stop)) };
             (format!("t{i}"), Traffic::TcpStream(stream))
         });
         let generators = self.generators.iter().enumerate().map(|(i, draw)| {

@@ -18,10 +18,10 @@ use engpass_model::queue::Queue;
 use engpass_model::router::Router;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::poisson::Sizes;
-use engpass_model::source::{Live, Poisson, Traffic, UdpOnOff, UdpStream};
+use engpass_model::source::{Live, Poisson, TcpStream, Traffic, UdpOnOff, UdpStream, Video};
 use engpass_model::switch::{EthernetSwitch, Switch};
 use engpass_model::time::{Pace, SECOND};
-use engpass_model::unit::{Duration, QueueLimit, Rate, Share, Size};
+use engpass_model::unit::{Duration, FrameRate, QueueLimit, Rate, Share, Size};
 use engpass_model::wire::Medium;
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
@@ -177,6 +177,8 @@ fn way() -> impl Strategy<Value = WayDraw> {
 enum Uneven {
     Poisson(Sizes),
     Bursts(Lengths),
+    /// A video with this number of frames in a group of pictures.
+    Video(u32),
 }
 
 fn uneven() -> impl Strategy<Value = (u64, u64, Uneven, TimesDraw)> {
@@ -186,6 +188,8 @@ fn uneven() -> impl Strategy<Value = (u64, u64, Uneven, TimesDraw)> {
         Uneven::Poisson(Sizes::Exponential),
         Uneven::Bursts(Lengths::Fixed),
         Uneven::Bursts(Lengths::Exponential),
+        Uneven::Video(1),
+        Uneven::Video(4),
     ]);
     (prop_oneof![1u64..=200, 200u64..=4_000], rate, how, super::times())
 }
@@ -314,11 +318,14 @@ impl Parts {
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
             let (message, rate, circuit) = (Size(draw.message), draw.rate.map(Rate), None);
             let (priority, ttl) = (*priority, *ttl);
+            let (count, sentinels) = draw.transfer();
             let stream = UdpStream {
                 from,
                 to,
                 message,
                 rate,
+                count,
+                sentinels,
                 circuit,
                 send_path: None,
                 receive_path: None,
@@ -374,13 +381,35 @@ impl Parts {
                     start,
                     stop,
                 }),
+                Uneven::Video(group_of_pictures) => Traffic::Video(Video {
+                    from,
+                    to,
+                    message,
+                    rate,
+                    // On average three datagrams in a frame.
+                    frame_rate: FrameRate((SECOND * FrameRate::ONE / cycle.0).clamp(100_000, 1_000_000_000)),
+                    group_of_pictures,
+                    intra_size: Share(Share::WHOLE * u64::from(group_of_pictures)),
+                    circuit,
+                    send_path,
+                    receive_path,
+                    receive_buffer,
+                    live,
+                    priority,
+                    ttl,
+                    start,
+                    stop,
+                }),
             };
             (format!("p{i}"), source)
         });
         let tcp = self.tcp.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(draw.times));
             let sizes = (Size(draw.message), draw.rate.map(Rate), draw.streams, None);
-            let stream = tcp::table((from, to), sizes, (*priority, *ttl), (start, stop));
+            let stream = TcpStream {
+                count: draw.count,
+                ..tcp::table((from, to), sizes, (*priority, *ttl), (start, stop))
+            };
             (format!("t{i}"), Traffic::TcpStream(stream))
         });
         turn(udp.chain(uneven).chain(tcp).collect(), self.order.1)

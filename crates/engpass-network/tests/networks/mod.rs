@@ -111,7 +111,16 @@ struct UdpDraw {
     named: bool,
     message: u64,
     rate: Option<u64>,
+    /// Number of messages of a transfer, and whether sentinels mark it.
+    count: Option<(u64, bool)>,
     times: TimesDraw,
+}
+
+impl UdpDraw {
+    /// Returns the number of messages, and whether sentinels mark begin and end. They are shorter than messages.
+    fn transfer(&self) -> (Option<u64>, bool) {
+        (self.count.map(|(count, _)| count), self.count.is_some_and(|(_, marked)| marked && self.message > 4))
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +129,8 @@ struct TcpDraw {
     circuit: (usize, bool),
     message: u64,
     rate: Option<u64>,
+    /// Number of writes of a transfer.
+    count: Option<u64>,
     streams: u32,
     times: TimesDraw,
 }
@@ -334,8 +345,20 @@ fn udp() -> impl Strategy<Value = UdpDraw> {
     let message =
         prop_oneof![2 => 1u64..=100, 4 => 100u64..=2000, 2 => 2000u64..=10_000, 1 => 10_000u64..=65_507];
     let rate = prop_oneof![10_000u64..=1_000_000, 1_000_000u64..=200_000_000, Just(8_000_000)];
-    ((0usize..5, prop::bool::weighted(0.7)), any::<bool>(), message, weighted(0.4, rate), times())
-        .prop_map(|(circuit, named, message, rate, times)| UdpDraw { circuit, named, message, rate, times })
+    ((0usize..5, prop::bool::weighted(0.7)), any::<bool>(), message, weighted(0.4, rate), (count(), times()))
+        .prop_map(|(circuit, named, message, rate, (count, times))| UdpDraw {
+            circuit,
+            named,
+            message,
+            rate,
+            count,
+            times,
+        })
+}
+
+/// Returns the number of messages of a transfer, which few streams are, and whether sentinels mark it.
+fn count() -> impl Strategy<Value = Option<(u64, bool)>> {
+    weighted(0.15, (1u64..=40, any::<bool>()))
 }
 
 fn generator() -> impl Strategy<Value = GeneratorDraw> {

@@ -20,8 +20,11 @@ pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
     let most = 1_000_000_000_000;
     let written = (message, gap)
         .prop_map(move |(message, gap)| (message, gap.map(|gap| (message * 8 * SECOND / gap).min(most))));
-    ((0usize..5, prop::bool::weighted(0.7)), written, streams, times()).prop_map(
-        |(circuit, (message, rate), streams, times)| TcpDraw { circuit, message, rate, streams, times },
+    ((0usize..5, prop::bool::weighted(0.7)), written, streams, (super::count(), times())).prop_map(
+        |(circuit, (message, rate), streams, (count, times))| {
+            let count = count.map(|(count, _)| count);
+            TcpDraw { circuit, message, rate, count, streams, times }
+        },
     )
 }
 
@@ -37,6 +40,7 @@ pub(super) fn table(
         to,
         message,
         rate,
+        count: None,
         circuit,
         streams,
         send_path: None,

@@ -98,6 +98,8 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
         to: to.into(),
         message: Size(message),
         rate: None,
+        count: None,
+        sentinels: false,
         circuit: Some(format!("{from}-{to}")),
         send_path: None,
         receive_path: None,

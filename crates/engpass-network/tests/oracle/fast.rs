@@ -7,7 +7,7 @@ use engpass_model::discard::{Discard, Epd};
 use engpass_model::link::{DirectedRates, LineRate};
 use engpass_model::queue::Backlog;
 use engpass_model::schedule::Schedule;
-use engpass_model::source::Traffic;
+use engpass_model::source::{Traffic, UdpStream};
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::networks::{Drawn, frames, network, network_with_tcp, port};
 use crate::outcome::{
     Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, MemberSeen,
-    Observed, OutageSeen, Place, QueueSeen, Receptions, TcpSeen, Times, compare,
+    Observed, OutageSeen, Place, QueueSeen, Receptions, TcpSeen, Times, TransferSeen, compare,
 };
 use crate::queue;
 use crate::resolve::resolve;
@@ -40,7 +40,9 @@ fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
 fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) {
     let idle = limit(testbed, topology);
     for (name, flow) in &outcome.flows {
-        if let (Traffic::UdpStream(_), Some(delays)) = (&testbed.traffic[name], &flow.delays) {
+        if let (Traffic::UdpStream(UdpStream { sentinels: false, .. }), Some(delays)) =
+            (&testbed.traffic[name], &flow.delays)
+        {
             let idle = idle.flows[name].idle_delay_s.expect("the flow sends datagrams");
             assert!(delays.min >= idle, "`{name}`: {} s, idle {idle} s", delays.min);
         }
@@ -74,6 +76,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         }),
         outage: flow.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
         member: None,
+        transfer: flow.transfer.map(|(bytes, times)| TransferSeen { bytes, times }),
     };
     let is_group = |flow: &Flow| {
         flow.receivers.len() > 1 || flow.receivers.iter().any(|(_, received)| received.membership.is_some())
@@ -112,6 +115,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
             join: delays.join,
             leave: delays.leave,
         }),
+        transfer: None,
     }));
     let times = |all: Quantiles| Times {
         min: ps(all.min),

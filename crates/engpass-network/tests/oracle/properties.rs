@@ -476,6 +476,9 @@ fn random_frame_networks_cover_all_cases() {
         met.meet("cut on the way", paths().any(|(_, path)| path.path_mtu < path.mtu));
         met.meet("three hops or more", paths().any(|(_, path)| path.route.len() > 2));
         met.meet("bursts", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::UdpOnOff(_))));
+        met.meet("video", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::Video(_))));
+        let ended = |flow: &FlowSeen| flow.transfer.is_some_and(|transfer| transfer.times.is_some());
+        met.meet("a transfer that ended", seen.flows.iter().any(ended));
         met.meet("Poisson", testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::Poisson(_))));
         let on_way = |of: fn(&LinkEnds) -> bool| {
             paths().any(|(_, path)| path.route.iter().any(|hop| of(&topology.links[hop.link])))

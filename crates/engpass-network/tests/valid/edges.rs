@@ -82,6 +82,15 @@ const FRAMES: &str = r#"
     rate = "4 Mbit/s"
     on = "1 ms"
     off = "1 ms"
+    [traffic.v]
+    kind = "video"
+    from = "a"
+    to = "b"
+    message = "500 B"
+    rate = "1 Mbit/s"
+    frame_rate = "200 fps"
+    group_of_pictures = 3
+    intra_size = "200 %"
     [traffic.m]
     kind = "multicast"
     from = "a"
@@ -122,6 +131,7 @@ const QUANTITIES: &[(&str, &[&str])] = &[
     ("CellCount", &["1 cells", "2 cells", "10000000 cells"]),
     ("Duration", &["0 s", "1 ps", "1 us", "1 s", "1 min", "1440 min"]),
     ("FillLevel", &["0 cells", "1 cells", "0 %", "99.9999999 %"]),
+    ("FrameRate", &["0.1 fps", "29.97 fps", "1000 fps"]),
     ("FramedRate", &["3 cells/s", "1 bit/s line", "0.0000001 %", "33 Mbit/s payload", "100 %"]),
     ("QueueLimit", &["1 packets", "10000000 packets", "1 B", "1 GiB", "3 packets, 2 kB"]),
     ("Rate", &["1 bit/s", "1 kbit/s", "1 Gbit/s", "1000 Gbit/s"]),
@@ -251,6 +261,7 @@ const OF_FRAMES: &[Table] = &[
     ("link.n", ""),
     ("traffic.p", "poisson"),
     ("traffic.o", "udp-on-off"),
+    ("traffic.v", "video"),
     ("traffic.m", "multicast"),
     ("event.e", ""),
     ("event.j", ""),

@@ -114,7 +114,8 @@ impl Engine<'_> {
                 _ if this.generated => entry.generated += carried.units,
                 _ if this.controls() => entry.control += carried.units,
                 Fate::Received if !self.is_partly(line, datagram, carried) => {
-                    let stream = matches!(self.testbed.traffic[this.flow], Traffic::UdpStream(_));
+                    let traffic = &self.testbed.traffic[this.flow];
+                    let stream = matches!(traffic, Traffic::UdpStream(config) if config.count.is_none());
                     entry.whole += u64::from(stream);
                 }
                 Fate::Lost => entry.dead += carried.units,

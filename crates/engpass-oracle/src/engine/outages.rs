@@ -92,6 +92,7 @@ impl Engine<'_> {
             Traffic::UdpStream(config) => (config.start, config.stop),
             Traffic::Poisson(config) => (config.start, config.stop),
             Traffic::UdpOnOff(config) => (config.start, config.stop),
+            Traffic::Video(config) => (config.start, config.stop),
             Traffic::TcpStream(config) => (config.start, config.stop),
             Traffic::Cbr(config) => (config.start, config.stop),
             Traffic::OnOff(config) => (config.start, config.stop),

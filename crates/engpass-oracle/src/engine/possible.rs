@@ -162,8 +162,9 @@ impl Engine<'_> {
     fn length_of(&self, flow: usize, back: bool) -> Option<u64> {
         let payload = match &self.testbed.traffic[flow] {
             _ if back => return None,
-            Traffic::UdpStream(config) => config.message,
+            Traffic::UdpStream(config) if !config.sentinels => config.message,
             Traffic::UdpOnOff(config) => config.message,
+            Traffic::Video(config) => config.message,
             Traffic::Multicast(config) => config.message,
             Traffic::Poisson(config) if config.sizes == Sizes::Fixed => config.message,
             _ => return None,

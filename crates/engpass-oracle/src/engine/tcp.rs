@@ -37,6 +37,7 @@ impl Engine<'_> {
                 start: ps(config.start),
                 stop: config.stop.map(|stop| stop.0),
                 pace: config.rate.map(|rate| Pace::of_bits(8, rate.0)),
+                count: config.count,
                 writes: 0,
                 early: false,
                 started: false,
@@ -173,6 +174,9 @@ impl Engine<'_> {
         if now >= end || application.stop.is_some_and(|stop| now >= stop) {
             return;
         }
+        if application.count == Some(application.writes) {
+            return;
+        }
         let due = application
             .pace
             .map_or(0, |pace| application.start + after(pace, application.writes * application.message));
@@ -287,13 +291,15 @@ impl Engine<'_> {
             self.ledger.datagram(datagram).segment.expect("the datagram is a TCP segment");
         segment.ce |= marked;
         let this = &mut self.endpoints[endpoint];
-        let refused = this.connection.stats().bytes_refused;
+        let (refused, read) = (this.connection.stats().bytes_refused, this.connection.stats().bytes_received);
         let mut out = Effects::default();
         this.connection.on_segment(Time(now), &segment, &mut out);
         self.history(Sender::Endpoint(endpoint)).stirs(now);
         let this = &mut self.endpoints[endpoint];
         let refused = this.connection.stats().bytes_refused - refused;
+        let read = this.connection.stats().bytes_received - read;
         let (flow, writes) = (this.flow, this.writes());
+        self.ledger.reads(now, flow, if writes { 0 } else { read });
         self.receives(now, datagram, refused);
         self.count_delivered(now, endpoint);
         if let Some(time) = out.round_trip.filter(|_| writes) {

@@ -182,8 +182,9 @@ impl Lengths {
             Self { all: Some(bytes), sent, certain: true }
         };
         match traffic {
-            Traffic::UdpStream(config) => equal(config.message.bytes()),
+            Traffic::UdpStream(config) if !config.sentinels => equal(config.message.bytes()),
             Traffic::UdpOnOff(config) => equal(config.message.bytes()),
+            Traffic::Video(config) => equal(config.message.bytes()),
             Traffic::Poisson(config) if config.sizes == Sizes::Fixed => equal(config.message.bytes()),
             // The sender sizes segments for the smallest MTU of all paths.
             Traffic::TcpStream(_) => {

@@ -10,6 +10,7 @@ from engpass.report import theme
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
 from engpass.results.aggregate import Row
+from engpass.timeline import losses
 from engpass.types.outcome import FlowLine, QueueLine, TcpLine, Timeline
 from engpass.units import Unit, unit_for
 
@@ -20,6 +21,9 @@ _NO_FLOW = FlowLine(time_s=[], delivered_bytes=[])
 
 _BINS = 1_500
 """Time bins; events of one kind in the same bin are drawn as one mark."""
+
+_INTERVALS = 60
+"""About as many intervals have a rate and a loss of their own."""
 
 _EXTENT = 52
 """Pixels for the y axis of every panel; equal widths align the time axes."""
@@ -75,6 +79,8 @@ def says(timeline: Timeline, flow: str) -> str:
     if levels and len(levels) < len(_all_levels(one)):
         more += " The receive window is not shown, because it is never the limit."
     first = "the received rate" if windows else "The received rate"
+    if any(share for _, _, share in losses(one, _INTERVALS)):
+        first += ", the loss as the receiver sees it"
     down = "links were down, and when " if timeline.outages else ""
     down += "receivers were members, and when " if timeline.memberships else ""
     below = f"below the times when {down}packets were lost or retransmitted"
@@ -85,6 +91,7 @@ def _panels(timeline: Timeline, flow: str, time: alt.X, unit: Unit) -> Iterator[
     one = timeline.flows.get(flow, _NO_FLOW)
     yield from _windows(one, time, unit)
     yield from _delivered(one, time, unit)
+    yield from _lost(one, time, unit)
     for place, queue in timeline.queues.items():
         if any(queue.length) or queue.drops:
             yield _queue(place, queue, time, unit)
@@ -133,8 +140,8 @@ def _levels(one: FlowLine) -> list[_Level]:
 
 def _delivered(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
     samples = list(zip(one.time_s, one.delivered_bytes, strict=True))
-    # Rates over about a sixtieth of the time: between two samples only a few datagrams arrive, or none.
-    step = max(1, len(samples) // 60)
+    # Between two samples only a few datagrams arrive, or none.
+    step = max(1, len(samples) // _INTERVALS)
     coarse = samples[::step]
     rates = [
         (begin, end, 8 * (after - before) / (end - begin))
@@ -148,6 +155,16 @@ def _delivered(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChar
     y = alt.Y("value:Q").title(f"goodput in {rate.name}").axis(minExtent=_EXTENT)
     bars = alt.Chart().mark_rect(color=theme.LIGHT["delivered1"], clip=True)
     yield _panel([bars.encode(x=time, x2="end:Q", y=y, y2=alt.datum(0))], rows, 90)
+
+
+def _lost(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
+    found = losses(one, _INTERVALS)
+    if not any(share for _, _, share in found):
+        return
+    rows: list[Row] = [{"t": unit.of(b), "end": unit.of(e), "value": 100 * share} for b, e, share in found]
+    y = alt.Y("value:Q").title("loss in %").axis(minExtent=_EXTENT)
+    bars = alt.Chart().mark_rect(color=theme.LIGHT["bad"], clip=True)
+    yield _panel([bars.encode(x=time, x2="end:Q", y=y, y2=alt.datum(0))], rows, 60)
 
 
 def _queue(place: str, queue: QueueLine, time: alt.X, unit: Unit) -> alt.LayerChart:

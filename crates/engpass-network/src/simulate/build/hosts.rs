@@ -72,6 +72,7 @@ impl Builder<'_> {
                 stop: config.stop.map_or(u64::MAX, |stop| stop.0),
                 delays: waits.then(|| Box::new(delays)),
                 message: u32::try_from(config.message.bytes()).expect("a write has at most 1 GiB"),
+                writes: config.count.unwrap_or(u64::MAX),
                 left: 0,
                 copying: 0,
                 open: false,
@@ -162,10 +163,13 @@ impl Builder<'_> {
     /// Returns the initial counters of a flow or of a multicast receiver.
     fn tally(&self, traffic: &Traffic) -> FlowCounters {
         // Multicast, and sources whose datagrams are not evenly spaced, count as varied even with datagrams of one length: the ledger's class `FixedLength` is
-        // only for messages of a `udp-stream`.
+        // only for messages of a `udp-stream` without a `count`.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
         let mut tally = FlowCounters::new(varied);
-        // Events never affect links that carry the cells of generators. With injected packets, each measurement window begins its own count.
+        if let Some(transfer) = traffic.transfer() {
+            tally.note_transfer(transfer);
+        }
+        // Events never affect links that carry the cells of generators. Injected packets count from the start of each measurement window.
         if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));

@@ -550,8 +550,9 @@ fn length_of(traffic: &Traffic, topology: &Topology, fan: &Fan) -> Length {
     const LONGEST_ACK: u64 = 120;
     let datagram = |message: u64| Length::Constant(IP_HEADER_BYTES + UDP_HEADER_BYTES + message);
     match traffic {
-        Traffic::UdpStream(config) => datagram(config.message.bytes()),
+        Traffic::UdpStream(config) if !config.sentinels => datagram(config.message.bytes()),
         Traffic::UdpOnOff(config) => datagram(config.message.bytes()),
+        Traffic::Video(config) => datagram(config.message.bytes()),
         Traffic::Poisson(config) if config.sizes == Sizes::Fixed => datagram(config.message.bytes()),
         // Segments are formed for the smallest MTU of all paths.
         Traffic::TcpStream(_) if fan.legs().all(|leg| topology.mtu(leg) >= LONGEST_ACK) => Length::Whole,

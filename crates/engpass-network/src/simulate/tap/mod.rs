@@ -112,7 +112,7 @@ impl Network {
             ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..TapBuffers::default()
         };
-        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), &[]);
+        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), self.fabric.flows.len(), &[]);
         trace.taps = Some(Box::new(taps));
         self.fabric.trace = Some(Box::new(trace));
     }

@@ -3,9 +3,9 @@
 use engpass_model::event::{Event, EventChange};
 use engpass_model::igmp::Igmp;
 use engpass_model::source::multicast::Group;
-use engpass_model::source::{Live, Multicast, Traffic};
+use engpass_model::source::{Frames, Live, Multicast, Traffic};
 use engpass_model::time::SECOND;
-use engpass_model::unit::{Duration, Rate, Size};
+use engpass_model::unit::{Duration, FrameRate, Rate, Share, Size};
 use engpass_network::{Engine, modelled};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
@@ -30,6 +30,8 @@ struct GroupDraw {
     /// Start and stop in parts per 1000 of the run.
     start: Option<u64>,
     stop: Option<u64>,
+    /// Frames in a group of pictures of a video.
+    video: Option<u32>,
     /// Its position in the traffic list.
     place: usize,
     /// Timers of IGMP: number and interval of the reports, number and interval of the queries, membership interval; intervals in parts per 1000 of the run.
@@ -88,13 +90,31 @@ fn group() -> impl Strategy<Value = GroupDraw> {
     let message =
         prop_oneof![2 => 12u64..=100, 4 => 100u64..=1500, 3 => 1500u64..=6_000, 1 => 6_000u64..=30_000];
     let ttl = prop_oneof![9 => Just(64u8), 1 => 1u8..=4];
-    let window = (weighted(0.3, 0u64..=500), weighted(0.2, 501u64..=1200));
+    let window = (weighted(0.3, 0u64..=500), weighted(0.2, 501u64..=1200), weighted(0.3, 1u32..=4));
     let igmp = (1u64..=3, 1u64..=300, 1u64..=3, 1u64..=60, 1u64..=500);
     let members = prop_oneof![1 => Just(Vec::new()), 2 => vec(member(), 1..=4)];
     let whole = ((0usize..5, 0usize..5, 1usize..=4), message, 1u64..=60, (ttl, 0u8..=7), window, 0usize..5);
     (whole, igmp, members).prop_map(
-        |(((from, turned, most), message, times, (ttl, priority), (start, stop), place), igmp, members)| {
-            GroupDraw { from, turned, most, message, times, ttl, priority, start, stop, place, igmp, members }
+        |(
+            ((from, turned, most), message, times, (ttl, priority), (start, stop, video), place),
+            igmp,
+            members,
+        )| {
+            GroupDraw {
+                from,
+                turned,
+                most,
+                message,
+                times,
+                ttl,
+                priority,
+                start,
+                stop,
+                video,
+                place,
+                igmp,
+                members,
+            }
         },
     )
 }
@@ -117,6 +137,14 @@ impl GroupDraw {
             group: Group::parse("239.255.0.1").expect("the address is a multicast group"),
             message: Size(self.message),
             rate: Rate(rate.max(1) as u64),
+            // On average three datagrams in a frame.
+            video: self.video.map(|group_of_pictures| Frames {
+                frame_rate: FrameRate(
+                    (rate as u64 / 24 * FrameRate::ONE / self.message).clamp(100_000, 1_000_000_000),
+                ),
+                group_of_pictures,
+                intra_size: Share(Share::WHOLE * u64::from(group_of_pictures)),
+            }),
             receive_buffer: None,
             igmp: Igmp {
                 robustness: self.igmp.0,

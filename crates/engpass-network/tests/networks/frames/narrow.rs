@@ -170,6 +170,7 @@ fn calm_down(testbed: &mut Testbed) {
             }
             Traffic::Poisson(config) => (config.start, config.stop) = (later, None),
             Traffic::UdpOnOff(config) => (config.start, config.stop) = (later, None),
+            Traffic::Video(config) => (config.start, config.stop) = (later, None),
             _ => {}
         }
     }

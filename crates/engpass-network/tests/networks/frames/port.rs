@@ -109,14 +109,22 @@ fn sent(payloads: [u64; 2]) -> impl Strategy<Value = Sent> {
     let way =
         || (0..HOSTS - 1, 0u8..=7).prop_map(|(from, priority)| ((from, HOSTS - 2 - from), priority, 64));
     let rate = || prop_oneof![Just(10_000_000u64), 500_000u64..=10_000_000];
-    let udp = (payload(), weighted(0.7, rate()), super::super::times()).prop_map(|(message, rate, times)| {
-        UdpDraw { circuit: (0, true), named: false, message, rate, times }
+    let udp = (payload(), weighted(0.7, rate()), super::super::count(), super::super::times());
+    let udp = udp.prop_map(|(message, rate, count, times)| UdpDraw {
+        circuit: (0, true),
+        named: false,
+        message,
+        rate,
+        count,
+        times,
     });
     let how = select(vec![
         Uneven::Poisson(Sizes::Fixed),
         Uneven::Poisson(Sizes::Exponential),
         Uneven::Bursts(Lengths::Fixed),
         Uneven::Bursts(Lengths::Exponential),
+        Uneven::Video(1),
+        Uneven::Video(4),
     ]);
     let uneven = (payload(), rate(), how, super::super::times());
     let tcp = super::tcp::stream();

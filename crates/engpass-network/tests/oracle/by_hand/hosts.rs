@@ -4,14 +4,14 @@ use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::shape::Adaptive;
 use engpass_model::source::on_off::Lengths;
-use engpass_model::source::{OnOff, Traffic};
+use engpass_model::source::{OnOff, Traffic, Video};
 use engpass_model::unit::{Share, Size};
 use engpass_model::wire::Medium;
 use engpass_testbed::Testbed;
 
 use super::{departed, fates, left, losses, seen};
 use crate::bench::{bench, cbr, circuit, hosts, link, q, udp};
-use crate::outcome::{Place, Times};
+use crate::outcome::{Place, Times, TransferSeen};
 
 /// Returns `a` and `b` with one link and one circuit.
 fn pair(duration: &str) -> Testbed {
@@ -40,6 +40,54 @@ fn single_datagram_delay_matches_hand_calculation() {
         then.delays,
         [Some(Times { min: 9_493_590, quantiles: [9_493_590; 4], max: 9_493_590, floor: 0 })]
     );
+}
+
+/// Frames of one and a half messages, every millisecond: two messages, then one.
+#[test]
+fn video_hands_over_the_messages_of_a_frame_together() {
+    let mut testbed = pair("2 ms");
+    udp(&mut testbed, "a", "b", 100);
+    let Some(Traffic::UdpStream(stream)) = testbed.traffic.shift_remove("a>b") else { unreachable!() };
+    let video = Video {
+        from: stream.from,
+        to: stream.to,
+        message: stream.message,
+        rate: q("1.2 Mbit/s"),
+        frame_rate: q("1000 fps"),
+        group_of_pictures: 1,
+        intra_size: q("100 %"),
+        circuit: stream.circuit,
+        send_path: None,
+        receive_path: None,
+        receive_buffer: None,
+        live: stream.live,
+        priority: 0,
+        ttl: 64,
+        start: None,
+        stop: None,
+    };
+    testbed.traffic.insert("v".into(), Traffic::Video(video));
+    let first = seen(&testbed, 999_999_999);
+    assert_eq!(departed(&first, 0, 0), [left(6, 16_987_180)]);
+    assert_eq!((fates(&first.flows[0]), first.flows[0].receptions.last), ([2, 2, 0, 0], Some(17_987_180)));
+    let all = seen(&testbed, 2_000_000_000);
+    assert_eq!((fates(&all.flows[0]), all.flows[0].receptions.last), ([3, 3, 0, 0], Some(1_009_493_590)));
+}
+
+/// A sentinel is one cell, a message three. The receiver's clock runs from the first cell to the eighth.
+#[test]
+fn sentinels_bound_the_time_of_a_transfer() {
+    let mut testbed = pair("1 ms");
+    let stream = udp(&mut testbed, "a", "b", 100);
+    (stream.count, stream.sentinels) = (Some(2), true);
+    let before = seen(&testbed, 23_649_572);
+    let transfer = |bytes, times| Some(TransferSeen { bytes, times });
+    assert_eq!(before.flows[0].transfer, transfer(200, None));
+    let then = seen(&testbed, 1_000_000_000);
+    assert_eq!(then.flows[0].transfer, transfer(200, Some([3_831_197, 23_649_573])));
+    // One sentinel before the messages, five behind.
+    assert_eq!(departed(&then, 0, 0)[0].cells, 12);
+    assert_eq!(fates(&then.flows[0]), [8, 8, 0, 0]);
 }
 
 #[test]
