@@ -6,6 +6,7 @@ import io
 import json
 import re
 
+from msgspec import structs
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -91,6 +92,5 @@ def test_agents_get_the_frames_of_a_video() -> None:
         assert flow.send.schedule == wanted
         assert flow.asked_bit_per_s == 1_000_000
         (slow,) = flows(slowed(numbers, 10), 1)
-        assert slow.send.schedule == Schedule(
-            kind="video", rate_bit_per_s=100_000, **frames | {"micro_frames_per_s": 2_500_000}
-        )
+        slower = structs.replace(wanted, rate_bit_per_s=100_000, micro_frames_per_s=2_500_000)
+        assert slow.send.schedule == slower

@@ -32,7 +32,7 @@ ANSWER_SECONDS = 9.0
 """Seconds in which an agent must answer a request; a working one answers sooner."""
 
 QUIET_SECONDS = 6.0
-"""An agent that sends nothing for this number of seconds is stuck: a working one answers pings even when busy."""
+"""An agent that is silent for this number of seconds is stuck: a working one answers pings even if busy."""
 
 _PING_SECONDS = 15.0
 _ASK_SECONDS = 2.0
