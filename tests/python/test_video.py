@@ -81,8 +81,13 @@ def test_timeline_of_a_video_shows_its_loss() -> None:
 
 
 def test_agents_get_the_frames_of_a_video() -> None:
-    frames = {"micro_frames_per_s": 25_000_000, "group_of_pictures": 4, "intra_size_ppb": 5_000_000_000}
-    wanted = Schedule(kind="video", rate_bit_per_s=1_000_000, **frames)
+    wanted = Schedule(
+        kind="video",
+        rate_bit_per_s=1_000_000,
+        micro_frames_per_s=25_000_000,
+        group_of_pictures=4,
+        intra_size_ppb=5_000_000_000,
+    )
     group = VIDEO.replace('"video"', '"multicast"').replace('to = "b"', 'to = ["b"]')
     flat = 'frame_rate = "25 fps"\ngroup_of_pictures = 4\nintra_size = "500 %"\n'
     nested = 'video = { frame_rate = "25 fps", group_of_pictures = 4, intra_size = "500 %" }\n'
