@@ -32,6 +32,14 @@ impl Engine<'_> {
         times
     }
 
+    /// Returns true if some engine of a router needs time for a packet.
+    pub(crate) fn takes_time(&self, router: usize) -> bool {
+        let mut all = self.testbed.routers[router].engines();
+        all.any(|(_, times)| {
+            times != EngineTimes { input_queue: times.input_queue, ..EngineTimes::default() }
+        })
+    }
+
     /// Returns the work on a packet that has come to a router.
     pub(crate) fn plan(&mut self, router: usize, packet: usize) -> Plan {
         let node = self.router_node(router);

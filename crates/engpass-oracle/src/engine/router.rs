@@ -63,7 +63,7 @@ impl Engine<'_> {
 
     /// Adds a packet to the queue of an engine that has room for it.
     fn begins_job(&mut self, now: u64, router: usize, packet: usize, job: Job, then: Option<Job>) {
-        let is_timed = self.testbed.routers[router].takes_time();
+        let is_timed = self.takes_time(router);
         let this = &mut self.routers[router][job.engine];
         let time = job.time + if this.waiting.is_empty() { job.interrupt } else { 0 };
         this.waiting.push_back(Waiting { packet, time, then });
