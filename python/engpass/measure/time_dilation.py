@@ -24,6 +24,7 @@ from engpass.types.outcome import (
     Receiver,
     Requests,
     Tcp,
+    Transfer,
 )
 from engpass.types.plan import FlowPlan, PointPlan
 
@@ -60,9 +61,9 @@ def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
 def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
     """Convert a flow between real hosts from wall-clock time to the model's time.
 
-    Times are divided: `delay_s`; `longest_s` of the outage; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
+    Times are divided: `delay_s`; `longest_s` of the outage; `duration_s` of the transfer; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
     `tcp`; gaps and delays of `receivers`; and of `real` the gaps, the latency of requests and `interval_s` of
-    the precision. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
+    the precision. Rates are multiplied: goodput and offered load, also of receivers and transfers, `per_s` of
     requests, and the mean rate of the precision with its half width.
 
     The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a
@@ -77,6 +78,7 @@ def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
         delay_s=None if flow.delay_s is None else _delays(flow.delay_s, slow),
         tcp=None if flow.tcp is None else _tcp(flow.tcp, slow),
         outage=None if flow.outage is None else _outage(flow.outage, slow),
+        transfer=None if flow.transfer is None else _transfer(flow.transfer, slow),
         receivers={host: _receiver(one, slow) for host, one in flow.receivers.items()},
         real=None if flow.real is None else _real(flow.real, slow),
     )
@@ -137,6 +139,15 @@ def _time(seconds: float | None, slow: int) -> float | None:
 
 def _rate(per_second: float | None, slow: int) -> float | None:
     return None if per_second is None else per_second * slow
+
+
+def _transfer(transfer: Transfer, slow: int) -> Transfer:
+    duration, rate = transfer.duration_s, transfer.goodput_bit_per_s
+    return replace(
+        transfer,
+        duration_s=None if duration is None else duration / slow,
+        goodput_bit_per_s=None if rate is None else rate * slow,
+    )
 
 
 def _outage(outage: Outage, slow: int) -> Outage:
