@@ -61,10 +61,10 @@ def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
 def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
     """Convert a flow between real hosts from wall-clock time to the model's time.
 
-    Times are divided: `delay_s`; `longest_s` of the outage; `duration_s` of the transfer; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
-    `tcp`; gaps and delays of `receivers`; and of `real` the gaps, the latency of requests and `interval_s` of
-    the precision. Rates are multiplied: goodput and offered load, also of receivers and transfers, `per_s` of
-    requests, and the mean rate of the precision with its half width.
+    Times are divided: `delay_s`; `longest_s` of the outage; `duration_s` of the transfer; `smoothed_rtt_s`,
+    `min_rtt_s` and `rtt_s` of `tcp`; gaps and delays of `receivers`; and of `real` the gaps, the latency of
+    requests and `interval_s` of the precision. Rates are multiplied: goodput and offered load, also of
+    receivers and transfers, `per_s` of requests, and the mean rate of the precision with its half width.
 
     The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a
     millisecond of wall-clock time; sentences; and the agents' results. A measured flow has no `limit`.
