@@ -87,6 +87,17 @@ def test_advice_prefers_larger_messages_to_a_faster_cpu() -> None:
     assert made.finding.key in ("limit", "idle: CPU")
 
 
+def test_advice_speeds_up_the_card_that_drops_packets() -> None:
+    sets = {"run.duration": "1 s", "run.warmup": "500 ms"}
+    bed = engpass.load(gallery.study("nren-1998").testbed, set=sets)
+    made = explain(choose_in(bed, "gre-pa-a1-24", [], None))
+    assert made.advice is not None
+    (faster,) = [change for change in made.advice.changes if change.kind == "line"]
+    assert dict(faster.set) == {"router.nren-antl.cards.atm.engine.punt": "61.15 us"}
+    assert faster.after == pytest.approx(46.15e6, rel=5e-3), "then the shaper of the PVC is the bottleneck"
+    assert made.sentence.startswith("card `atm` of router `nren-antl` harms `stream`")
+
+
 BANDWIDTH, BUS = "host.sender.memory.bandwidth", "host.sender.io_bus.bandwidth"
 
 

@@ -24,10 +24,12 @@ from engpass.types.outcome import (
     Delays,
     DirectionOutcome,
     Engine,
+    EngineOutcome,
     FlowLimit,
     FlowOutcome,
     Ledger,
     LinkOutcome,
+    NodeOutcome,
     Outcome,
     Quantiles,
     Stage,
@@ -664,6 +666,40 @@ def test_a_link_has_cells_utilisation_and_accounts(quantity: str, value: float, 
     assert (curve.samples[0].value, curve.unit) == (value, unit)
 
 
+NODES = {
+    "pc": NodeOutcome(engines={"cpu": EngineOutcome(load=0.25)}),
+    "router": NodeOutcome(engines={"forwarding": EngineOutcome(load=0.5), "wan": EngineOutcome(load=0.75)}),
+}
+
+
+@pytest.mark.parametrize(("node", "load"), [("pc", 0.25), ("router", 0.5), ("router.wan", 0.75)])
+def test_a_node_has_the_load_of_its_engines(node: str, load: float) -> None:
+    campaign = Campaign([], [replace(outcome("v", {}), nodes=NODES)])
+    curve = campaign.curve("simulate", "v", "f", "load", node=node)
+    assert (curve.samples[0].value, curve.unit) == (load, "")
+
+
+@pytest.mark.parametrize(
+    ("node", "quantity", "cause"),
+    [
+        ("router.lan", "load", "no engine `router.lan`"),
+        ("bridge", "load", "no engine `bridge`"),
+        ("pc", "goodput", "`goodput` is no signal of engines"),
+    ],
+)
+def test_missing_engine_data_is_an_error(node: str, quantity: str, cause: str) -> None:
+    campaign = Campaign([], [replace(outcome("v", {}), nodes=NODES)])
+    with pytest.raises(NoDataError, match=cause):
+        campaign.curve("simulate", "v", "f", quantity, node=node)
+
+
+def test_a_claim_reads_a_link_or_a_node(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(HEAD + GOOD + RISING + 'link = "wire"\nnode = "pc"\n')
+    with pytest.raises(ClaimsError, match="both `link` and `node`"):
+        read(path)
+
+
 def test_missing_link_data_is_an_error() -> None:
     link = LinkOutcome(directions=[DirectionOutcome(from_="a", to="b"), DirectionOutcome(from_="b", to="a")])
     campaign = Campaign([], [outcome("v", {}, links={"wire": link})])
@@ -737,6 +773,7 @@ def test_invalid_quantity_is_rejected(text: str) -> None:
 
 
 @example(0.9995, "s")
+@example(1.0, "cells")
 @given(st.floats(0, 1e12), st.sampled_from(["bit/s", "B", "", "s", "cells"]))
 def test_printed_value_has_its_unit_and_precision(value: float, unit: str) -> None:
     said = say(value, unit)
@@ -747,7 +784,8 @@ def test_printed_value_has_its_unit_and_precision(value: float, unit: str) -> No
     # Two decimals or three digits, one decimal for per cent, none for bits and bytes.
     tolerance = 0.51 if name in ("bit/s", "B") else 0.051 if unit == "" else 0.0051
     assert math.isclose(said_value, value, abs_tol=tolerance * factor, rel_tol=0.005)
-    assert say_range(0, value, unit).split()[-1] == name.split()[-1]
+    # One is a cell, a range is of cells.
+    assert say_range(0, value, unit).split()[-1] == ("cells" if name == "cell" else name.split()[-1])
 
 
 def test_nan_and_infinity_are_never_printed() -> None:

@@ -81,6 +81,15 @@ def test_a_section_ends_where_the_next_one_begins() -> None:
     assert error.value.help == "it has A Study of Pipes, Abstract, 2, 2.1, 3"
 
 
+def test_a_text_without_markdown_has_sections_with_numbers() -> None:
+    plain = "Pipes\n1.0 Introduction\nIt carries 5 Mbps.\n3.0 Results\n32-35 Mbps\n\n4.0 Conclusion\nNothing."
+    assert section_of(plain, "3.0") == "3.0 Results\n32-35 Mbps\n"
+    assert prints(section_of(plain, "3.0"), "32-35")
+    with pytest.raises(SourceTextError) as error:
+        section_of(plain, "2.0")
+    assert error.value.help == "it has 1.0, 3.0, 4.0"
+
+
 def test_a_text_is_found_by_its_title(sources: Path) -> None:
     assert source_text(sources, "A Study of  Pipes") == TEXT
     with pytest.raises(SourceTextError, match="has 0 files with the title `A Study of Tubes`: none"):

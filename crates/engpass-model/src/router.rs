@@ -131,6 +131,17 @@ impl Router {
         self.processor.is_some() || !self.cards.is_empty()
     }
 
+    /// Returns the longest time that an engine works on a packet for one kind of work, in picoseconds. Process switching counts if some kind of packet takes it.
+    pub fn longest_work(&self) -> u64 {
+        let of = |times: EngineTimes| {
+            let process = if self.process_switched.is_empty() { 0 } else { times.process };
+            let EngineTimes { per_packet, per_copy, per_fragment, encapsulate, decapsulate, punt, .. } =
+                times;
+            [per_packet, process, per_copy, per_fragment, encapsulate, decapsulate, punt].into_iter().max()
+        };
+        self.engines().filter_map(|(_, times)| of(times)).max().unwrap_or(0)
+    }
+
     /// Returns true if packets may wait for one of its engines.
     pub fn takes_time(&self) -> bool {
         self.engines().any(|(_, times)| !times.takes_no_time())
@@ -151,9 +162,11 @@ impl Router {
                 let cause = "results call the route processor `forwarding`";
                 errors.add_named(&["cards"], name, cause, "give the card another name".to_owned());
             }
-            let mut own = RangeErrors::default();
-            card.engine.as_ref().unwrap_or(&Engine::default()).check(&mut own);
-            errors.under_named(&["cards"], name, &["engine"], own);
+            if let Some(engine) = &card.engine {
+                let mut own = RangeErrors::default();
+                engine.check(&mut own);
+                errors.under_named(&["cards"], name, &["engine"], own);
+            }
         }
         self.queue.check_below(errors);
         self.ecmp.check_below(errors);

@@ -375,8 +375,7 @@ pub fn plan(point: &Point) -> PointPlan {
                 if let Ecmp::Hash(config) = &router.ecmp {
                     hash = Some(word(config.fields));
                 }
-                let slowest = router.engines().map(|(_, times)| times.per_packet).max();
-                ("router", Duration(slowest.unwrap_or(0)))
+                ("router", Duration(router.longest_work()))
             }
             NodeKind::Switch(index) => match &testbed.switches[index] {
                 Switch::Atm(config) => {

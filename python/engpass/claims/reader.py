@@ -275,6 +275,9 @@ class _Reader:
 
     def _measure(self, at: _Place, table: _Table, stated: str, flow: str) -> Measure:
         check = self._check(at, self._text(at, table, "check"), table_of(table.get("with")))
+        if "link" in table and "node" in table:
+            cause = "it has both `link` and `node`, but a check reads one of them"
+            raise self.fail(at, cause, "remove one of them", "node")
         return Measure(
             check=check,
             accept=self._accept(at, check, stated, table),

@@ -105,10 +105,3 @@ impl SourceConfig for UdpStream {
         }
     }
 }
-
-impl UdpStream {
-    /// Returns the payload of its datagrams in bytes, if all have one length.
-    pub fn datagram_bytes(&self) -> Option<u64> {
-        (!self.sentinels).then(|| self.message.bytes())
-    }
-}

@@ -97,6 +97,20 @@ fn group_packet_crosses_each_line_once_and_arrives_on_time() {
 }
 
 #[test]
+fn routers_switch_group_packets_as_multicast() {
+    let slow = "[router.r]\nprocessor = { process = \"1 ms\" }\nprocess_switched = [\"multicast\"]";
+    let text = tree(FAST).replace("[router.r]", slow);
+    let mut network = outside(&text);
+    let way = way(&network, "s to behind");
+    network.inject(1_000, way, packet(1400, 3));
+    let [(_, alone)] = delivered(&all(&mut network, u64::MAX))[..] else { panic!("one packet arrives") };
+    let mut network = outside(&text);
+    let group = group(&mut network);
+    network.inject_group(1_000, group, packet(1400, 99), &[0, 1, 2, 3]);
+    assert_eq!(delivered(&all(&mut network, u64::MAX))[3], (3, alone + 1_000_000_000));
+}
+
+#[test]
 fn loss_on_a_shared_line_counts_for_all_members_behind_it() {
     // The line between the switches is slow, and its queue holds two packets.
     let mut network = outside(&tree(SLOW));

@@ -42,7 +42,7 @@ struct Engines {
 }
 
 /// Work on the packets at a step.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct StepWork {
     /// Work of the incoming card, if it hands packets to the route processor.
     punt: Option<Work>,
@@ -131,11 +131,8 @@ impl Frames {
         }
     }
 
-    /// Returns the work on packets that have come to step `place`. `branches` are the routes behind the end of a branch of a multicast tree.
-    fn work_at(&mut self, router: u32, place: u32, is_multicast: bool, branches: &[u32]) -> StepWork {
-        if let Some(known) = self.switching.known.get(&(place, is_multicast)) {
-            return known.clone();
-        }
+    /// Finds the work on packets that have come to step `place`. `branches` are the routes behind the end of a branch of a multicast tree.
+    fn find_work(&mut self, router: u32, (place, is_multicast): (u32, bool), branches: &[u32]) {
         let mut onward = Onward::default();
         let after = self.look_onward(place, branches, &mut onward);
         let came_by = self.carried(place, 0).next().is_some().then(|| self.last_line(place) / 2);
@@ -150,9 +147,9 @@ impl Frames {
         };
         let engines = self.switching.routers[router as usize].as_ref().expect("the router has kinds of work");
         let (punt, work) = engines.config.work(&passage);
-        let found = StepWork { punt, work, segments: onward.segments };
-        self.switching.known.insert((place, is_multicast), found.clone());
-        found
+        self.switching
+            .known
+            .insert((place, is_multicast), StepWork { punt, work, segments: onward.segments });
     }
 
     /// Follows a route from step `place` up to the line by which packets leave: where a policy chooses, its first path segment. Returns the step behind
@@ -225,48 +222,55 @@ impl Network {
         if !self.frames.switching.depends_on_packet(router as u32) {
             return router;
         }
-        let StepWork { punt, work, .. } = self.work_on(router as u32, packet);
+        let &StepWork { punt, work, .. } = self.work_on(router as u32, packet);
         self.frames.engine_index(router as u32, punt.unwrap_or(work))
     }
 
     /// Gives a packet to the first engine that works on it; `copies` of it will leave.
     pub(super) fn begin_work(&mut self, router: u32, packet: u32, copies: u64) {
-        let StepWork { punt, work, segments } = self.work_on(router, packet);
-        if let Some(punt) = punt {
-            if self.enter_engine(router, packet, punt, 0) {
-                self.frames.switching.punted.insert(packet, copies);
+        match self.work_on(router, packet).punt {
+            Some(punt) => {
+                if self.enter_engine(router, packet, punt, 0) {
+                    self.frames.switching.punted.insert(packet, copies);
+                }
             }
-            return;
+            None => self.forward_with_engine(router, packet, copies),
         }
-        self.do_work(router, packet, work, (copies, &segments));
     }
 
     /// Continues with a packet that an engine has finished: a card may hand it to the route processor. Returns false if no engine works on it any more.
     pub(super) fn continues_work(&mut self, router: u32, packet: u32) -> bool {
         let Some(copies) = self.frames.switching.punted.remove(&packet) else { return false };
-        let StepWork { work, segments, .. } = self.work_on(router, packet);
-        self.do_work(router, packet, work, (copies, &segments));
+        self.forward_with_engine(router, packet, copies);
         true
     }
 
-    fn work_on(&mut self, router: u32, packet: u32) -> StepWork {
+    /// Returns the work on a packet at the router to which it has come.
+    fn work_on(&mut self, router: u32, packet: u32) -> &StepWork {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(packet);
         let is_of_tree = self.fabric.is_of_tree(datagram);
-        let branches = if is_of_tree { self.fabric.branches_behind(datagram) } else { Vec::new() };
-        let is_multicast =
-            is_of_tree || self.frames.switching.is_multicast(self.fabric.datagrams[datagram].flow);
-        self.frames.work_at(router, place, is_multicast, &branches)
+        let is_multicast = is_of_tree
+            || self.frames.switching.is_multicast(self.fabric.datagrams[datagram].flow)
+            // Only injected packets to a group take the first of equal-cost paths.
+            || self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(datagram));
+        let step = (place, is_multicast);
+        if !self.frames.switching.known.contains_key(&step) {
+            let branches = if is_of_tree { self.fabric.branches_behind(datagram) } else { Vec::new() };
+            self.frames.find_work(router, step, &branches);
+        }
+        &self.frames.switching.known[&step]
     }
 
-    /// Gives a packet to the engine that forwards it.
-    fn do_work(&mut self, router: u32, packet: u32, work: Work, (copies, segments): (u64, &[Segment])) {
+    /// Gives a packet to the engine that forwards it; `copies` of it will leave.
+    fn forward_with_engine(&mut self, router: u32, packet: u32, copies: u64) {
+        let Packet { ip, datagram, place, .. } = *self.fabric.datagrams.packet(packet);
+        // The headers of a tunnel let routers fragment the packets in it.
+        let is_whole = self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram);
+        let StepWork { work, segments, .. } = self.work_on(router, packet);
+        let work = *work;
         let mut more = work.per_copy.saturating_mul(copies.saturating_sub(1));
-        if work.per_fragment > 0 {
-            let Packet { ip, datagram, place, .. } = *self.fabric.datagrams.packet(packet);
-            // The headers of a tunnel let routers fragment them.
-            let is_whole = self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram);
-            let refused = is_whole && u64::from(ip) > segments[0].mtu;
-            let fragments = if refused { 0 } else { fragments_beyond_the_first(ip, segments) };
+        if work.per_fragment > 0 && !(is_whole && u64::from(ip) > segments[0].mtu) {
+            let fragments = fragments_beyond_the_first(ip, segments);
             more = more.saturating_add(work.per_fragment.saturating_mul(fragments));
         }
         self.enter_engine(router, packet, work, more);

@@ -53,9 +53,11 @@ pub(super) struct Direction {
     end: NodeId,
     timeout: u64,
     memory: u64,
-    /// True if its packets have sequence numbers: that of the next packet that enters, and that of the last one that has left, if one has.
+    /// True if the tunnel header has a sequence number.
     is_sequenced: bool,
+    /// Sequence number of the next packet that enters.
     next: u32,
+    /// Sequence number of the packet that left last; `None` before the first one.
     last: Option<u32>,
     /// Bytes of fragments that wait for reassembly.
     bytes: u64,
