@@ -5,11 +5,11 @@
 //! [`cell_ports`]). An event checks whether the last cell of a packet has arrived.
 
 mod adaptive_shaper;
-mod booking;
 mod build;
 mod busy_time;
 mod bypassed_line;
 mod cell_ports;
+mod deferred;
 mod delays;
 mod drops;
 mod engine_load;
@@ -19,6 +19,8 @@ mod frames;
 mod histogram;
 mod host;
 pub mod injection;
+#[cfg(test)]
+mod ledger_faults;
 mod members;
 mod nic;
 mod outcome;
@@ -29,8 +31,6 @@ mod ready_packet;
 mod shared_state;
 mod slab;
 mod source;
-#[cfg(test)]
-mod spoiled;
 mod stored;
 mod tap;
 mod tcp;

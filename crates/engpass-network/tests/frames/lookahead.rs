@@ -9,7 +9,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::common::point;
-use crate::told::{Node, Traffic, text};
+use crate::lookahead_equivalence::{Node, Traffic, text};
 
 /// Two lines between two routers: kind, policy of the first router, and event of the second line.
 type Pair = (u8, u8, u8);

@@ -5,10 +5,10 @@ mod circuits;
 mod common;
 mod ecmp;
 mod lookahead;
+mod lookahead_equivalence;
 mod outage;
 mod paced_tcp;
 mod path_mtu;
-mod told;
 mod transfers;
 mod tunnels;
 

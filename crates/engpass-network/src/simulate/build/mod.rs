@@ -1,6 +1,6 @@
-//! Builds a network from a testbed. Ports and circuits are here, the inputs of ports in [`inputs`], hosts in [`hosts`], the ledger in [`books`].
+//! Builds a network from a testbed. Ports and circuits are here, the inputs of ports in [`inputs`], hosts in [`hosts`], the flow directions of the ledger in [`flow_directions`].
 
-mod books;
+mod flow_directions;
 mod hosts;
 mod inputs;
 

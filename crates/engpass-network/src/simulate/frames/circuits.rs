@@ -11,7 +11,7 @@ use engpass_testbed::topology::{CircuitPath, LinkEnds};
 
 use super::marks::ENTRY;
 use super::outage::apart;
-use super::told::LongestQueue;
+use super::port_counts::LongestQueue;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;

@@ -23,16 +23,16 @@ mod igmp;
 mod impairments;
 mod lengths;
 mod line_clock;
+mod lookahead_rules;
 mod marks;
 mod outage;
 mod packet;
 mod packet_trains;
 mod port;
+mod port_counts;
 mod routes;
-mod rules;
 mod runs;
 mod tcp_fast_path;
-mod told;
 mod transmit_ring;
 mod tunnels;
 
@@ -56,16 +56,16 @@ use engines::Switching;
 use icmp::Icmp;
 pub(super) use idle::Crossing;
 use igmp::Igmp;
+pub use lookahead_rules::LookaheadRule;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::NextChange;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
+use port_counts::CongestionMarks;
+pub(super) use port_counts::PortTally;
 pub(super) use routes::RouteLine;
 pub(crate) use routes::choices_are_known;
-pub use rules::LookaheadRule;
-use told::CongestionMarks;
-pub(super) use told::PortTally;
 use tunnels::Tunnels;
 
 /// State of all frame links: ports, the step table that packets walk, routers and the policies that choose paths.

@@ -11,15 +11,15 @@ use engpass_model::unit::QueueLimit;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
-mod measured;
-mod service;
+mod counts;
+mod scheduled;
 
 use super::impairments::{InFlightFrame, LinkImpairments};
 use super::line_clock::LineClock;
 use super::outage::Served;
-use super::told::{ClippedFrames, LongestQueue};
+use super::port_counts::{ClippedFrames, LongestQueue};
 use super::transmit_ring::{TOLD, TransmitRing};
-use service::ScheduledQueue;
+use scheduled::ScheduledQueue;
 
 /// An output port of a frame link: its queue, its transmitter, and the packets on its line.
 ///

@@ -1,6 +1,6 @@
 //! Buffers of a capture: records, and the state needed to describe captured packets.
 
-mod passing;
+mod recording;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use engpass_model::queue::Backlog;
 
 use super::{FramePort, PortQueue};
-use crate::simulate::frames::told::{ClippedFrames, PortTally};
+use crate::simulate::frames::port_counts::{ClippedFrames, PortTally};
 
 impl FramePort {
     /// Returns the frames and bytes sent, and the frames lost, in the measurement window.
