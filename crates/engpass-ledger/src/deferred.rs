@@ -208,15 +208,15 @@ impl Ledger {
         let Some(later) = &mut self.later else { return };
         later.hold(datagram, count);
         later.frames += count as usize;
-        let told = from.told();
+        let totals = from.totals();
         later.lines[from.number()].frames.push_back(SentFrame {
             sent: *sent,
             count,
             end,
             datagram,
             slot,
-            idle: told.idle,
-            rounding: told.rounding,
+            idle: totals.idle,
+            rounding: totals.rounding,
             end_rounding: from.line_status(end).rounding,
             shows,
         });

@@ -29,7 +29,7 @@ impl Ledger {
             return;
         }
         let line = &mut self.lines[from.number()];
-        line.idle = from.told().idle;
+        line.idle = from.totals().idle;
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
@@ -53,7 +53,7 @@ impl Ledger {
     ) {
         let place = self.usage_of(whose, slot);
         let line = &mut self.lines[from.number()];
-        line.idle = from.told().idle;
+        line.idle = from.totals().idle;
         if !whose.counted {
             return;
         }
@@ -133,7 +133,7 @@ impl Ledger {
     /// Begins the window on a frame line at the instant `at`. A transmission across the edge is reported with `clip_to_window`.
     pub fn begin_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let line = &mut self.lines[from.number()];
-        line.learn(from.told());
+        line.learn(from.totals());
         let begun = line.edges[0].begun;
         line.open(LineStatus { begun, ..from.line_status(at) });
     }
@@ -142,7 +142,7 @@ impl Ledger {
     pub fn end_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
-        line.learn(from.told());
+        line.learn(from.totals());
         let begun = line.edges[1].begun;
         self.end_window_on(port, LineStatus { begun, ..from.line_status(at) });
     }
@@ -152,7 +152,7 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let idle = from.told().idle + from.line_status(at).idle;
+        let idle = from.totals().idle + from.line_status(at).idle;
         let port = from.number();
         if down {
             self.down.entry(port).or_insert(idle);
@@ -249,9 +249,9 @@ impl Ledger {
 
 impl Line {
     /// Takes over the totals that a frame line reports.
-    fn learn(&mut self, told: LineTotals) {
-        (self.idle, self.rounding) = (told.idle, told.rounding);
-        (self.frames, self.bytes) = (told.frames, told.bytes);
+    fn learn(&mut self, totals: LineTotals) {
+        (self.idle, self.rounding) = (totals.idle, totals.rounding);
+        (self.frames, self.bytes) = (totals.frames, totals.bytes);
     }
 
     /// Records how much of a transmission lies before each window edge that it crosses, in ticks.

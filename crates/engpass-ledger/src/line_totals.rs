@@ -9,7 +9,7 @@ pub trait FrameLine {
     /// Returns the index of the line's output port.
     fn number(&self) -> usize;
     /// Returns the line's totals so far.
-    fn told(&self) -> LineTotals;
+    fn totals(&self) -> LineTotals;
     /// Returns what the line does at the instant `at`, after everything that began before. A transmission in progress at a window edge is reported separately.
     fn line_status(&self, at: u64) -> LineStatus;
     /// Returns the bytes that a packet with `ip` bytes takes on the line, framing included.

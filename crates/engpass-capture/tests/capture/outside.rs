@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use engpass_capture::{File, Files, Limit, Packets, Point, passing};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, udp};
-use engpass_network::simulate::injection::{InjectedNetwork, Output, Packet as Input};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet as Input};
 use engpass_network::simulate::{Content, Head, Packet};
 
 use crate::common::point;
@@ -79,9 +79,9 @@ fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     }
     for step in 1..100 {
         network.run_until(step * 10_000_000_000, &mut |output| {
-            delivered += usize::from(matches!(output, Output::Delivered { .. }));
+            delivered += usize::from(matches!(output, DeliveryReport::Delivered { .. }));
         });
-        network.hand_on(&mut files).expect("nothing stops the capture");
+        network.deliver_records(&mut files).expect("nothing stops the capture");
     }
     network.end_capture(&mut files).expect("nothing stops the capture");
     files.0.remove(0).end().expect("writing to a vector cannot fail");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engpass_capture::{File, Files, Form, Limit, Packets, Point, passing};
-use engpass_network::simulate::injection::{InjectedNetwork, Output};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork};
 use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Packet};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -143,15 +143,15 @@ impl Capturing {
     }
 
     /// Takes note of a delivery report: after the last one for a packet, its bytes are no longer needed.
-    pub(super) fn ended(&mut self, output: &Output) {
+    pub(super) fn ended(&mut self, output: &DeliveryReport) {
         if self.over {
             return;
         }
         let (until, ends) = match output {
-            Output::Delivered { at, .. } | Output::Message { at, .. } => (*at, 1),
+            DeliveryReport::Delivered { at, .. } | DeliveryReport::Message { at, .. } => (*at, 1),
             // Cells or fragments of a lost packet, or an ICMP message about it, may still be in the network.
-            Output::Lost { at, message, .. } => (at + LINGER, u32::from(!message)),
-            Output::MessageLost { at, .. } => (at + LINGER, 1),
+            DeliveryReport::Lost { at, message, .. } => (at + LINGER, u32::from(!message)),
+            DeliveryReport::MessageLost { at, .. } => (at + LINGER, 1),
         };
         let mut kept = self.kept.borrow_mut();
         let Some(this) = kept.packets.get_mut(&output.token()) else { return };
@@ -170,7 +170,7 @@ impl Capturing {
         }
         self.next = at + OFTEN;
         let told = network
-            .hand_on(&mut IndependentFiles(&mut self.files))
+            .deliver_records(&mut IndependentFiles(&mut self.files))
             .expect("the capture never interrupts the network");
         self.forget(told.unwrap_or(0));
         self.over = !self.files.wants_more();

@@ -7,7 +7,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_network::simulate::SimError;
-use engpass_network::simulate::injection::{InjectedNetwork, Output as Told, Packet};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet};
 use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(super) struct Model {
     /// Drop locations and causes as text, by their number.
     places: BTreeMap<u32, String>,
     /// Scratch buffer: delivery reports of the current call.
-    told: Vec<Told>,
+    reports: Vec<DeliveryReport>,
     capturing: Option<Capturing>,
     /// True if anything begins with the events of the testbed: the events themselves, or the expiry of routers' ARP entries.
     has_events: bool,
@@ -68,9 +68,9 @@ impl Model {
                 rates.insert((link.name.clone(), point.topology.nodes[from].clone()), most(line));
             }
         }
-        let (places, told) = (BTreeMap::new(), Vec::new());
+        let (places, reports) = (BTreeMap::new(), Vec::new());
         let has_events = !point.testbed.events.is_empty() || !point.topology.arp.is_empty();
-        Ok(Self { network, ways, single, rates, places, told, capturing: None, has_events })
+        Ok(Self { network, ways, single, rates, places, reports, capturing: None, has_events })
     }
 }
 
@@ -230,15 +230,17 @@ impl Network for Model {
 
     #[inline]
     fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output)) {
-        let told = &mut self.told;
+        let reports = &mut self.reports;
         let captures = self.capturing.is_some();
         self.network.run_until(at, &mut |output| match output {
             // A drop location must be looked up in the network, which is not possible within this callback. From the first such report on, all reports wait, so
             // that their order stays.
-            Told::Delivered { at, way, token, ce, routers: hops } if told.is_empty() && !captures => {
+            DeliveryReport::Delivered { at, way, token, ce, routers: hops }
+                if reports.is_empty() && !captures =>
+            {
                 out(Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } });
             }
-            _ => told.push(output),
+            _ => reports.push(output),
         });
         self.hand_out(out);
         if let Some(capturing) = &mut self.capturing {
@@ -284,14 +286,14 @@ impl Network for Model {
     }
 
     fn begin_window(&mut self, at: u64, out: &mut impl FnMut(Output)) {
-        let told = &mut self.told;
-        self.network.begin_window(at, &mut |output| told.push(output));
+        let reports = &mut self.reports;
+        self.network.begin_window(at, &mut |output| reports.push(output));
         self.hand_out(out);
     }
 
     fn end_window(&mut self, at: u64, out: &mut impl FnMut(Output)) -> Result<Value, String> {
-        let told = &mut self.told;
-        let outcome = self.network.end_window(at, &mut |output| told.push(output));
+        let reports = &mut self.reports;
+        let outcome = self.network.end_window(at, &mut |output| reports.push(output));
         self.hand_out(out);
         match outcome {
             Ok(outcome) => Ok(serde_json::to_value(outcome.stored()).expect("an outcome serializes to JSON")),
@@ -305,26 +307,26 @@ impl Model {
     /// Passes on the delivery reports that were collected, with drop locations as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
-        let Self { network, told, places, capturing, .. } = self;
+        let Self { network, reports, places, capturing, .. } = self;
         if let Some(capturing) = capturing {
-            told.iter().for_each(|output| capturing.ended(output));
+            reports.iter().for_each(|output| capturing.ended(output));
         }
-        for output in told.drain(..) {
+        for output in reports.drain(..) {
             out(match output {
-                Told::Delivered { at, way, token, ce, routers: hops } => {
+                DeliveryReport::Delivered { at, way, token, ce, routers: hops } => {
                     Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } }
                 }
-                Told::Lost { at, lost_at, way, token, place, message } => {
+                DeliveryReport::Lost { at, lost_at, way, token, place, message } => {
                     let (place, cause) = network.place(place);
                     let words = format!("{place}, {cause}");
                     let place = number(&words);
                     places.entry(place).or_insert(words);
                     Output { at, way, token, fate: DeliveryStatus::Lost { lost_at, place, message } }
                 }
-                Told::Message { at, way, token, said, routers: hops } => {
+                DeliveryReport::Message { at, way, token, said, routers: hops } => {
                     Output { at, way, token, fate: DeliveryStatus::Message { said, hops } }
                 }
-                Told::MessageLost { at, way, token } => {
+                DeliveryReport::MessageLost { at, way, token } => {
                     Output { at, way, token, fate: DeliveryStatus::MessageLost }
                 }
             });

@@ -168,7 +168,7 @@ impl Network {
 
     /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
     pub(super) fn advance_downstream(&mut self, vc: u32) {
-        if self.fabric.fates.is_some() {
+        if self.fabric.reports.is_some() {
             // A measurement window may begin and end at any time, so no port works ahead of virtual time.
             return;
         }

@@ -26,10 +26,10 @@ impl SharedState {
             self.losses.resize(index + 1, loss);
         }
         self.losses[index] = loss;
-        if let Some(fates) = &mut self.fates
+        if let Some(reports) = &mut self.reports
             && before != Some(loss)
         {
-            fates.loses(datagram, this, loss, before);
+            reports.record_loss(datagram, this, loss, before);
         }
     }
 
@@ -44,7 +44,7 @@ impl SharedState {
         at: u64,
     ) -> bool {
         let this = &self.datagrams[datagram];
-        if !this.is_sole_packet() || self.fates.is_some() || self.ledger.later.is_some() {
+        if !this.is_sole_packet() || self.reports.is_some() || self.ledger.later.is_some() {
             return false;
         }
         let load = self.load_of(this);
@@ -103,7 +103,7 @@ impl SharedState {
             return;
         }
         let this = &self.datagrams[datagram];
-        if self.fates.as_mut().is_some_and(|fates| fates.mark_loss_counted(datagram)) {
+        if self.reports.as_mut().is_some_and(|reports| reports.mark_loss_counted(datagram)) {
             return;
         }
         let tally = &mut self.flows[this.flow as usize];

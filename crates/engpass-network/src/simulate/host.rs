@@ -348,7 +348,7 @@ impl Network {
             self.receive_segment(datagram, endpoint);
             return;
         }
-        if self.fabric.fates.is_some() {
+        if self.fabric.reports.is_some() {
             self.delivered(datagram);
             return;
         }

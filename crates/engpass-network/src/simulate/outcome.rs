@@ -512,7 +512,7 @@ impl Network {
     fn queue_use(&self, topology: &Topology, port: usize) -> Option<QueueUse> {
         let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
         // With injected packets, a measurement window may begin at an instant that lookahead has already passed.
-        if at_host || self.fabric.fates.is_some() {
+        if at_host || self.fabric.reports.is_some() {
             return None;
         }
         match self.longest_cell_queue(port) {

@@ -145,7 +145,7 @@ pub(super) struct SharedState {
     /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
     /// Delivery reports, if packets are injected.
-    pub(super) fates: Option<Box<DeliveryReports>>,
+    pub(super) reports: Option<Box<DeliveryReports>>,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
 }

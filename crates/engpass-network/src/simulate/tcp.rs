@@ -167,7 +167,7 @@ impl Endpoint {
     fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
             EgressPath::Frames { route }
-                if self.is_open() && fabric.fast_path_allowed() && fabric.fates.is_none() =>
+                if self.is_open() && fabric.fast_path_allowed() && fabric.reports.is_none() =>
             {
                 Some(route)
             }

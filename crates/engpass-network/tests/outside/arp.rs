@@ -1,6 +1,6 @@
 //! Address resolution with packet injection.
 
-use engpass_network::simulate::injection::Output;
+use engpass_network::simulate::injection::DeliveryReport;
 
 use super::{all, outside, packet, way};
 
@@ -46,8 +46,8 @@ fn arp_entries_are_cleared_when_events_begin() {
         }
         network.inject(at, way, packet(1000, token));
     }
-    let took = |output: Output| match output {
-        Output::Delivered { at, token, .. } => at - (token - 1) * 100 * MS,
+    let took = |output: DeliveryReport| match output {
+        DeliveryReport::Delivered { at, token, .. } => at - (token - 1) * 100 * MS,
         other => panic!("expected a delivery: {other:?}"),
     };
     let took: Vec<u64> = all(&mut network, u64::MAX).into_iter().map(took).collect();

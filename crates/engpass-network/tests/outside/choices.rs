@@ -2,7 +2,7 @@
 
 use engpass_model::time::SECOND;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
+use engpass_network::simulate::injection::{DeliveryReport, Errors, InjectedNetwork, Packet, Transport};
 
 use super::{all, outside, packet, way};
 
@@ -100,12 +100,12 @@ fn delivery_report_counts_the_routers_passed() {
     for token in 0..4 {
         network.inject(1 + token * SECOND / 10, to, packet(1000, token));
     }
-    let told = all(&mut network, SECOND);
-    let routers: Vec<u8> = told
+    let reports = all(&mut network, SECOND);
+    let routers: Vec<u8> = reports
         .iter()
-        .map(|told| match told {
-            Output::Delivered { routers, .. } => *routers,
-            _ => panic!("expected deliveries: {told:?}"),
+        .map(|report| match report {
+            DeliveryReport::Delivered { routers, .. } => *routers,
+            _ => panic!("expected deliveries: {reports:?}"),
         })
         .collect();
     assert_eq!(routers, [3, 2, 3, 2]);
@@ -114,33 +114,33 @@ fn delivery_report_counts_the_routers_passed() {
     for token in 0..4 {
         network.inject((2 + token) * SECOND, to, short(3, token));
     }
-    let told = all(&mut network, 9 * SECOND);
-    assert_eq!(speakers(&told), [("far", 0), ("far", 2)]);
-    assert_eq!(told.len(), 2 + 2 * 2);
+    let reports = all(&mut network, 9 * SECOND);
+    assert_eq!(speakers(&reports), [("far", 0), ("far", 2)]);
+    assert_eq!(reports.len(), 2 + 2 * 2);
     // Packets whose TTL expires at the second node are reported by two different nodes; one whose TTL expires earlier takes no turn.
     for (token, ttl) in [(0, 2), (1, 1), (2, 2)] {
         network.inject((10 + token) * SECOND, to, short(ttl, token));
     }
-    let told = all(&mut network, 19 * SECOND);
-    assert_eq!(speakers(&told), [("upper-node", 0), ("near", 1), ("far", 2)]);
+    let reports = all(&mut network, 19 * SECOND);
+    assert_eq!(speakers(&reports), [("upper-node", 0), ("near", 1), ("far", 2)]);
 }
 
 /// Returns the routers of messages that have arrived, and the tokens of the packets that they quote.
-fn speakers(told: &[Output]) -> Vec<(&'static str, u64)> {
-    let speaker = |told: &Output| match *told {
-        Output::Message { said, token, .. } => {
+fn speakers(reports: &[DeliveryReport]) -> Vec<(&'static str, u64)> {
+    let speaker = |report: &DeliveryReport| match *report {
+        DeliveryReport::Message { said, token, .. } => {
             Some((["near", "far", "upper-node"][usize::from(said.router)], token))
         }
         _ => None,
     };
-    told.iter().filter_map(speaker).collect()
+    reports.iter().filter_map(speaker).collect()
 }
 
 /// Packets to a group take the first of equal-cost paths, cross each line once, and take no turn of a policy.
 #[test]
 fn multicast_takes_the_first_equal_cost_path() {
     for middle in [None, Some(["router", "switch"]), Some(["switch", "router"])] {
-        let told = ["\"first\"", "\"round-robin\"", "{ hash = { seed = 5 } }"].map(|policy| {
+        let reports = ["\"first\"", "\"round-robin\"", "{ hash = { seed = 5 } }"].map(|policy| {
             let mut network = outside(&joined(middle, policy, ""));
             let group = network.group(0, &[1, 2]);
             assert_eq!(network.members(group).len(), 2);
@@ -148,7 +148,7 @@ fn multicast_takes_the_first_equal_cost_path() {
             for number in 0..3 {
                 network.inject_group(5 + number, group, packet(1400, 0), &[2 * number, 2 * number + 1]);
             }
-            let told = all(&mut network, SECOND);
+            let reports = all(&mut network, SECOND);
             assert_eq!(carried(&mut network, ["in", "upper", "lower", "out", "third"]), [3, 3, 0, 3, 3]);
             let outcome = network.end_window(2 * SECOND, &mut |_| {}).expect("the ledger balances");
             assert_eq!(outcome.flows.len(), 2);
@@ -160,10 +160,10 @@ fn multicast_takes_the_first_equal_cost_path() {
             if policy.contains("robin") {
                 assert_eq!(carried(&mut network, ["upper", "lower"]), [4, 0]);
             }
-            told
+            reports
         });
-        assert_eq!(told[0].len(), 6);
-        assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+        assert_eq!(reports[0].len(), 6);
+        assert!(reports.iter().all(|other| *other == reports[0]), "{reports:?}");
     }
 }
 
@@ -187,7 +187,7 @@ fn event_times_count_from_begin_events() {
     for begin in [0, 7 * ms, 3 * SECOND] {
         let mut network = outside(&(joined(None, "\"first\"", CUT) + "[run]\nduration = \"50 ms\"\n"));
         let to = way(&network, "a to b");
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         network.run_until(begin.saturating_sub(1), &mut |_| {});
         assert_eq!(network.begin_events(begin), begin);
         let mut wanted = Vec::new();
@@ -199,12 +199,14 @@ fn event_times_count_from_begin_events() {
                 wanted.push((token, place == 1));
             }
         }
-        network.run_until(begin + 100 * SECOND, &mut |output| told.push(output));
-        let lost: Vec<_> =
-            told.iter().map(|output| (output.token(), matches!(output, Output::Lost { .. }))).collect();
+        network.run_until(begin + 100 * SECOND, &mut |output| reports.push(output));
+        let lost: Vec<_> = reports
+            .iter()
+            .map(|output| (output.token(), matches!(output, DeliveryReport::Lost { .. })))
+            .collect();
         assert_eq!(lost, wanted);
-        for output in &told {
-            let Output::Lost { at, lost_at, place, .. } = *output else { continue };
+        for output in &reports {
+            let DeliveryReport::Lost { at, lost_at, place, .. } = *output else { continue };
             let (place, cause) = network.place(place);
             assert_eq!((at, place.to_string().as_str(), cause), (lost_at, "near -> far", "line down"));
         }
@@ -223,17 +225,17 @@ fn queued_packets_are_lost_with_a_down_line() {
         network.begin_window(2 * ms, &mut |_| {});
         // Twenty packets at once: at least 1.2 ms on a line of 100 Mbit/s, and some time before the line goes down.
         network.inject_identical(9_500_000_000, to, packet(1500, 0), 20);
-        let mut told = Vec::new();
-        network.run_until(15 * ms, &mut |output| told.push(output));
+        let mut reports = Vec::new();
+        network.run_until(15 * ms, &mut |output| reports.push(output));
         let down: Vec<_> =
             network.seen().into_iter().filter(|line| line.down).map(|line| line.link).collect();
         assert_eq!(down, ["upper", "upper"], "both directions of the link are down");
-        assert_eq!(told.len(), 20, "each packet is reported once");
+        assert_eq!(reports.len(), 20, "each packet is reported once");
         let down = 10 * ms;
-        let lost: Vec<u64> = told
+        let lost: Vec<u64> = reports
             .iter()
-            .filter_map(|told| match told {
-                Output::Lost { at, .. } => Some(*at),
+            .filter_map(|report| match report {
+                DeliveryReport::Lost { at, .. } => Some(*at),
                 _ => None,
             })
             .collect();

@@ -1,6 +1,6 @@
 //! Groups: each line carries a packet to several hosts once.
 
-use engpass_network::simulate::injection::{InjectedNetwork, Output};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork};
 use proptest::prelude::*;
 
 use super::{TWO, all, outside, packet, way};
@@ -56,12 +56,12 @@ fn group(network: &mut InjectedNetwork) -> u32 {
     network.group(0, &[0, 1, 2, 3, 4])
 }
 
-fn delivered(told: &[Output]) -> Vec<(u64, u64)> {
-    let one = |told: &Output| match *told {
-        Output::Delivered { at, token, .. } => (token, at),
-        _ => panic!("expected deliveries: {told:?}"),
+fn delivered(reports: &[DeliveryReport]) -> Vec<(u64, u64)> {
+    let one = |report: &DeliveryReport| match *report {
+        DeliveryReport::Delivered { at, token, .. } => (token, at),
+        _ => panic!("expected deliveries: {reports:?}"),
     };
-    let mut found: Vec<_> = told.iter().map(one).collect();
+    let mut found: Vec<_> = reports.iter().map(one).collect();
     found.sort_unstable();
     found
 }
@@ -120,10 +120,10 @@ fn loss_on_a_shared_line_counts_for_all_members_behind_it() {
         let tokens = [0, 1, 2, 3].map(|member| 10 * number + member);
         network.inject_group(5, group, packet(1400, 0), &tokens);
     }
-    let told = all(&mut network, u64::MAX);
-    assert_eq!(told.len(), 16);
-    let lost = told.iter().filter_map(|told| match told {
-        Output::Lost { token, place, .. } => Some((*token, network.place(*place).0.to_string())),
+    let reports = all(&mut network, u64::MAX);
+    assert_eq!(reports.len(), 16);
+    let lost = reports.iter().filter_map(|report| match report {
+        DeliveryReport::Lost { token, place, .. } => Some((*token, network.place(*place).0.to_string())),
         _ => None,
     });
     let mut lost: Vec<_> = lost.collect();
@@ -148,10 +148,11 @@ fn group_packet_ttl_expires_per_member_path() {
     let group = group(&mut network);
     let short = engpass_network::simulate::injection::Packet { ttl: 1, ..packet(1400, 0) };
     network.inject_group(0, group, short, &[0, 1, 2, 3]);
-    let told = all(&mut network, u64::MAX);
-    let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();
-    assert_eq!((told.len(), lost.len()), (4, 1));
-    let Output::Lost { token: 3, place, .. } = *lost[0] else {
+    let reports = all(&mut network, u64::MAX);
+    let lost: Vec<_> =
+        reports.iter().filter(|report| matches!(report, DeliveryReport::Lost { .. })).collect();
+    assert_eq!((reports.len(), lost.len()), (4, 1));
+    let DeliveryReport::Lost { token: 3, place, .. } = *lost[0] else {
         panic!("only the member behind the router loses it: {lost:?}")
     };
     let (place, cause) = network.place(place);
@@ -166,8 +167,8 @@ fn group_packet_is_copied_to_each_circuit() {
     let mut network = outside(&text);
     let group = network.group(0, &[1, 2]);
     network.inject_group(5, group, packet(500, 0), &[7, 8]);
-    let told = all(&mut network, 1_000_000_000_000);
-    let tokens: Vec<_> = delivered(&told).iter().map(|(token, _)| *token).collect();
+    let reports = all(&mut network, 1_000_000_000_000);
+    let tokens: Vec<_> = delivered(&reports).iter().map(|(token, _)| *token).collect();
     assert_eq!(tokens, [7, 8]);
     // 500 bytes, 8 of LLC/SNAP and 8 of trailer: 11 cells for each.
     let seen = network.seen();
@@ -194,8 +195,8 @@ fn bond_chooses_one_member_per_group_packet() {
                 &[0, 1, 2, 3].map(|member| 10 * number + member),
             );
         }
-        let told = all(&mut network, 10_000_000_000_000);
-        assert_eq!(delivered(&told).len(), 16);
+        let reports = all(&mut network, 10_000_000_000_000);
+        assert_eq!(delivered(&reports).len(), 16);
         let seen = network.seen();
         let sent =
             |name: &str| seen.iter().filter(|line| line.link == name).map(|line| line.sent).sum::<u64>();
@@ -218,8 +219,8 @@ fn group_copy_takes_the_active_member_of_a_host() {
         let at = (number + 1) * 1_000_000_000_000;
         network.inject_group(at, group, packet(1400, 0), &[0, 1, 2, 3].map(|member| 10 * number + member));
     }
-    let told = all(&mut network, 10_000_000_000_000);
-    assert_eq!(delivered(&told).len(), 16);
+    let reports = all(&mut network, 10_000_000_000_000);
+    assert_eq!(delivered(&reports).len(), 16);
 }
 
 /// Switches and routers in a tree, with hosts at any of them, on lines of any rate.
@@ -324,8 +325,8 @@ fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
     network.begin_window(0, &mut |_| {});
     network.inject_group(1_000, group, packet(1500, 0), &tokens);
     let mut come: Vec<_> = (all(&mut network, u64::MAX).iter())
-        .map(|told| match *told {
-            Output::Delivered { at, token, routers, .. } => (token, at, routers),
+        .map(|report| match *report {
+            DeliveryReport::Delivered { at, token, routers, .. } => (token, at, routers),
             _ => panic!("expected deliveries"),
         })
         .collect();

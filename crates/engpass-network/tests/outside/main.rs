@@ -9,7 +9,7 @@ mod messages;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;
-use engpass_network::simulate::injection::{InjectedNetwork, Output, Packet};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet};
 
 pub(crate) const LAN: &str = r#"
     name = "three hosts and a switch"
@@ -52,12 +52,12 @@ pub(crate) fn packet(bytes: u32, token: u64) -> Packet {
 }
 
 /// Runs the network from wake to wake and returns all reports.
-fn all(outside: &mut InjectedNetwork, until: u64) -> Vec<Output> {
-    let mut told = Vec::new();
+fn all(outside: &mut InjectedNetwork, until: u64) -> Vec<DeliveryReport> {
+    let mut reports = Vec::new();
     while let Some(at) = outside.next_wake().filter(|at| *at <= until) {
-        outside.run_until(at, &mut |output| told.push(output));
+        outside.run_until(at, &mut |output| reports.push(output));
     }
-    told
+    reports
 }
 
 #[test]
@@ -70,7 +70,10 @@ fn injected_frame_delay_matches_hand_calculation() {
     // 1526 bytes at 100 and at 10 Mbit/s without their gaps, and the delay of the links.
     let delay: u64 = point(LAN, "base", &[]).topology.links[..2].iter().map(|link| link.delay.ps()).sum();
     let at = 1_000_000 + 1526 * 80_000 + 1526 * 800_000 + delay;
-    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false, routers: 0 }]);
+    assert_eq!(
+        all(&mut lan, u64::MAX),
+        [DeliveryReport::Delivered { at, way: to, token: 5, ce: false, routers: 0 }]
+    );
     assert_eq!(lan.next_wake(), None);
 }
 
@@ -81,12 +84,13 @@ fn packet_in_a_full_buffer_is_reported_lost_once() {
     for token in 0..5 {
         lan.inject(0, to, packet(1500, token));
     }
-    let told = all(&mut lan, u64::MAX);
-    let lost: Vec<_> = told.iter().filter(|told| matches!(told, Output::Lost { .. })).collect();
+    let reports = all(&mut lan, u64::MAX);
+    let lost: Vec<_> =
+        reports.iter().filter(|report| matches!(report, DeliveryReport::Lost { .. })).collect();
     let tokens: Vec<_> = lost.iter().map(|lost| lost.token()).collect();
     assert_eq!(tokens, [2, 3, 4]);
-    assert!(told.is_sorted_by_key(Output::at), "{told:?}");
-    let Output::Lost { at, lost_at, place, .. } = *lost[0] else { unreachable!() };
+    assert!(reports.is_sorted_by_key(DeliveryReport::at), "{reports:?}");
+    let DeliveryReport::Lost { at, lost_at, place, .. } = *lost[0] else { unreachable!() };
     let (place, cause) = lan.place(place);
     assert_eq!((at, place.to_string().as_str(), cause), (lost_at, "s -> b", "buffer full"));
 }
@@ -99,13 +103,14 @@ fn full_nic_buffer_delays_injected_packets() {
         lan.inject(10, if token == 2 { far } else { near }, packet(1500, token));
     }
     assert_eq!(lan.backlog(2), 0);
-    let mut told = Vec::new();
-    lan.run_until(10, &mut |output| told.push(output));
-    assert_eq!((lan.backlog(2), lan.backlog(0), told.len()), (2, 0, 0));
-    let told = all(&mut lan, u64::MAX);
+    let mut reports = Vec::new();
+    lan.run_until(10, &mut |output| reports.push(output));
+    assert_eq!((lan.backlog(2), lan.backlog(0), reports.len()), (2, 0, 0));
+    let reports = all(&mut lan, u64::MAX);
     // In the order of injection, whatever their path.
-    let near: Vec<_> = told.iter().filter(|told| told.token() != 2).map(Output::token).collect();
-    assert_eq!((near, told.len(), lan.backlog(2)), (vec![0, 1, 3], 4, 0));
+    let near: Vec<_> =
+        reports.iter().filter(|report| report.token() != 2).map(DeliveryReport::token).collect();
+    assert_eq!((near, reports.len(), lan.backlog(2)), (vec![0, 1, 3], 4, 0));
 }
 
 #[test]
@@ -117,14 +122,14 @@ fn injected_cells_delay_matches_hand_calculation() {
     let slot = |cells: u128| (cells * 424 * 27 * 1_000_000_000_000).div_ceil(26 * 155_520_000) as u64;
     atm.inject(7, to, packet(9180, 1));
     atm.inject(7, back, packet(40, 2));
-    let told = all(&mut atm, u64::MAX);
+    let reports = all(&mut atm, u64::MAX);
     let delay = 2_000_000_000;
     let first = 7 + slot(2) + slot(1) + delay;
     assert_eq!(
-        told,
+        reports,
         [
-            Output::Delivered { at: first, way: back, token: 2, ce: false, routers: 0 },
-            Output::Delivered {
+            DeliveryReport::Delivered { at: first, way: back, token: 2, ce: false, routers: 0 },
+            DeliveryReport::Delivered {
                 at: 7 + slot(192) + slot(1) + delay,
                 way: to,
                 token: 1,
@@ -147,7 +152,7 @@ fn ecn_mark_is_reported_at_delivery() {
         lan.inject(0, to, Packet { ecn, ..packet(1500, token) });
     }
     let marks: Vec<_> = (all(&mut lan, u64::MAX).iter())
-        .map(|told| matches!(told, Output::Delivered { ce: true, .. }))
+        .map(|report| matches!(report, DeliveryReport::Delivered { ce: true, .. }))
         .collect();
     assert_eq!(marks, [false, false, false, true]);
 }
@@ -163,9 +168,9 @@ fn delay_is_unchanged_after_a_hundred_days() {
         for at in [3, 60 * day + 5, 100 * day + 7] {
             assert_eq!(network.inject(at, to, packet(bytes, at)), at);
             network.begin_window(at - 3, &mut |_| {});
-            let told = all(&mut network, u64::MAX);
-            let [Output::Delivered { at: arrived, .. }] = told[..] else {
-                panic!("expected one delivery: {told:?}")
+            let reports = all(&mut network, u64::MAX);
+            let [DeliveryReport::Delivered { at: arrived, .. }] = reports[..] else {
+                panic!("expected one delivery: {reports:?}")
             };
             delays.push(arrived - at);
             let outcome = network.end_window(at + day, &mut |_| {}).expect("the ledger balances");
@@ -302,7 +307,7 @@ fn injected_packet_crosses_a_circuit_between_routers() {
     network.inject(0, 0, packet(1500, 7));
     let mut seen = Vec::new();
     network.run_until(1_000_000_000, &mut |output| seen.push(output));
-    let [Output::Delivered { at, token: 7, way: 0, ce: false, routers: 2 }] = seen[..] else {
+    let [DeliveryReport::Delivered { at, token: 7, way: 0, ce: false, routers: 2 }] = seen[..] else {
         panic!("{seen:?}")
     };
     // The gap after the last frame does not count.

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::injection::{Error, Errors, InjectedNetwork, MessageContent, Output, Packet};
+use engpass_network::simulate::injection::{
+    DeliveryReport, Error, Errors, InjectedNetwork, MessageContent, Packet,
+};
 use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Unit};
 
 use super::{ROUTERS, all, outside, packet, way};
@@ -54,7 +56,7 @@ fn whole(bytes: u32, token: u64) -> Packet {
     Packet { whole: true, errors: Errors::V4, ..packet(bytes, token) }
 }
 
-fn told(network: &mut InjectedNetwork) -> Vec<Output> {
+fn reports(network: &mut InjectedNetwork) -> Vec<DeliveryReport> {
     all(network, u64::MAX)
 }
 
@@ -67,13 +69,15 @@ fn too_big_message_delay_matches_hand_calculation() {
     network.inject(0, to, whole(1500, 7));
     let lost_at = (1500 + AROUND) * FAST + US;
     let at = lost_at + (576 + AROUND) * FAST + US;
-    let [Output::Lost { at: told_at, message: true, token: 7, .. }, message] = told(&mut network)[..] else {
+    let [DeliveryReport::Lost { at: told_at, message: true, token: 7, .. }, message] =
+        reports(&mut network)[..]
+    else {
         panic!("expected a loss with an ICMP message")
     };
     assert_eq!(told_at, lost_at);
     let error = Error::TooBig { mtu: 1000 };
     let said = MessageContent { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
-    assert_eq!(message, Output::Message { at, way: to, token: 7, said, routers: 0 });
+    assert_eq!(message, DeliveryReport::Message { at, way: to, token: 7, said, routers: 0 });
     assert_eq!(network.inside(), 0);
     // A short packet is quoted completely, and ICMPv6 quotes more of a long one.
     for (errors, bytes, length) in
@@ -82,8 +86,8 @@ fn too_big_message_delay_matches_hand_calculation() {
         let begin = network.next_wake().map_or(SECOND, |at| at + SECOND);
         let at = network.inject(begin, to, Packet { errors, ..whole(bytes, 8) });
         let arrives = at + (u64::from(bytes) + AROUND) * FAST + US + (length + AROUND) * FAST + US;
-        let found = told(&mut network);
-        assert!(matches!(found[1], Output::Message { at, .. } if at == arrives), "{found:?}");
+        let found = reports(&mut network);
+        assert!(matches!(found[1], DeliveryReport::Message { at, .. } if at == arrives), "{found:?}");
     }
 }
 
@@ -97,11 +101,11 @@ fn time_exceeded_message_delay_matches_hand_calculation() {
     let there = (100 + AROUND) * FAST + US + 100 * SLOW + 1000 * US + engine;
     let length = 128;
     let at = there + engine + length * SLOW + 1000 * US + (length + AROUND) * FAST + US;
-    let found = told(&mut network);
+    let found = reports(&mut network);
     let error = Error::TimeExceeded;
     let said = MessageContent { router: 1, error, passed: 1, bytes: 100, more: false, marked: false };
-    assert!(matches!(found[0], Output::Lost { at, message: true, .. } if at == there), "{found:?}");
-    assert_eq!(found[1], Output::Message { at, way: to, token: 1, said, routers: 1 });
+    assert!(matches!(found[0], DeliveryReport::Lost { at, message: true, .. } if at == there), "{found:?}");
+    assert_eq!(found[1], DeliveryReport::Message { at, way: to, token: 1, said, routers: 1 });
 }
 
 #[test]
@@ -116,14 +120,14 @@ fn routers_send_no_icmp_if_disabled_or_unwanted() {
         let mut network = outside(text);
         let to = way(&network, "a to b");
         network.inject(0, to, packet);
-        let found = told(&mut network);
-        assert!(matches!(found[..], [Output::Lost { message: false, .. }]), "{found:?}");
+        let found = reports(&mut network);
+        assert!(matches!(found[..], [DeliveryReport::Lost { message: false, .. }]), "{found:?}");
     }
     // A packet that may be fragmented is, without a message.
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     network.inject(0, to, Packet { whole: false, ..whole(1500, 3) });
-    assert!(matches!(told(&mut network)[..], [Output::Delivered { token: 3, .. }]));
+    assert!(matches!(reports(&mut network)[..], [DeliveryReport::Delivered { token: 3, .. }]));
 }
 
 /// Packets of the other host take the same path: the message waits behind them, and finds no room behind four.
@@ -140,15 +144,16 @@ fn icmp_message_waits_in_queues_and_is_lost_if_full() {
             network.inject(there - 1000 * US + number, back, packet(1500, 100 + number));
         }
         network.inject(0, to, Packet { ttl: 2, ..whole(100, 1) });
-        let found = told(&mut network);
-        let message = found.iter().find(|told| told.token() == 1 && !matches!(told, Output::Lost { .. }));
+        let found = reports(&mut network);
+        let message =
+            found.iter().find(|report| report.token() == 1 && !matches!(report, DeliveryReport::Lost { .. }));
         let idle = there + 5 * US + 128 * SLOW + 1000 * US + (128 + AROUND) * FAST + US;
         match message.expect("the ICMP message is reported") {
-            Output::Message { at, .. } => {
+            DeliveryReport::Message { at, .. } => {
                 assert!(arrives);
                 assert!(if before == 0 { *at == idle } else { *at > idle + 1500 * SLOW }, "{at} {idle}");
             }
-            lost => assert!(matches!(lost, Output::MessageLost { .. }) && !arrives, "{lost:?}"),
+            lost => assert!(matches!(lost, DeliveryReport::MessageLost { .. }) && !arrives, "{lost:?}"),
         }
         let outcome = network.end_window(SECOND, &mut |_| {}).expect("the ledger balances");
         let middle = outcome
@@ -172,8 +177,9 @@ fn icmp_messages_cross_circuits() {
     let to = way(&network, "a to b");
     network.begin_window(0, &mut |_| {});
     network.inject(0, to, Packet { ttl: 2, ..whole(1500, 5) });
-    let found = told(&mut network);
-    let Output::Message { at, said: MessageContent { router: 1, passed: 1, .. }, routers: 1, .. } = found[1]
+    let found = reports(&mut network);
+    let DeliveryReport::Message { at, said: MessageContent { router: 1, passed: 1, .. }, routers: 1, .. } =
+        found[1]
     else {
         panic!("{found:?}")
     };
@@ -197,14 +203,18 @@ fn fragmented_packet_causes_one_icmp_message() {
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     network.inject(0, to, Packet { ttl: 1, whole: false, ..whole(9000, 2) });
-    let found = told(&mut network);
-    assert_eq!(found.iter().filter(|told| matches!(told, Output::Message { .. })).count(), 1, "{found:?}");
+    let found = reports(&mut network);
+    assert_eq!(
+        found.iter().filter(|report| matches!(report, DeliveryReport::Message { .. })).count(),
+        1,
+        "{found:?}"
+    );
     assert_eq!(found.len(), 2);
     // Fragmented by a router: the next router quotes the first fragment.
     network.inject(SECOND, to, Packet { ttl: 2, whole: false, ..whole(1500, 3) });
-    let found = told(&mut network);
-    let said = |told: &Output| match *told {
-        Output::Message { said, .. } => Some((said.bytes, said.more, said.passed)),
+    let found = reports(&mut network);
+    let said = |report: &DeliveryReport| match *report {
+        DeliveryReport::Message { said, .. } => Some((said.bytes, said.more, said.passed)),
         _ => None,
     };
     // 20 bytes of header and 976 behind it: a multiple of eight.
@@ -228,8 +238,8 @@ fn ttl_expiry_inside_a_tunnel_sends_no_icmp() {
         let mut network = outside(&middle);
         let to = way(&network, "a to b");
         network.inject(0, to, packet);
-        let found = told(&mut network);
-        let Output::Lost { message, place, .. } = found[0] else { panic!("{found:?}") };
+        let found = reports(&mut network);
+        let DeliveryReport::Lost { message, place, .. } = found[0] else { panic!("{found:?}") };
         assert_eq!(message, speaks, "{packet:?}: {}", network.place(place).0);
         assert_eq!(found.len(), 1 + usize::from(speaks));
     }
@@ -262,7 +272,7 @@ fn captures_record_icmp_messages() {
     let to = way(&network, "a to b");
     network.inject(0, to, whole(1500, 9));
     network.inject(SECOND, to, Packet { ttl: 2, ..whole(100, 10) });
-    told(&mut network);
+    reports(&mut network);
     network.run_until(2 * SECOND, &mut |_| {});
     let mut seen = Seen::default();
     network.end_capture(&mut seen).expect("nothing stops the capture");

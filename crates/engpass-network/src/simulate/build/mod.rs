@@ -543,7 +543,7 @@ impl Builder<'_> {
                 from_hosts,
                 ledger,
                 trace: None,
-                fates: self.outside.then(Box::<DeliveryReports>::default),
+                reports: self.outside.then(Box::<DeliveryReports>::default),
                 trees,
             },
             frames,

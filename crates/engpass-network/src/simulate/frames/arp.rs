@@ -328,7 +328,7 @@ impl Network {
         let place = lines[&said.line.port];
         let is_host = said.line.from < kinds[0];
         let messages = self.frames.icmp.ways.len();
-        let written = self.fabric.fates.is_some();
+        let written = self.fabric.reports.is_some();
         let datagram = Datagram {
             flow: *tally,
             to: Destination::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
@@ -345,11 +345,11 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.asks(datagram, self.frames.arp.seen(&said));
         }
-        let sender = match &mut self.fabric.fates {
+        let sender = match &mut self.fabric.reports {
             None => (self.processes.len() + self.endpoints.len() + messages) as u32,
-            Some(fates) => {
+            Some(reports) => {
                 let number = self.injected.number_of_control(messages);
-                fates.register_arp_packet(datagram, number);
+                reports.register_arp_packet(datagram, number);
                 number
             }
         };

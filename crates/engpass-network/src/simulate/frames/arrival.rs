@@ -110,7 +110,8 @@ impl Network {
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
             let place = self.frames.first_place(route, hop);
-            let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
+            let sender =
+                self.fabric.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
             let copy = self.fabric.datagrams.insert_packet(copy);
             self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
@@ -148,8 +149,8 @@ impl Network {
         if ecn == Ecn::Marked && to.is_some() {
             let segment = self.fabric.datagrams.segment_mut(datagram);
             segment.ce |= segment.ect;
-        } else if let Some(fates) = &mut self.fabric.fates {
-            fates.arrives(datagram, ttl, ecn == Ecn::Marked);
+        } else if let Some(reports) = &mut self.fabric.reports {
+            reports.arrives(datagram, ttl, ecn == Ecn::Marked);
         }
         if train && !complete {
             self.on_train_packet_arrival(datagram);

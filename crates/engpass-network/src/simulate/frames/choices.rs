@@ -72,7 +72,7 @@ impl Choices {
     }
 
     /// Returns the headers of an injected packet, from its path and its transport.
-    pub(in crate::simulate) fn heads_outside(&self, way: usize, transport: Transport) -> Headers {
+    pub(in crate::simulate) fn injected_heads(&self, way: usize, transport: Transport) -> Headers {
         Headers { protocol: transport.protocol, ports: transport.ports, ..self.heads[way] }
     }
 
@@ -138,14 +138,14 @@ impl Network {
     /// Returns the headers of a packet, as policies see them.
     fn heads_of(&self, packet: &Packet) -> Headers {
         let heads = &self.frames.choices.heads;
-        let Some(fates) = &self.fabric.fates else { return heads[packet.sender as usize] };
+        let Some(reports) = &self.fabric.reports else { return heads[packet.sender as usize] };
         let this = &self.fabric.datagrams[packet.datagram];
         match this.to.get() {
             // Headers of routers' messages are at the end of the list.
             Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
             None => {
-                let transport = fates.head(packet.datagram).transport;
-                self.frames.choices.heads_outside(this.flow as usize, transport)
+                let transport = reports.head(packet.datagram).transport;
+                self.frames.choices.injected_heads(this.flow as usize, transport)
             }
         }
     }
@@ -161,7 +161,8 @@ impl Network {
             return;
         }
         let packet = *packet;
-        let takes_first = self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(packet.datagram));
+        let takes_first =
+            self.fabric.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
         let place = if takes_first && !self.frames.choices.is_of_bond(step.mtu) {
             self.frames.choices.first_answer(step.mtu)
         } else {

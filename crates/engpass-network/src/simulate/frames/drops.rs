@@ -30,17 +30,17 @@ impl Network {
     /// Schedules a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns true if it was scheduled.
     #[inline]
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
-        let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
+        let Some(reports) = self.fabric.reports.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
-        let order = fates.defer_loss(packet, place);
+        let order = reports.defer_loss(packet, place);
         self.events.push(at, order, Event::Lose(packet));
         true
     }
 
     /// Carries out a loss that was found ahead of time.
     pub(in crate::simulate) fn on_deferred_drop(&mut self, packet: u32) {
-        let fates = self.fabric.fates.as_mut().expect("only injected packets have deferred losses");
-        match fates.place_of(packet) {
+        let reports = self.fabric.reports.as_mut().expect("only injected packets have deferred losses");
+        match reports.place_of(packet) {
             DropLocation::Queue(number, cause) => {
                 self.drop_at_port(self.frames.places[number], packet, cause, self.now);
             }

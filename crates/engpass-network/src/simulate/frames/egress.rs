@@ -155,7 +155,7 @@ impl Network {
     /// effect, if the slow path must take it.
     #[inline(always)]
     pub(in crate::simulate) fn try_send_message(&mut self, process: usize) -> bool {
-        if !self.fast_path_allowed() || self.fabric.fates.is_some() {
+        if !self.fast_path_allowed() || self.fabric.reports.is_some() {
             return false;
         }
         let (now, end) = (self.now, self.end);
@@ -183,11 +183,11 @@ impl Network {
         else {
             return false;
         };
-        let (next, told) = (exit.route.first + 1, at <= exit.last);
+        let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
         this.messages += 1;
         let due = this.next_message();
         events.push(due.max(now), this.flow, Event::Ready(process as u32));
-        if told {
+        if is_ahead {
             self.forward(id, next, at, false);
         }
         true

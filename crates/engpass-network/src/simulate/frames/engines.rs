@@ -252,7 +252,7 @@ impl Network {
         let is_multicast = is_of_tree
             || self.frames.switching.is_multicast(self.fabric.datagrams[datagram].flow)
             // Only injected packets to a group take the first of equal-cost paths.
-            || self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(datagram));
+            || self.fabric.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
         let step = (place, is_multicast);
         if !self.frames.switching.known.contains_key(&step) {
             let branches = if is_of_tree { self.fabric.branches_behind(datagram) } else { Vec::new() };

@@ -184,8 +184,8 @@ impl Network {
         }
         let at = sent.left + line.delay;
         // Packets that arrive after the end of the run are never handed over.
-        let told = at <= last;
-        if told {
+        let is_ahead = at <= last;
+        if is_ahead {
             line.push_delivered_ahead(sent.left, bytes);
         } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
             events.push(at, line.port as usize, Event::Arrive(port));
@@ -193,7 +193,7 @@ impl Network {
         if !sent.whole {
             self.clip_to_window(place, id, &sent.transmission);
         }
-        told.then_some(at)
+        is_ahead.then_some(at)
     }
 
     /// Returns the instant up to which the line of step `place` may hand arrivals to the next port ahead of time; 0 if it may not.
@@ -289,7 +289,7 @@ impl Network {
         }
         if let Some((chosen, sent)) = next {
             if sent.transmission.held > 0 && !this.watched {
-                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
+                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.totals.idle);
             }
             let number = this.port as usize;
             let decides_when_free = !this.marks_on_arrival();

@@ -103,8 +103,8 @@ impl Network {
     /// Returns true if the packets of a datagram carry the DF bit, so that routers must not fragment them.
     pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
-        if let Some(fates) = &self.fabric.fates {
-            return fates.head(datagram).whole;
+        if let Some(reports) = &self.fabric.reports {
+            return reports.head(datagram).whole;
         }
         // Data goes to the second endpoint of a connection.
         let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints.len());
@@ -126,7 +126,7 @@ impl Network {
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
         let segment = *self.fabric.datagrams.segment(datagram);
-        let (about, bytes) = match &mut self.fabric.fates {
+        let (about, bytes) = match &mut self.fabric.reports {
             None if is_too_big => {
                 let endpoint = to.expect("only TCP segments must not be fragmented") ^ 1;
                 let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
@@ -134,19 +134,19 @@ impl Network {
             }
             None => return None,
             Some(_) if to.is_some() || was_lost || offset > 0 => return None,
-            Some(fates) => {
-                let bytes = fates.message_bytes(datagram, ip)?;
-                fates.awaits_message(datagram);
+            Some(reports) => {
+                let bytes = reports.message_bytes(datagram, ip)?;
+                reports.awaits_message(datagram);
                 let error = match is_too_big {
                     true => icmp::Error::TooBig { mtu: step.mtu },
                     false => icmp::Error::TimeExceeded,
                 };
                 // The router has already decremented the TTL if it was above zero.
-                let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
+                let passed = reports.head(datagram).ttl.saturating_sub(ttl + 1);
                 let router = u16::try_from(step.router).expect("a network has fewer than 65 536 routers");
                 let marked = ecn == Ecn::Marked;
                 let said = MessageContent { router, error, passed, bytes: ip as u16, more, marked };
-                (About::Outside(fates.packet(datagram), said), bytes)
+                (About::Outside(reports.packet(datagram), said), bytes)
             }
         };
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
@@ -161,7 +161,7 @@ impl Network {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
         self.frames.icmp.made += 1;
-        let written = self.fabric.fates.is_some();
+        let written = self.fabric.reports.is_some();
         let datagram = Datagram {
             flow,
             // No datagram of the flow has this index.
@@ -187,8 +187,9 @@ impl Network {
             }
             About::Outside(lost, said) => {
                 let flow = self.injected.number_of_control(number);
-                let fates = self.fabric.fates.as_mut().expect("an injected network has delivery statuses");
-                fates.register_message(datagram, lost, said, flow);
+                let reports =
+                    self.fabric.reports.as_mut().expect("an injected network has delivery statuses");
+                reports.register_message(datagram, lost, said, flow);
                 (flow, None)
             }
         };
@@ -232,8 +233,8 @@ impl Network {
 
     /// Delivers an ICMP message to the sender of the packet that it is about.
     fn deliver_icmp_message(&mut self, datagram: u32) {
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.on_message_delivered(datagram, self.now);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.on_message_delivered(datagram, self.now);
             return;
         }
         let message = self.frames.icmp.messages.remove(&datagram);

@@ -390,8 +390,8 @@ impl Network {
             priority,
             ecn,
         };
-        if let Some(fates) = &self.fabric.fates {
-            let head = fates.head(datagram);
+        if let Some(reports) = &self.fabric.reports {
+            let head = reports.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }

@@ -177,7 +177,7 @@ impl Network {
             self.changes[event].from = from;
             self.await_change(event);
         }
-        if self.fabric.fates.is_some() && !self.frames.arp.is_idle() {
+        if self.fabric.reports.is_some() && !self.frames.arp.is_idle() {
             self.events.push(from, 0, Event::Arp(FORGET));
         }
     }

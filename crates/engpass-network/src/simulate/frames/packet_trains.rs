@@ -65,7 +65,7 @@ impl Network {
         let this = &mut fabric.datagrams[datagram];
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
-        let head = *fabric.fates.as_ref().expect("only injected packets form trains").head(datagram);
+        let head = *fabric.reports.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
         // Packets whose TTL would expire form no train.
         let routers = steps.iter().filter(|step| step.is_routed()).count();
@@ -123,8 +123,8 @@ impl Network {
     pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
         self.delivered(datagram);
         self.fabric.datagrams[datagram].index += 1;
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.next_token(datagram);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.next_token(datagram);
         }
     }
 }

@@ -18,7 +18,7 @@ use super::impairments::{InFlightFrame, LinkImpairments};
 use super::line_clock::LineClock;
 use super::outage::Served;
 use super::port_counts::{ClippedFrames, LongestQueue};
-use super::transmit_ring::{TOLD, TransmitRing};
+use super::transmit_ring::{DELIVERED_AHEAD, TransmitRing};
 use scheduled::ScheduledQueue;
 
 /// An output port of a frame link: its queue, its transmitter, and the packets on its line.
@@ -28,7 +28,7 @@ use scheduled::ScheduledQueue;
 pub(in crate::simulate) struct FramePort {
     clock: LineClock,
     /// Running totals of the line for the ledger.
-    pub(in crate::simulate) told: LineTotals,
+    pub(in crate::simulate) totals: LineTotals,
     /// Bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room on a free line and is then no new longest queue. 0 disables this shortcut.
     largest: u32,
     /// A frame takes `max(ip, least) + around` bytes on the line for an IP packet of `ip` bytes.
@@ -55,7 +55,7 @@ pub(in crate::simulate) struct FramePort {
     lottery: Option<Box<LinkImpairments>>,
     /// Transmission time of a byte, in the parts of a picosecond in which `clock` counts.
     per_byte: u64,
-    /// Frames cut by a window edge, which are not in `told`.
+    /// Frames cut by a window edge, which are not in `totals`.
     clipped: ClippedFrames,
     /// Frames lost in the measurement window.
     lost: u64,
@@ -187,7 +187,7 @@ impl FramePort {
             longest: LongestQueue::default(),
             clipped: ClippedFrames::default(),
             lost: 0,
-            told: LineTotals::default(),
+            totals: LineTotals::default(),
         };
         port.open();
         port
@@ -320,7 +320,7 @@ impl FramePort {
     fn push_lone_packet(&mut self) {
         if self.alone > 0 {
             self.sent.release_all();
-            self.sent.push(self.clock.left(), self.alone, TOLD);
+            self.sent.push(self.clock.left(), self.alone, DELIVERED_AHEAD);
             self.alone = 0;
         }
     }
@@ -381,10 +381,10 @@ impl FramePort {
             let left = self.clock.last_bit_at(end);
             let at = left + self.delay;
             if at <= last {
-                self.told.idle += now - self.clock.end;
-                self.told.rounding += self.clock.rounding();
-                self.told.frames += 1;
-                self.told.bytes += u64::from(taken);
+                self.totals.idle += now - self.clock.end;
+                self.totals.rounding += self.clock.rounding();
+                self.totals.frames += 1;
+                self.totals.bytes += u64::from(taken);
                 self.clock.set_end(end);
                 // A NIC buffer counts IP packets, a queue counts frames.
                 self.alone = if NIC { ip } else { bytes };
@@ -450,16 +450,16 @@ impl FramePort {
             }
         }
         if now > before {
-            self.told.idle += now - before;
-            self.told.rounding += self.clock.rounding();
+            self.totals.idle += now - before;
+            self.totals.rounding += self.clock.rounding();
         }
-        self.told.frames += 1;
-        self.told.bytes += u64::from(taken);
+        self.totals.frames += 1;
+        self.totals.bytes += u64::from(taken);
         let left = self.clock.last_bit_at(end);
         self.clock.set_end(end);
         let at = left + self.delay;
         // Packets that arrive after the end of the run are never handed over.
-        self.sent.push(left, held, if at <= last { TOLD } else { packet });
+        self.sent.push(left, held, if at <= last { DELIVERED_AHEAD } else { packet });
         FastPathResult::ArrivesAt(at)
     }
 
@@ -509,8 +509,8 @@ impl FramePort {
         let mut idle = 0;
         if now > self.clock.end {
             idle = now - self.clock.end;
-            self.told.idle += idle;
-            self.told.rounding += self.clock.rounding();
+            self.totals.idle += idle;
+            self.totals.rounding += self.clock.rounding();
             self.clock.restart(now);
         }
         let begin = self.clock.exact();
@@ -518,8 +518,8 @@ impl FramePort {
         let end = self.clock.end;
         let whole = window.holds_all(begin.0, end);
         if whole {
-            self.told.frames += 1;
-            self.told.bytes += bytes;
+            self.totals.frames += 1;
+            self.totals.bytes += bytes;
         } else if window.holds(left) {
             self.clipped.frames += 1;
             self.clipped.bytes += taken;
@@ -566,7 +566,7 @@ impl FramePort {
     /// Records a packet that leaves at `left` and was handed ahead. It takes `bytes` bytes of the queue until then.
     #[inline(always)]
     pub(super) fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
-        self.sent.push(left, bytes, TOLD);
+        self.sent.push(left, bytes, DELIVERED_AHEAD);
         if let PortQueue::Scheduler(service) = &self.waiting
             && !service.decides_on_arrival()
         {
@@ -637,8 +637,8 @@ impl FrameLine for FramePort {
     }
 
     #[inline(always)]
-    fn told(&self) -> LineTotals {
-        self.told
+    fn totals(&self) -> LineTotals {
+        self.totals
     }
 
     fn line_status(&self, at: u64) -> LineStatus {
@@ -697,18 +697,18 @@ mod tests {
         let (mut now, mut found_free, mut lost, mut awaited) = (0, 0, 0, 0);
         for packet in 0..20_000 {
             now += random.below(1_900_000);
-            let (ip, told) = (700 + 100 * random.below(2) as u32, random.below(4) > 0);
+            let (ip, is_ahead) = (700 + 100 * random.below(2) as u32, random.below(4) > 0);
             if random.below(3) == 0 {
                 assert_eq!(places.memory(now), alone.memory(now));
             }
-            let passed = alone.offer::<false>(now, ip, packet, if told { u64::MAX } else { 0 }, &window);
+            let passed = alone.offer::<false>(now, ip, packet, if is_ahead { u64::MAX } else { 0 }, &window);
             found_free += u32::from(alone.alone > 0);
             let view = view(packet, places.queue_bytes(ip));
             match (places.admit(now, view, &mut Vec::new(), &window), passed) {
                 (AdmitResult::Departs(sent, false), FastPathResult::ArrivesAt(at)) => {
                     assert_eq!(sent.left + places.delay, at);
-                    places.sent.push(sent.left, ip, if told { TOLD } else { packet });
-                    awaited += u32::from(!told);
+                    places.sent.push(sent.left, ip, if is_ahead { DELIVERED_AHEAD } else { packet });
+                    awaited += u32::from(!is_ahead);
                 }
                 (AdmitResult::Dropped(Cause::Full), FastPathResult::Dropped) => lost += 1,
                 _ => panic!("both ports agree on room for the packet"),

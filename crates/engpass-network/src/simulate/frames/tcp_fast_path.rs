@@ -67,7 +67,7 @@ impl SendContext {
 /// Cause for which the inner loop of an act stops.
 enum LoopBreak {
     /// A packet was handed to the next step ahead of time (lookahead): packet number, step, and instant of arrival.
-    Told(u32, u32, u64),
+    DeliveredAhead(u32, u32, u64),
     /// The formed segment must take the slow path into the NIC, or wait for it.
     Formed,
     /// A segment outside a segment burst is formed and may be sent; true if its data was sent before.
@@ -93,7 +93,7 @@ impl Egress<'_> {
     ) -> Option<LoopBreak> {
         match self.send(id, whole, fabric, events, SenderRef::Endpoint(states)) {
             FastPathResult::ArrivesAt(at) if at <= self.last => {
-                Some(LoopBreak::Told(id, self.route.first + 1, at))
+                Some(LoopBreak::DeliveredAhead(id, self.route.first + 1, at))
             }
             FastPathResult::NeedsSlowPath => {
                 fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
@@ -192,7 +192,7 @@ impl Network {
     /// if the segment has to wait.
     #[inline(always)]
     fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
-        if let LoopBreak::Told(id, place, at) = pause {
+        if let LoopBreak::DeliveredAhead(id, place, at) = pause {
             self.forward(id, place, at, false);
             return true;
         }

@@ -3,7 +3,7 @@
 use engpass_model::queue::Backlog;
 
 /// Packet number of an entry whose packet was handed ahead (lookahead), so that no arrival follows.
-pub(super) const TOLD: u32 = u32::MAX;
+pub(super) const DELIVERED_AHEAD: u32 = u32::MAX;
 
 /// A scheduled packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -12,7 +12,7 @@ struct TransmitEntry {
     left: u64,
     /// Bytes that the packet takes in the queue.
     bytes: u32,
-    /// Packet number, or [`TOLD`].
+    /// Packet number, or [`DELIVERED_AHEAD`].
     packet: u32,
 }
 
@@ -55,7 +55,7 @@ impl TransmitRing {
         self.places[place] = TransmitEntry { left, bytes, packet };
         self.bytes += u64::from(bytes);
         self.last = left;
-        if packet == TOLD && self.flying == self.next {
+        if packet == DELIVERED_AHEAD && self.flying == self.next {
             self.flying = self.flying.wrapping_add(1);
         }
         self.next = self.next.wrapping_add(1);
@@ -184,7 +184,7 @@ impl TransmitRing {
                 return (landed, None);
             }
             let next = self.get(self.flying);
-            if next.packet != TOLD {
+            if next.packet != DELIVERED_AHEAD {
                 return (landed, Some(next.left));
             }
         }

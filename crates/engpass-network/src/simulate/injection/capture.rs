@@ -6,7 +6,7 @@ use super::InjectedNetwork;
 use crate::simulate::{CaptureSink, SWEEP, SimError};
 
 impl InjectedNetwork {
-    /// Starts a capture at these transmitters (`2 * link + end`). Must be called before any injection. [`Self::hand_on`] then delivers the records.
+    /// Starts a capture at these transmitters (`2 * link + end`). Must be called before any injection. [`Self::deliver_records`] then delivers the records.
     pub fn capture(&mut self, ports: &[usize]) {
         self.network.tap(&self.testbed, &self.topology, ports);
     }
@@ -20,14 +20,15 @@ impl InjectedNetwork {
     ///
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
-    pub fn hand_on(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
+    pub fn deliver_records(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
         let swept = self.network.next_sweep;
         // With cells, ports were advanced only to the last sweep; without cells, all records up to now exist.
-        let told = if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
-        if let Some(told) = told {
-            self.network.hand_on(told, capture)?;
+        let complete_until =
+            if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
+        if let Some(complete_until) = complete_until {
+            self.network.deliver_records(complete_until, capture)?;
         }
-        Ok(told)
+        Ok(complete_until)
     }
 
     /// Hands on all remaining records, as the last call of a capture.
@@ -36,6 +37,6 @@ impl InjectedNetwork {
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn end_capture(&mut self, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         self.network.advance_all(self.reached);
-        self.network.hand_on(self.reached, capture)
+        self.network.deliver_records(self.reached, capture)
     }
 }

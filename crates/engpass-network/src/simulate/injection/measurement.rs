@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use engpass_cells::Window;
 
-use super::{FOREVER, InjectedNetwork, Output};
+use super::{DeliveryReport, FOREVER, InjectedNetwork};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};
 use crate::simulate::frames::FramePort;
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
@@ -45,7 +45,7 @@ impl InjectedNetwork {
     }
 
     /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. Discards a window that is open. Reports go to `each`.
-    pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+    pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(DeliveryReport)) {
         self.run_until(at, each);
         self.network.open_window(self.reached);
         if !self.topology.events.is_empty() {
@@ -67,7 +67,11 @@ impl InjectedNetwork {
     ///
     /// # Panics
     /// If no window is open.
-    pub fn end_window(&mut self, at: u64, each: &mut impl FnMut(Output)) -> Result<SimOutcome, SimError> {
+    pub fn end_window(
+        &mut self,
+        at: u64,
+        each: &mut impl FnMut(DeliveryReport),
+    ) -> Result<SimOutcome, SimError> {
         let from = self.window().expect("a measurement window has begun");
         self.run_until(at.max(from + 1), each);
         self.network.close_window(self.reached);

@@ -75,7 +75,7 @@ impl Default for Packet {
 
 /// Delivery report of a packet, or of a router's ICMP message about one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum DeliveryReport {
     /// The packet has arrived completely at its host.
     Delivered {
         /// Instant of arrival, in picoseconds.
@@ -128,7 +128,7 @@ pub enum Output {
     },
 }
 
-impl Output {
+impl DeliveryReport {
     /// Returns the instant of the report, in picoseconds.
     pub fn at(&self) -> u64 {
         match *self {
@@ -235,8 +235,8 @@ impl InjectedNetwork {
             Network::build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.fabric.ledger.enable_deferral();
         let has_cells = !network.fabric.vcs.is_empty();
-        if let Some(fates) = &mut network.fabric.fates {
-            fates.has_cells = has_cells;
+        if let Some(reports) = &mut network.fabric.reports {
+            reports.has_cells = has_cells;
         }
         network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
@@ -347,9 +347,9 @@ impl InjectedNetwork {
 
     /// Returns the number of injected packets and routers' messages that were not reported yet.
     pub fn inside(&self) -> u64 {
-        let fates = self.network.fabric.fates.as_ref();
+        let reports = self.network.fabric.reports.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
-        waiting + fates.map_or(0, |fates| fates.inside())
+        waiting + reports.map_or(0, |reports| reports.inside())
     }
 
     /// Returns the number of packets of a host that wait for room in its NICs. While packets wait, a real host would be held back.
@@ -358,7 +358,7 @@ impl InjectedNetwork {
     }
 
     /// Runs up to and including `at`, in picoseconds, and passes delivery reports to `each`, in order of time.
-    pub fn run_until(&mut self, at: u64, each: &mut impl FnMut(Output)) {
+    pub fn run_until(&mut self, at: u64, each: &mut impl FnMut(DeliveryReport)) {
         let at = at.min(FOREVER);
         while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
             self.inputs.pop_front();
@@ -385,9 +385,9 @@ impl InjectedNetwork {
         }
     }
 
-    fn tell(&mut self, each: &mut impl FnMut(Output)) {
-        if let Some(fates) = &mut self.network.fabric.fates {
-            fates.drain_reports(each);
+    fn tell(&mut self, each: &mut impl FnMut(DeliveryReport)) {
+        if let Some(reports) = &mut self.network.fabric.reports {
+            reports.drain_reports(each);
         }
     }
 
@@ -455,9 +455,9 @@ impl Network {
         self.now = at;
         self.sweep();
         self.fabric.post_until(at - 1);
-        let Some(fates) = &mut self.fabric.fates else { return };
-        fates.confirm_losses_before(at);
-        if self.sources.is_empty() && fates.inside() == 0 {
+        let Some(reports) = &mut self.fabric.reports else { return };
+        reports.confirm_losses_before(at);
+        if self.sources.is_empty() && reports.inside() == 0 {
             self.next_sweep = u64::MAX;
         }
     }

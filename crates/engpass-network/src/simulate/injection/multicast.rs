@@ -135,8 +135,8 @@ impl Network {
     pub(super) fn count_copies_in(&mut self, number: u64) {
         let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.count_in(copies as u32);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.count_in(copies as u32);
         }
     }
 
@@ -146,8 +146,8 @@ impl Network {
         let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (own, branches) = &roots[root];
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.take_first(datagram);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.take_first(datagram);
         }
         let mut datagrams = BTreeMap::from([(*own, datagram)]);
         let whole = self.fabric.datagrams[datagram].clone();
@@ -163,10 +163,10 @@ impl Network {
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);
             let flow = self.injected.number_of(way, packet.transport);
-            if let Some(fates) = &mut self.fabric.fates {
+            if let Some(reports) = &mut self.fabric.reports {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
-                fates.enters(copy, way, &packet, flow);
-                fates.take_first(copy);
+                reports.register_packet(copy, way, &packet, flow);
+                reports.take_first(copy);
             }
             datagrams.insert(branch.member, copy);
             let due = PendingCopy { datagram: copy, hop: branch.hop, route };

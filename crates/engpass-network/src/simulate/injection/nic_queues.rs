@@ -138,8 +138,8 @@ impl InjectedSenders {
 impl Network {
     /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
     pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.count_in(1);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.count_in(1);
         }
         let (nic, way) = self.way_of_packet(sender, &packet);
         let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
@@ -166,7 +166,7 @@ impl Network {
     fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
         let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
         let EgressPath::Bond { route } = way else { return (nic, way) };
-        let heads = self.frames.choices.heads_outside(self.injected.senders[sender].flow, packet.transport);
+        let heads = self.frames.choices.injected_heads(self.injected.senders[sender].flow, packet.transport);
         let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
         (self.frames.first_port(route), EgressPath::Frames { route })
     }
@@ -249,8 +249,8 @@ impl Network {
         };
         let datagram = self.fabric.begin_datagram(datagram.written, datagram);
         let flow = self.injected.number_of(sender as u32, packet.transport);
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.enters(datagram, sender as u32, &packet, flow);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.register_packet(datagram, sender as u32, &packet, flow);
         }
         datagram
     }
@@ -270,8 +270,8 @@ impl Network {
         if count < 2 {
             return 0;
         }
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.count_in(count);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.count_in(count);
         }
         let datagram = self.create_datagram(
             &QueuedPacket {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
-use super::{MessageContent, Output, Packet, ReportedDrop, Transport};
+use super::{DeliveryReport, MessageContent, Packet, ReportedDrop, Transport};
 use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::packet_store::Datagram;
@@ -18,9 +18,9 @@ pub(in crate::simulate) struct DeliveryReports {
     /// Locations of losses that were found ahead of virtual time, by packet.
     later: BTreeMap<u32, DropLocation>,
     /// Losses of cells, by instant and packet number. They are reported when all ports have handled earlier cells, for an earlier one may still be found.
-    lost: BTreeMap<(u64, u64), CellDropCause>,
+    lost: BTreeMap<(u64, u64), PendingLoss>,
     /// Reports that the caller has not fetched yet, in order of time.
-    told: Vec<Output>,
+    pending: Vec<DeliveryReport>,
     /// Number of packets and routers' messages in the network.
     inside: u64,
     /// Number of losses so far that were found ahead of virtual time.
@@ -49,7 +49,7 @@ pub(in crate::simulate) struct Head {
     /// True if the loss was counted when a window ended.
     counted: bool,
     /// True if the loss has been reported; an earlier loss may still be found.
-    told: bool,
+    reported: bool,
     /// True if routers must not fragment the packet.
     pub(in crate::simulate) whole: bool,
     /// The error messages that routers send about the packet.
@@ -72,7 +72,7 @@ enum Message {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct CellDropCause {
+struct PendingLoss {
     way: u32,
     token: u64,
     place: DropLocation,
@@ -81,7 +81,7 @@ struct CellDropCause {
 
 impl DeliveryReports {
     /// Registers an injected packet that enters the network as this datagram.
-    pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
+    pub(super) fn register_packet(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
         let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
         self.put(datagram, head);
@@ -130,7 +130,7 @@ impl DeliveryReports {
         let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
             unreachable!("an ICMP message has a content")
         };
-        self.told.push(Output::Message { at, way, token, said, routers });
+        self.pending.push(DeliveryReport::Message { at, way, token, said, routers });
         self.inside -= 1;
     }
 
@@ -205,38 +205,38 @@ impl DeliveryReports {
 
     fn deliver(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, marked: ce, .. } = *self.head(datagram);
-        self.told.push(Output::Delivered { at, way, token, ce, routers });
+        self.pending.push(DeliveryReport::Delivered { at, way, token, ce, routers });
         self.inside -= 1;
     }
 
     /// Registers a loss of a datagram that is earlier than all its losses known so far; `before` is the earliest of these.
-    pub(in crate::simulate) fn loses(
+    pub(in crate::simulate) fn record_loss(
         &mut self,
         datagram: u32,
         this: &Datagram,
         (at, place): (u64, DropLocation),
         before: Option<(u64, DropLocation)>,
     ) {
-        let Head { way, token, told, message, .. } = *self.head(datagram);
+        let Head { way, token, reported, message, .. } = *self.head(datagram);
         match place {
-            _ if told || message == Message::Arp => {}
+            _ if reported || message == Message::Arp => {}
             // The report of a router's message must follow that of its packet.
             _ if message == Message::About => {
-                self.heads[datagram as usize].told = true;
-                self.report_loss(at, at, CellDropCause { way, token, place, message });
+                self.heads[datagram as usize].reported = true;
+                self.report_loss(at, at, PendingLoss { way, token, place, message });
             }
             // Ports process cells in no common order: an earlier loss may be found later.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }
-                self.lost.insert((at, this.index), CellDropCause { way, token, place, message });
+                self.lost.insert((at, this.index), PendingLoss { way, token, place, message });
             }
             // Losses of packets are found in order of time.
             _ if before.is_some() => {}
             _ => {
-                self.heads[datagram as usize].told = true;
-                self.report_loss(at, at, CellDropCause { way, token, place, message });
+                self.heads[datagram as usize].reported = true;
+                self.report_loss(at, at, PendingLoss { way, token, place, message });
             }
         }
     }
@@ -253,21 +253,21 @@ impl DeliveryReports {
         &mut self,
         at: u64,
         lost_at: u64,
-        CellDropCause { way, token, place, message }: CellDropCause,
+        PendingLoss { way, token, place, message }: PendingLoss,
     ) {
-        self.told.push(match message {
-            Message::Itself(_) => Output::MessageLost { at, way, token },
+        self.pending.push(match message {
+            Message::Itself(_) => DeliveryReport::MessageLost { at, way, token },
             _ => {
                 let (place, message) = (ReportedDrop { place, way }, message == Message::About);
-                Output::Lost { at, lost_at, way, token, place, message }
+                DeliveryReport::Lost { at, lost_at, way, token, place, message }
             }
         });
         self.inside -= 1;
     }
 
     /// Passes all reports to `each`.
-    pub(super) fn drain_reports(&mut self, each: &mut impl FnMut(Output)) {
-        self.told.drain(..).for_each(each);
+    pub(super) fn drain_reports(&mut self, each: &mut impl FnMut(DeliveryReport)) {
+        self.pending.drain(..).for_each(each);
     }
 }
 
@@ -283,8 +283,8 @@ impl Network {
             // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
             self.received(datagram, None);
         }
-        if let Some(fates) = &mut self.fabric.fates {
-            fates.deliver(datagram, self.now);
+        if let Some(reports) = &mut self.fabric.reports {
+            reports.deliver(datagram, self.now);
         }
     }
 }

@@ -133,13 +133,13 @@ impl TapBuffers {
         (head, framed_at): (Head, usize),
         hidden: Option<&Hidden>,
     ) -> Packet {
-        let (datagrams, fates) = fabric;
+        let (datagrams, reports) = fabric;
         let datagram = &datagrams[id];
         let seen = &self.flows[datagram.flow as usize];
         let flow = seen.table;
-        let (back, number, content) = match (datagram.to.get(), fates) {
-            (to, Some(fates)) => {
-                (to.is_some(), 0, Content::Outside { token: fates.head(id).token, said: fates.said(id) })
+        let (back, number, content) = match (datagram.to.get(), reports) {
+            (to, Some(reports)) => {
+                (to.is_some(), 0, Content::Outside { token: reports.head(id).token, said: reports.said(id) })
             }
             (to, None) if to.is_none_or(|to| to >= self.first_copy) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })

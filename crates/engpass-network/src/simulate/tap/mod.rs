@@ -52,9 +52,10 @@ impl Network {
             }
             None => self.injected.fragment(sending.nic),
         };
-        let marks = match (&self.fabric.fates, datagram.to.get().map(|_| self.fabric.datagrams.segment(id))) {
-            (Some(fates), _) => {
-                let head = fates.head(id);
+        let marks = match (&self.fabric.reports, datagram.to.get().map(|_| self.fabric.datagrams.segment(id)))
+        {
+            (Some(reports), _) => {
+                let head = reports.head(id);
                 Marks { ecn: head.ecn, own: Some((head.ttl, head.priority)) }
             }
             (None, Some(segment)) if segment.ce => Marks { ecn: Ecn::Marked, own: None },
@@ -129,18 +130,22 @@ impl Network {
             }
             self.run_until(at, watch)?;
             // With cells, ports were advanced only to the last sweep; later records may be missing.
-            let told =
+            let complete_until =
                 if self.fabric.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
-            if let Some(told) = told.filter(|told| *told < self.end) {
-                self.hand_on(told, capture)?;
+            if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.end) {
+                self.deliver_records(complete_until, capture)?;
             }
         }
         self.finish();
-        self.hand_on(self.end, capture)
+        self.deliver_records(self.end, capture)
     }
 
     /// Hands the records at or before `until` to the sink, in order of time. No more such records may appear later.
-    pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
+    pub(super) fn deliver_records(
+        &mut self,
+        until: u64,
+        capture: &mut dyn CaptureSink,
+    ) -> Result<(), SimError> {
         let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
         let mut all = Vec::new();

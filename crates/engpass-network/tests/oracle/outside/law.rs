@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
+use engpass_network::simulate::injection::{DeliveryReport, Errors, InjectedNetwork, Packet, Transport};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,8 +25,8 @@ fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
     let count = prop_oneof![4 => Just(1u8), 1 => 1..=most];
     let ttl = prop_oneof![4 => Just(64u8), 1 => 0u8..4];
-    let told = (any::<bool>(), 0u8..3, ttl);
-    vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3, told), count), 1..60)
+    let headers = (any::<bool>(), 0u8..3, ttl);
+    vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3, headers), count), 1..60)
 }
 
 /// Returns two hosts joined by one line, or by several with switches or routers between, whose queues may be small.
@@ -88,7 +88,7 @@ struct Played {
     end: u64,
     /// Instant at which the events of the file started, if they did.
     events: Option<u64>,
-    told: Vec<Output>,
+    reports: Vec<DeliveryReport>,
     /// Outcomes of windows.
     outcomes: Vec<String>,
 }
@@ -96,10 +96,10 @@ struct Played {
 /// Executes steps on a network, until some time after the last packet. With `once`, identical packets are injected in one call, otherwise one by one.
 fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let mut live = outside(testbed);
-    let (mut log, mut told, mut outcomes, mut now) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut log, mut reports, mut outcomes, mut now) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut events = None;
     for step in steps {
-        let each = &mut |output| told.push(output);
+        let each = &mut |output| reports.push(output);
         match step.0 {
             0 | 1 => {}
             2 => live.run_until(now, each),
@@ -137,40 +137,40 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
         }
     }
     let end = now + 40_000_000_000;
-    live.run_until(end, &mut |output| told.push(output));
-    let put_in = log.len() + messages(&told);
+    live.run_until(end, &mut |output| reports.push(output));
+    let put_in = log.len() + messages(&reports);
     assert_eq!(
-        told.len() as u64 + live.inside(),
+        reports.len() as u64 + live.inside(),
         put_in as u64,
         "each packet is reported or still in the network"
     );
-    Played { log, end, events, told, outcomes }
+    Played { log, end, events, reports, outcomes }
 }
 
 /// Returns the number of losses about which a router sends a message.
-fn messages(told: &[Output]) -> usize {
-    told.iter().filter(|output| matches!(output, Output::Lost { message: true, .. })).count()
+fn messages(reports: &[DeliveryReport]) -> usize {
+    reports.iter().filter(|output| matches!(output, DeliveryReport::Lost { message: true, .. })).count()
 }
 
-fn is_of_message(output: &Output) -> bool {
-    matches!(output, Output::Message { .. } | Output::MessageLost { .. })
+fn is_of_message(output: &DeliveryReport) -> bool {
+    matches!(output, DeliveryReport::Message { .. } | DeliveryReport::MessageLost { .. })
 }
 
 fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
-    let Played { log, end, events, told, outcomes } = played(testbed, steps, true);
+    let Played { log, end, events, reports, outcomes } = played(testbed, steps, true);
     let one_by_one = played(testbed, steps, false);
-    prop_assert_eq!(&one_by_one.told, &told, "identical packets may be injected together");
+    prop_assert_eq!(&one_by_one.reports, &reports, "identical packets may be injected together");
     prop_assert_eq!(&one_by_one.outcomes, &outcomes);
     let count = log.len();
-    prop_assert!(told.is_sorted_by_key(Output::at), "reports are in order of time: {:?}", told);
-    let tokens: BTreeSet<_> = told.iter().map(|output| (output.token(), is_of_message(output))).collect();
-    prop_assert_eq!(tokens.len(), told.len(), "each packet is reported once");
-    let announced = |output: &Output| {
-        let is_loss = |other: &&Output| matches!(other, Output::Lost { message: true, token, .. } if *token == output.token());
-        told.iter().take_while(|other| *other != output).any(|other| is_loss(&other))
+    prop_assert!(reports.is_sorted_by_key(DeliveryReport::at), "reports are in order of time: {:?}", reports);
+    let tokens: BTreeSet<_> = reports.iter().map(|output| (output.token(), is_of_message(output))).collect();
+    prop_assert_eq!(tokens.len(), reports.len(), "each packet is reported once");
+    let announced = |output: &DeliveryReport| {
+        let is_loss = |other: &&DeliveryReport| matches!(other, DeliveryReport::Lost { message: true, token, .. } if *token == output.token());
+        reports.iter().take_while(|other| *other != output).any(|other| is_loss(&other))
     };
-    prop_assert!(told.iter().filter(|output| is_of_message(output)).all(announced), "{:?}", told);
-    let count = count + messages(&told);
+    prop_assert!(reports.iter().filter(|output| is_of_message(output)).all(announced), "{:?}", reports);
+    let count = count + messages(&reports);
     let (mut again, mut replayed) = (outside(testbed), Vec::new());
     if let Some(at) = events {
         prop_assert_eq!(again.begin_events(at), at);
@@ -179,7 +179,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(again.inject(at, way, packet), at);
     }
     again.run_until(end, &mut |output| replayed.push(output));
-    prop_assert_eq!(replayed, told);
+    prop_assert_eq!(replayed, reports);
     // Without endless generators and events, everything comes to an end.
     let goes_on = |event: &Event| event.every.is_some() || event.change.is_none();
     if testbed.traffic.values().all(|traffic| traffic.cells().is_none())
@@ -210,13 +210,13 @@ fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
 }
 
 /// Returns the reports of packets to all hosts, with `parts` measurement windows during the run.
-fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Output> {
+fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<DeliveryReport> {
     let mut network = outside(testbed);
     network.begin_events(0);
     let group = network.group(0, &[0, 1, 2]);
     let ways = network.members(group).to_vec();
     let mtu = ways.iter().map(|way| network.ways()[*way as usize].mtu).min().unwrap_or(0);
-    let (mut at, mut token, mut told) = (0, 0, Vec::new());
+    let (mut at, mut token, mut reports) = (0, 0, Vec::new());
     for (gap, bytes) in packets {
         at += gap;
         let tokens: Vec<u64> = (token..).take(ways.len()).collect();
@@ -230,17 +230,19 @@ fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Out
     let end = at + 40_000_000_000;
     for part in 1..=parts {
         let edge = end / (parts + 1) * part;
-        network.begin_window(edge, &mut |output| told.push(output));
-        network.run_until(edge + 1_000_000, &mut |output| told.push(output));
-        network.end_window(edge + 2_000_000, &mut |output| told.push(output)).expect("the ledger balances");
+        network.begin_window(edge, &mut |output| reports.push(output));
+        network.run_until(edge + 1_000_000, &mut |output| reports.push(output));
+        network
+            .end_window(edge + 2_000_000, &mut |output| reports.push(output))
+            .expect("the ledger balances");
     }
-    network.run_until(end, &mut |output| told.push(output));
+    network.run_until(end, &mut |output| reports.push(output));
     assert_eq!(
-        told.len() as u64 + network.inside(),
+        reports.len() as u64 + network.inside(),
         token,
         "each packet is reported or still in the network"
     );
-    told
+    reports
 }
 
 /// By flow: datagrams sent, received and lost. By line: units sent, lost, and idle time.
@@ -337,11 +339,11 @@ proptest! {
         packets in vec((prop_oneof![0u64..=1_000_000, 0u64..=9_000_000_000], 20u32..=1500), 1..40),
         parts in 1u64..9,
     ) {
-        let told = sent_to_all(&drawn.0, &packets, parts);
-        let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
-        prop_assert_eq!(tokens.len(), told.len(), "each packet is reported once");
-        prop_assert!(told.is_sorted_by_key(Output::at), "reports are in order of time: {:?}", told);
-        prop_assert_eq!(sent_to_all(&drawn.0, &packets, 0), told);
+        let reports = sent_to_all(&drawn.0, &packets, parts);
+        let tokens: BTreeSet<_> = reports.iter().map(DeliveryReport::token).collect();
+        prop_assert_eq!(tokens.len(), reports.len(), "each packet is reported once");
+        prop_assert!(reports.is_sorted_by_key(DeliveryReport::at), "reports are in order of time: {:?}", reports);
+        prop_assert_eq!(sent_to_all(&drawn.0, &packets, 0), reports);
     }
 
     #[test]

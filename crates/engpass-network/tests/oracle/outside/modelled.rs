@@ -8,7 +8,7 @@ use engpass_model::host::{Cost, ps};
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
-use engpass_network::simulate::injection::{InjectedNetwork, Output, Packet};
+use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet};
 use engpass_network::simulate::{Direction, Network, SimOutcome, simulate};
 use engpass_testbed::{Source, Testbed, Topology, heads, load};
 use proptest::prelude::*;
@@ -168,7 +168,12 @@ fn with_all_ways(testbed: &Testbed) -> Testbed {
 }
 
 /// Compares the results of injected packets with those of processes.
-fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[(String, Output)]) {
+fn compare(
+    testbed: &Testbed,
+    modelled: &SimOutcome,
+    seen: &SimOutcome,
+    reports: &[(String, DeliveryReport)],
+) {
     let mut names = BTreeMap::new();
     for (name, flow) in &modelled.flows {
         let (from, to) = testbed.traffic[name].ends();
@@ -190,8 +195,8 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
         }
         if !generated {
             let mut times = (None, 0_u64, 0_u64);
-            for (way, output) in told {
-                if let (true, Output::Delivered { at, token, .. }) = (*way == other, output) {
+            for (way, output) in reports {
+                if let (true, DeliveryReport::Delivered { at, token, .. }) = (*way == other, output) {
                     let weighted = at.wrapping_mul(token + 1);
                     times = (Some(*at), times.1.wrapping_add(*at), times.2.wrapping_add(weighted));
                 }
@@ -225,23 +230,23 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
 
 fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
     let mut outside = InjectedNetwork::new(testbed, topology, SEED).expect("the model supports the testbed");
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     outside.begin_events(0);
     for (at, ends, packet) in plan(testbed) {
         let way = way(&outside, &ends);
         outside.inject(at, way, packet);
     }
     let [from, end] = [testbed.run.warmup.expect("the testbed has a warm-up").0, testbed.run.duration.0];
-    outside.begin_window(from, &mut |output| told.push(output));
-    let seen = outside.end_window(end, &mut |output| told.push(output)).expect("the ledger balances");
-    let named = |output: Output| {
-        let (Output::Delivered { way, .. } | Output::Lost { way, .. }) = output else {
+    outside.begin_window(from, &mut |output| reports.push(output));
+    let seen = outside.end_window(end, &mut |output| reports.push(output)).expect("the ledger balances");
+    let named = |output: DeliveryReport| {
+        let (DeliveryReport::Delivered { way, .. } | DeliveryReport::Lost { way, .. }) = output else {
             panic!("expected a delivery or a loss: {output:?}")
         };
         (outside.ways()[way as usize].name.clone(), output)
     };
-    let told: Vec<_> = told.into_iter().map(named).collect();
-    compare(testbed, modelled, &seen, &told);
+    let reports: Vec<_> = reports.into_iter().map(named).collect();
+    compare(testbed, modelled, &seen, &reports);
 }
 
 proptest! {

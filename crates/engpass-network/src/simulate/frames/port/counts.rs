@@ -10,8 +10,8 @@ impl FramePort {
     pub(in crate::simulate) fn tally(&self) -> PortTally {
         let ClippedFrames { frames, bytes } = self.clipped;
         PortTally {
-            frames: u64::from(frames) + self.told.frames,
-            bytes: u64::from(bytes) + self.told.bytes,
+            frames: u64::from(frames) + self.totals.frames,
+            bytes: u64::from(bytes) + self.totals.bytes,
             lost: self.lost,
         }
     }
@@ -23,7 +23,7 @@ impl FramePort {
 
     /// Sets the frames and bytes sent in the measurement window. With packet injection, a window may begin at any instant, so the ledger counts them.
     pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
-        (self.told.frames, self.told.bytes) = (frames, bytes);
+        (self.totals.frames, self.totals.bytes) = (frames, bytes);
         self.clipped = ClippedFrames::default();
     }
 

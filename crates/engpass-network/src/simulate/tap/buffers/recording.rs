@@ -31,7 +31,7 @@ impl SharedState {
             return;
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
-        let this = (&self.datagrams, self.fates.as_deref());
+        let this = (&self.datagrams, self.reports.as_deref());
         let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Packet(left, packet));
@@ -47,7 +47,7 @@ impl SharedState {
         }
         let packet = (!cells.are_generated()).then(|| {
             let datagram = self.frames[cells.frame].datagram;
-            let this = (&self.datagrams, self.fates.as_deref());
+            let this = (&self.datagrams, self.reports.as_deref());
             let hidden = taps.hidden_of_frames.get(&cells.frame);
             taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0), hidden)
         });
