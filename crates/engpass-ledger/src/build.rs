@@ -76,7 +76,7 @@ impl Ledger {
     /// endpoints: data and acknowledgments of a TCP connection; for other traffic the second one may be unused.
     pub fn open<'l>(
         opening: LedgerInputs<'_>,
-        lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
+        directions: impl Iterator<Item = Option<FlowDirection<'l>>>,
     ) -> Self {
         let LedgerInputs { topology, window, processes, endpoints, flows, stride, .. } = opening;
         let senders = processes + endpoints / 2 + opening.outside;
@@ -117,17 +117,17 @@ impl Ledger {
         }
         ledger.first.reserve_exact(flows + endpoints + 1);
         let mut rare = BTreeSet::new();
-        for lane in lanes {
+        for direction in directions {
             ledger.first.push(ledger.books.len() as u32);
-            for line in lane.iter().flat_map(|lane| &lane.lines) {
-                let lane = lane.as_ref().expect("the line belongs to an existing lane");
-                if lane.rare {
+            for line in direction.iter().flat_map(|direction| &direction.lines) {
+                let direction = direction.as_ref().expect("the line belongs to an existing flow direction");
+                if direction.rare {
                     rare.insert(ledger.books.len() as u32);
                 }
-                ledger.add_usage(lane, line);
+                ledger.add_usage(direction, line);
             }
         }
-        let lanes = ledger.first.len();
+        let directions = ledger.first.len();
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
         ledger.find_users(topology, opening.trees, &rare);
@@ -137,16 +137,16 @@ impl Ledger {
         }
         ledger.list_trails(opening.trails);
         let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
-        ledger.runs = vec![Run::of(none); lanes];
-        ledger.earlier = vec![Run::of(none); (lanes - flows) / 2];
+        ledger.runs = vec![Run::of(none); directions];
+        ledger.earlier = vec![Run::of(none); (directions - flows) / 2];
         ledger
     }
 
     /// Adds the usage record of a flow direction on one line.
-    fn add_usage(&mut self, lane: &FlowDirection<'_>, on: &FlowDirectionLine) {
+    fn add_usage(&mut self, direction: &FlowDirection<'_>, on: &FlowDirectionLine) {
         let FlowDirectionLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
-        let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
+        let changes = || [Change::Cut(direction.mtu)].into_iter().chain(before.iter().copied());
         // Most lines have the same packet format as a recent one.
         let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
         let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
@@ -156,7 +156,7 @@ impl Ledger {
         }
         let entry = &self.entries[place];
         let line = &mut self.lines[port];
-        let stream = match lane.traffic {
+        let stream = match direction.traffic {
             Some(Traffic::UdpStream(config)) => {
                 let layers = entry.layers(UDP_HEADER_BYTES, config.message.bytes());
                 let units = (booked(&layers) / line.unit) as u32;
@@ -164,16 +164,16 @@ impl Ledger {
             }
             _ => None,
         };
-        let freight = lane.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
+        let freight = direction.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
         line.books.push(self.books.len() as u32);
         self.books.push(LineUsage {
-            flow: lane.flow as u32,
+            flow: direction.flow as u32,
             line: port as u32,
             entry: place as u32,
-            sender: lane.sender.map_or(NO_SENDER, |sender| sender as u32),
-            against: lane.against,
+            sender: direction.sender.map_or(NO_SENDER, |sender| sender as u32),
+            against: direction.against,
             held_back,
-            generates: matches!(lane.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
+            generates: matches!(direction.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
             plain: 0,
             freight,
             last_shared: false,
@@ -188,13 +188,13 @@ impl Ledger {
             let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
             // A flow direction has one usage record on a line for every way in which its packets may be fragmented before it.
-            let lane = |book: &LineUsage| (book.flow, book.against, book.sender);
+            let direction = |book: &LineUsage| (book.flow, book.against, book.sender);
             let silent = |book: &LineUsage| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
                 book.sender().is_none() && !book.against && !cells
             };
             let mut users: Vec<_> =
-                books().filter(|(_, book)| !silent(book)).map(|(_, book)| lane(book)).collect();
+                books().filter(|(_, book)| !silent(book)).map(|(_, book)| direction(book)).collect();
             users.dedup();
             line.user = match senders.next() {
                 Some(only) if users.len() == 1 => LineSenders::Sole(only),
@@ -204,22 +204,23 @@ impl Ledger {
             };
             line.reasons = (line.user == LineSenders::Shared).then(Box::default);
         }
-        let alone =
-            (0..self.first.len() - 1).filter(|lane| !trees.iter().flatten().any(|of_tree| of_tree == lane));
+        let alone = (0..self.first.len() - 1)
+            .filter(|direction| !trees.iter().flatten().any(|of_tree| of_tree == direction));
         let alone: Vec<usize> = alone.collect();
-        for lane in alone {
-            self.prepare_snapshots(&self.usage_indices_of(lane).collect::<Vec<_>>(), true);
+        for direction in alone {
+            self.prepare_snapshots(&self.usage_indices_of(direction).collect::<Vec<_>>(), true);
         }
-        for lanes in trees {
+        for directions in trees {
             // Copies of a multicast packet share its snapshot.
-            let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.usage_indices_of(lane)).collect();
+            let own: Vec<usize> =
+                directions.into_iter().flat_map(|direction| self.usage_indices_of(direction)).collect();
             self.prepare_snapshots(&own, false);
         }
     }
 
     /// Returns the indices of the usage records of a flow direction.
-    fn usage_indices_of(&self, lane: usize) -> std::ops::Range<usize> {
-        self.first[lane] as usize..self.first[lane + 1] as usize
+    fn usage_indices_of(&self, direction: usize) -> std::ops::Range<usize> {
+        self.first[direction] as usize..self.first[direction + 1] as usize
     }
 
     /// Prepares the sender snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the

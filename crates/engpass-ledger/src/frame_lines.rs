@@ -67,7 +67,7 @@ impl Ledger {
     /// Returns the index of the usage record with number `slot` in the datagram's flow direction.
     #[inline]
     pub(super) fn usage_of(&self, whose: DatagramOwner, slot: u16) -> u32 {
-        self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
+        self.first[self.direction_of(whose.flow, whose.to)] + u32::from(slot)
     }
 
     /// Posts the time for which the queue discipline held back a transmission. `idle` is the line's idle time so far, in picoseconds.
@@ -100,7 +100,7 @@ impl Ledger {
 
     /// Returns the fragments that the sender makes of a datagram with `bytes` behind its IP header.
     pub fn fragments_of_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
-        let book = &self.books[self.first[self.lane(flow, to)] as usize];
+        let book = &self.books[self.first[self.direction_of(flow, to)] as usize];
         match self.entries[book.entry as usize].changes[0] {
             Change::Cut(mtu) => Fragments::of(bytes, mtu),
             Change::Wrap(_) => unreachable!("the sender's first change is fragmentation"),
@@ -120,8 +120,8 @@ impl Ledger {
         }
         // Fragments arrive in the order of sending.
         let sent = self.fragments_of_sender((flow, to), bytes);
-        let lane = self.lane(flow, to);
-        let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        let direction = self.direction_of(flow, to);
+        let books = &self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
         for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
             let entry = &self.entries[book.entry as usize];
             let units: u64 =

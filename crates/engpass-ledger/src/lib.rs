@@ -276,7 +276,7 @@ impl Ledger {
 
     /// Returns the index of the flow direction that carries datagrams of `flow`, or TCP segments sent to endpoint `to`.
     #[inline]
-    fn lane(&self, flow: u32, to: Option<u32>) -> usize {
+    fn direction_of(&self, flow: u32, to: Option<u32>) -> usize {
         // Even endpoints write the data. Segments to them are acknowledgments and use the second direction.
         to.map_or(flow, |to| self.flows + (to ^ 1)) as usize
     }
@@ -349,8 +349,8 @@ impl Ledger {
         if !self.on {
             return true;
         }
-        let lane = self.lane(flow, to);
-        let run = &mut self.runs[lane];
+        let direction = self.direction_of(flow, to);
+        let run = &mut self.runs[direction];
         let alike = run.load() == load && !run.written && run.goes_on();
         run.count += u32::from(alike);
         alike
@@ -358,9 +358,9 @@ impl Ledger {
 
     /// Adds a datagram to the run before the current one, if it continues that, and makes it the current run. Returns whether it did.
     #[inline]
-    fn try_extend_previous_run(&mut self, lane: usize, load: Load) -> bool {
-        let Some(place) = self.earlier_of(lane) else { return false };
-        let (run, earlier) = (&mut self.runs[lane], &mut self.earlier[place]);
+    fn try_extend_previous_run(&mut self, direction: usize, load: Load) -> bool {
+        let Some(place) = self.earlier_of(direction) else { return false };
+        let (run, earlier) = (&mut self.runs[direction], &mut self.earlier[place]);
         if run.written || earlier.load() != load || !earlier.goes_on() {
             return false;
         }
@@ -371,8 +371,8 @@ impl Ledger {
 
     /// Returns the index in `earlier` for a flow direction, if its previous run is kept. A previous run never has a per-hop record.
     #[inline]
-    fn earlier_of(&self, lane: usize) -> Option<usize> {
-        let place = lane.checked_sub(self.flows as usize)?;
+    fn earlier_of(&self, direction: usize) -> Option<usize> {
+        let place = direction.checked_sub(self.flows as usize)?;
         (place % 2 == 1).then_some(place / 2)
     }
 
@@ -389,33 +389,33 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let lane = self.lane(flow, to);
+        let direction = self.direction_of(flow, to);
         match carried {
             Carried::Whole(trail) if trail.lines().is_none() => {
                 if fate == DeliveryStatus::Delivered && refused == 0 {
-                    self.try_extend_trail_run(lane, trail, load);
+                    self.try_extend_trail_run(direction, trail, load);
                 } else {
-                    self.post_along_trail(lane, trail, 1, fate, load, refused);
+                    self.post_along_trail(direction, trail, 1, fate, load, refused);
                 }
                 return;
             }
             Carried::Written(datagram) if self.has_pieces(datagram) => {
-                self.post_pieces(lane, fate, load, datagram, refused);
+                self.post_pieces(direction, fate, load, datagram, refused);
                 return;
             }
             _ => {}
         }
         if fate != DeliveryStatus::Delivered || refused > 0 {
-            self.post(lane, fate, load, carried, refused);
+            self.post(direction, fate, load, carried, refused);
             return;
         }
-        let run = &mut self.runs[lane];
+        let run = &mut self.runs[direction];
         let alike = run.load() == load
             && match carried {
                 Carried::Whole(_) => !run.written,
                 Carried::Written(datagram) => {
                     let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-                    run.written && *carried == self.alike[lane * self.stride..][..self.stride]
+                    run.written && *carried == self.alike[direction * self.stride..][..self.stride]
                 }
             };
         if alike && run.goes_on() {
@@ -423,11 +423,11 @@ impl Ledger {
             return;
         }
         let settled = match carried {
-            Carried::Whole(_) => self.try_extend_previous_run(lane, load),
+            Carried::Whole(_) => self.try_extend_previous_run(direction, load),
             Carried::Written(datagram) => self.is_nothing(datagram),
         };
         if !settled {
-            self.begin_run(lane, load, carried);
+            self.begin_run(direction, load, carried);
         }
     }
 
@@ -438,15 +438,15 @@ impl Ledger {
 
     /// Ends the current run of a flow direction and begins a new one with this datagram.
     #[inline(never)]
-    fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
-        if !self.runs[lane].written
-            && let Some(place) = self.earlier_of(lane)
+    fn begin_run(&mut self, direction: usize, load: Load, carried: Carried) {
+        if !self.runs[direction].written
+            && let Some(place) = self.earlier_of(direction)
         {
-            std::mem::swap(&mut self.runs[lane], &mut self.earlier[place]);
+            std::mem::swap(&mut self.runs[direction], &mut self.earlier[place]);
         }
-        self.end_run(lane);
+        self.end_run(direction);
         if load.header > u16::MAX.into() {
-            self.post(lane, DeliveryStatus::Delivered, load, carried, 0);
+            self.post(direction, DeliveryStatus::Delivered, load, carried, 0);
             return;
         }
         let mut written = false;
@@ -455,33 +455,33 @@ impl Ledger {
             let places = self.stride;
             self.alike.resize(self.runs.len() * places, 0);
             let carried = &self.carried[datagram as usize * places..][..places];
-            self.alike[lane * places..][..places].copy_from_slice(carried);
+            self.alike[direction * places..][..places].copy_from_slice(carried);
         }
-        self.runs[lane] = Run { written, count: 1, ..Run::of(load) };
+        self.runs[direction] = Run { written, count: 1, ..Run::of(load) };
     }
 
     /// Posts the current run of a flow direction.
-    fn end_run(&mut self, lane: usize) {
-        let Run { written, count, .. } = self.runs[lane];
+    fn end_run(&mut self, direction: usize) {
+        let Run { written, count, .. } = self.runs[direction];
         if count == 0 {
             return;
         }
-        let load = self.runs[lane].load();
-        let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
-        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        let load = self.runs[direction].load();
+        let alike = written.then(|| &self.alike[direction * self.stride..][..self.stride]);
+        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         post_identical(books, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
-        self.runs[lane].count = 0;
+        self.runs[direction].count = 0;
     }
 
     /// Posts all open runs of identical datagrams, at the end of a window or of the simulation.
     pub fn end_runs(&mut self) {
-        for lane in 0..self.runs.len() {
-            self.end_run(lane);
-            if let Some(place) = self.earlier_of(lane) {
-                self.runs[lane] = self.earlier[place];
+        for direction in 0..self.runs.len() {
+            self.end_run(direction);
+            if let Some(place) = self.earlier_of(direction) {
+                self.runs[direction] = self.earlier[place];
                 self.earlier[place].count = 0;
-                self.end_run(lane);
+                self.end_run(direction);
             }
         }
         self.post_trail_runs();
@@ -493,12 +493,12 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let lane = self.lane(flow, to);
+        let direction = self.direction_of(flow, to);
         let Some(lines) = trail.lines() else {
-            self.post_along_trail(lane, trail, 1, DeliveryStatus::Lost, load, 0);
+            self.post_along_trail(direction, trail, 1, DeliveryStatus::Lost, load, 0);
             return;
         };
-        let first = self.first[lane] as usize;
+        let first = self.first[direction] as usize;
         for book in &mut self.books[first..][..lines] {
             let units = self.entries[book.entry as usize].units(load);
             book.lose(units, load.cargo);
@@ -507,8 +507,8 @@ impl Ledger {
 
     /// Posts one datagram: what its lines have carried of it, by delivery status.
     #[inline(never)]
-    fn post(&mut self, lane: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
-        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+    fn post(&mut self, direction: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
+        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
             Carried::Whole(trail) => {

@@ -14,9 +14,9 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let lane = self.lane(flow, None);
+        let direction = self.direction_of(flow, None);
         let place = datagram as usize * self.stride;
-        for (hop, book) in (self.first[lane] as usize..self.first[lane + 1] as usize).enumerate() {
+        for (hop, book) in (self.first[direction] as usize..self.first[direction + 1] as usize).enumerate() {
             let sum = self.carried[place + hop];
             if sum == 0 {
                 continue;

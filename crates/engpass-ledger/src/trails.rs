@@ -77,14 +77,14 @@ impl Ledger {
     /// Posts `count` identical datagrams that all lines of a listed trail have carried completely.
     pub(super) fn post_along_trail(
         &mut self,
-        lane: usize,
+        direction: usize,
         trail: Trail,
         count: u64,
         fate: DeliveryStatus,
         load: Load,
         refused: u32,
     ) {
-        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
         for slot in &self.parted.trails[trail.place()] {
             let book = &mut books[usize::from(*slot)..][..1];
             post_identical(book, (&self.lines, &self.entries), None, count, fate, load, refused);
@@ -92,27 +92,27 @@ impl Ledger {
     }
 
     /// Posts a delivered datagram that all lines of a listed trail have carried completely. Identical datagrams are gathered in a run and posted together.
-    pub(super) fn try_extend_trail_run(&mut self, lane: usize, trail: Trail, load: Load) {
+    pub(super) fn try_extend_trail_run(&mut self, direction: usize, trail: Trail, load: Load) {
         let (whose, run) = &mut self.parted.runs[trail.place()];
-        if *whose == lane as u32 && run.load() == load && run.goes_on() {
+        if *whose == direction as u32 && run.load() == load && run.goes_on() {
             run.count += 1;
             return;
         }
         self.post_trail_run(trail);
         if load.header > u16::MAX.into() {
-            self.post_along_trail(lane, trail, 1, DeliveryStatus::Delivered, load, 0);
+            self.post_along_trail(direction, trail, 1, DeliveryStatus::Delivered, load, 0);
         } else {
-            self.parted.runs[trail.place()] = (lane as u32, Run { count: 1, ..Run::of(load) });
+            self.parted.runs[trail.place()] = (direction as u32, Run { count: 1, ..Run::of(load) });
         }
     }
 
     /// Posts the run of identical datagrams of a trail.
     fn post_trail_run(&mut self, trail: Trail) {
-        let (lane, run) = &mut self.parted.runs[trail.place()];
-        let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
+        let (direction, run) = &mut self.parted.runs[trail.place()];
+        let (direction, count) = (*direction as usize, std::mem::take(&mut run.count));
         if count > 0 {
             let load = run.load();
-            self.post_along_trail(lane, trail, count.into(), DeliveryStatus::Delivered, load, 0);
+            self.post_along_trail(direction, trail, count.into(), DeliveryStatus::Delivered, load, 0);
         }
     }
 
@@ -158,14 +158,14 @@ impl Ledger {
     /// a line, all that this line carried of it is in flight.
     pub(super) fn post_pieces(
         &mut self,
-        lane: usize,
+        direction: usize,
         fate: DeliveryStatus,
         load: Load,
         datagram: u32,
         refused: u32,
     ) {
         let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
-        let first = self.first[lane] as usize;
+        let first = self.first[direction] as usize;
         let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
         // If a datagram was fragmented in several ways before a line, the line has several usage records for it.
         let mut whole: BTreeMap<u32, bool> = BTreeMap::new();

@@ -215,11 +215,11 @@ impl SharedState {
         if std::mem::replace(&mut this.written, true) {
             return;
         }
-        let lane = (this.flow, this.to.get());
+        let direction = (this.flow, this.to.get());
         let (bytes, arrived) = (this.header + this.bytes, this.arrived);
         self.ledger.track_per_hop(datagram, self.datagrams.len());
         if arrived > 0 {
-            self.ledger.add_arrived_fragments(datagram, lane, bytes.into(), arrived.into());
+            self.ledger.add_arrived_fragments(datagram, direction, bytes.into(), arrived.into());
         }
     }
 

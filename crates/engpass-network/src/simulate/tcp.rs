@@ -567,12 +567,12 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         let SegmentEffects { load, delivered } =
             this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
-        let lane = (this.flow, Some(endpoint as u32));
+        let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
             let path = PathId::to(self.fabric.datagrams.packet(datagram).place);
             self.count_segment((datagram, path), endpoint, delivered);
         }
-        self.finish_datagram_fast_path(datagram, lane, load);
+        self.finish_datagram_fast_path(datagram, direction, load);
         self.send_and_schedule_wake(endpoint);
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Trees {
     /// By traffic, the first branch of its tree, and the counter indices of its receivers.
     roots: BTreeMap<u32, (u32, Vec<usize>)>,
     /// First destination number of branches, after endpoints, ICMP messages and ARP packets.
-    first_lane: u32,
+    first_destination: u32,
     /// Datagrams that were copied, until all copies are gone.
     copied: BTreeMap<u32, Copied>,
     /// By copy, its original.
@@ -73,8 +73,13 @@ struct Copied {
 
 impl Trees {
     /// Builds the trees of a testbed from the routes of all branches. Counters of receivers follow those of all traffic.
-    pub(super) fn new(testbed: &Testbed, topology: &Topology, routes: &[u32], first_lane: usize) -> Self {
-        let mut trees = Self { first_lane: first_lane as u32, ..Self::default() };
+    pub(super) fn new(
+        testbed: &Testbed,
+        topology: &Topology,
+        routes: &[u32],
+        first_destination: usize,
+    ) -> Self {
+        let mut trees = Self { first_destination: first_destination as u32, ..Self::default() };
         let mut receivers = topology.flows.len();
         for (flow, path) in topology.flows.iter().enumerate().filter(|(_, path)| !path.branches.is_empty()) {
             let first = trees.branches.len();
@@ -113,8 +118,8 @@ impl Trees {
     }
 
     /// Returns the destination number of datagrams on a branch. It is odd, like the numbers of receiving endpoints.
-    fn lane(&self, branch: u32) -> usize {
-        (self.first_lane + 2 * branch + 1) as usize
+    fn destination(&self, branch: u32) -> usize {
+        (self.first_destination + 2 * branch + 1) as usize
     }
 
     /// Returns the counter indices of a traffic's receivers, in the order of the branches that end at them (not the order of the file).
@@ -138,7 +143,7 @@ impl Trees {
     fn branch_of(&self, datagram: &Datagram) -> Option<u32> {
         match datagram.to.get() {
             None => self.roots.get(&datagram.flow).map(|(first, _)| *first),
-            Some(to) => Some(to.checked_sub(self.first_lane)? / 2),
+            Some(to) => Some(to.checked_sub(self.first_destination)? / 2),
         }
     }
 
@@ -245,10 +250,10 @@ impl SharedState {
         let mut copies = Vec::new();
         for next in self.trees_mut().branches[branch].onward.clone() {
             let trees = self.trees_mut();
-            let (flow, lane) = (trees.branches[next as usize].tally, trees.lane(next));
+            let (flow, destination) = (trees.branches[next as usize].tally, trees.destination(next));
             let copy = Datagram {
                 flow,
-                to: Destination::endpoint(lane),
+                to: Destination::endpoint(destination),
                 arrived: 0,
                 lost: false,
                 holds: 1,

@@ -16,7 +16,7 @@ use crate::simulate::shared_state::Vc;
 use crate::simulate::tcp::Endpoint;
 
 /// Path and sender of the packets of a flow direction.
-struct LaneInputs<'a> {
+struct DirectionInputs<'a> {
     flow: usize,
     against: bool,
     traffic: Option<&'a Traffic>,
@@ -30,7 +30,7 @@ struct LaneInputs<'a> {
 
 impl<'a> Builder<'a> {
     /// Returns the empty ledger of the network.
-    pub(super) fn books(
+    pub(super) fn build_ledger(
         &self,
         frames: &Frames,
         processes: &[UdpApplication],
@@ -49,37 +49,44 @@ impl<'a> Builder<'a> {
                 let outside = outside.binary_search_by_key(&flow, |sender| sender.flow).ok();
                 let sender = process(flow).or(outside.map(|place| inside + place));
                 let route = frames.route_of(flow, 0, false);
-                self.lane(frames, self.sent(flow, Some(traffic), sender, route))
+                self.flow_direction(frames, self.direction_inputs(flow, Some(traffic), sender, route))
             })
         });
         let connections = endpoints.chunks(2).enumerate().flat_map(|(pair, ends)| {
             let flow = ends[0].flow as usize;
             let sender = Some(processes.len() + 2 * pair);
-            let there = self.sent(flow, Some(&self.testbed.traffic[flow]), sender, ends[0].route());
-            let back = LaneInputs { against: true, ..self.sent(flow, None, None, ends[1].route()) };
-            [there, back].map(|sent| Some(self.lane(frames, sent)))
+            let there =
+                self.direction_inputs(flow, Some(&self.testbed.traffic[flow]), sender, ends[0].route());
+            let back =
+                DirectionInputs { against: true, ..self.direction_inputs(flow, None, None, ends[1].route()) };
+            [there, back].map(|sent| Some(self.flow_direction(frames, sent)))
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
-            let sent = self.sent(way.flow as usize, None, None, way.route);
+            let sent = self.direction_inputs(way.flow as usize, None, None, way.route);
             // Any router may send messages about injected packets, but few do.
-            let sent = LaneInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
-            [Some(self.lane(frames, sent)), None]
+            let sent = DirectionInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
+            [Some(self.flow_direction(frames, sent)), None]
         });
-        let resolution = frames.arp.open_lanes(self.topology);
-        let memberships = frames.igmp.open_lanes(self.topology);
+        let resolution = frames.arp.ledger_directions(self.topology);
+        let memberships = frames.igmp.ledger_directions(self.topology);
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch of a tree uses the flow direction of its flow.
-            let lane = path.branches[place].of.map(|of| {
+            let direction = path.branches[place].of.map(|of| {
                 let mut before: Vec<u32> = successors(Some(of), |place| path.branches[*place].of)
                     .map(|place| routes[place])
                     .collect();
                 before.reverse();
-                let sent = self.sent(flow, Some(&self.testbed.traffic[flow]), process(flow), routes[place]);
-                self.lane(frames, LaneInputs { before, ..sent })
+                let sent = self.direction_inputs(
+                    flow,
+                    Some(&self.testbed.traffic[flow]),
+                    process(flow),
+                    routes[place],
+                );
+                self.flow_direction(frames, DirectionInputs { before, ..sent })
             });
-            [lane, None]
+            [direction, None]
         });
-        let first_branch = flows + endpoints.len() + frames.control_lanes();
+        let first_branch = flows + endpoints.len() + frames.count_control_directions();
         let mut trees: Vec<Vec<usize>> = Vec::new();
         for (number, (flow, _, place, _)) in self.branches(frames).enumerate() {
             if place == 0 {
@@ -119,20 +126,20 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the inputs of a flow direction for packets that flow with the data. Its sender fragments for the MTU of the first path segment.
-    fn sent(
+    fn direction_inputs(
         &self,
         flow: usize,
         traffic: Option<&'a Traffic>,
         sender: Option<usize>,
         route: u32,
-    ) -> LaneInputs<'a> {
+    ) -> DirectionInputs<'a> {
         let mtu = self.topology.flows[flow].mtu;
-        LaneInputs { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
+        DirectionInputs { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
     }
 
     /// Returns a flow direction with the lines that it crosses.
-    fn lane(&self, frames: &Frames, sent: LaneInputs<'a>) -> FlowDirection<'a> {
-        let LaneInputs { flow, against, traffic, sender, rare, route, before, mtu } = sent;
+    fn flow_direction(&self, frames: &Frames, sent: DirectionInputs<'a>) -> FlowDirection<'a> {
+        let DirectionInputs { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
         let lines = match path.circuit {
             Some(circuit) => {

@@ -500,10 +500,10 @@ impl Builder<'_> {
                 false => self.heads(&frames, &processes, &endpoints),
             };
         }
-        let first_lane = endpoints.len() + frames.control_lanes();
+        let first_branch = endpoints.len() + frames.count_control_directions();
         let trees = (!frames.branches.is_empty())
-            .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_lane)));
-        let ledger = self.books(&frames, &processes, &endpoints, &senders);
+            .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
+        let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
         frames.watch(&ledger);
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let mut network = Network {

@@ -134,12 +134,12 @@ impl Resolution {
     }
 
     /// Returns the number of flow directions for ARP in the ledger: two for each line that may carry ARP packets, of which the second is unused.
-    pub(in crate::simulate) fn lanes(&self) -> usize {
+    pub(in crate::simulate) fn count_directions(&self) -> usize {
         2 * self.lines.len()
     }
 
     /// Returns the flow directions of ARP packets for the ledger.
-    pub(in crate::simulate) fn open_lanes<'a>(
+    pub(in crate::simulate) fn ledger_directions<'a>(
         &'a self,
         topology: &'a Topology,
     ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
@@ -147,7 +147,7 @@ impl Resolution {
             let wire = topology.links[port / 2].wire(port % 2, Default::default());
             let line =
                 FlowDirectionLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
-            let lane = FlowDirection {
+            let direction = FlowDirection {
                 flow: self.tally as usize,
                 against: true,
                 traffic: None,
@@ -156,7 +156,7 @@ impl Resolution {
                 mtu: topology.links[port / 2].mtu,
                 lines: vec![line],
             };
-            [Some(lane), None]
+            [Some(direction), None]
         })
     }
 
@@ -324,14 +324,14 @@ impl Network {
     /// Creates an ARP packet at the node where its line begins, and sends it.
     fn begin_arp(&mut self, said: MessageContent) {
         let Resolution { lines, tally, kinds, .. } = &self.frames.arp;
-        let lane = lines.range(..said.line.port).count();
+        let direction = lines.range(..said.line.port).count();
         let place = lines[&said.line.port];
         let is_host = said.line.from < kinds[0];
         let messages = self.frames.icmp.ways.len();
         let written = self.fabric.reports.is_some();
         let datagram = Datagram {
             flow: *tally,
-            to: Destination::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
+            to: Destination::endpoint(self.endpoints.len() + 2 * (messages + direction) + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (BYTES - IP_HEADER_BYTES) as u32,
             fragments: 1,

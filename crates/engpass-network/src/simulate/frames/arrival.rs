@@ -168,7 +168,9 @@ impl Network {
         if complete && !lost {
             match to {
                 Some(_) if self.fabric.is_of_tree(datagram) => self.receive_message(datagram),
-                Some(lane) if lane as usize >= self.endpoints.len() => self.take_control(datagram, lane),
+                Some(direction) if direction as usize >= self.endpoints.len() => {
+                    self.take_control(datagram, direction)
+                }
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
                 None => self.receive(datagram),
             }
@@ -180,9 +182,9 @@ impl Network {
     fn has_expected_length(&self, packet: u32) -> bool {
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
         let this = &self.fabric.datagrams[datagram];
-        let (lane, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
+        let (direction, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
         let place = u64::from(this.arrived) - 1;
-        self.fabric.ledger.fragments_of_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES
+        self.fabric.ledger.fragments_of_sender(direction, bytes.into()).payload(place) + IP_HEADER_BYTES
             == u64::from(ip)
     }
 

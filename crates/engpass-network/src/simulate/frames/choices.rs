@@ -142,7 +142,7 @@ impl Network {
         let this = &self.fabric.datagrams[packet.datagram];
         match this.to.get() {
             // Headers of routers' messages are at the end of the list.
-            Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
+            Some(direction) => heads[heads.len() - self.frames.icmp.ways.len() + direction as usize / 2],
             None => {
                 let transport = reports.head(packet.datagram).transport;
                 self.frames.choices.injected_heads(this.flow as usize, transport)

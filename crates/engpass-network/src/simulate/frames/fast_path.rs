@@ -44,12 +44,12 @@ impl Network {
     pub(in crate::simulate) fn finish_datagram_fast_path(
         &mut self,
         datagram: u32,
-        lane: (u32, Option<u32>),
+        direction: (u32, Option<u32>),
         load: Option<Load>,
     ) {
         // Nearly all datagrams are identical to the one before.
         if let Some(load) = load
-            && self.fabric.ledger.try_extend_run(lane, load)
+            && self.fabric.ledger.try_extend_run(direction, load)
         {
             self.fabric.datagrams.release(datagram);
             return;
@@ -62,9 +62,9 @@ impl Network {
     fn finish_datagram_slow_path(&mut self, datagram: u32) {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
         let this = &self.fabric.datagrams[datagram];
-        let (lane, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
+        let (direction, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
         self.fabric.ledger.post_datagram(
-            lane,
+            direction,
             DeliveryStatus::Delivered,
             load,
             Carried::Whole(trail),

@@ -89,13 +89,13 @@ impl Icmp {
 
 impl Frames {
     /// Returns the number of flow directions for packets of nodes: ICMP messages of routers, then ARP packets, then IGMP messages. Endpoints come before.
-    pub(in crate::simulate) fn control_lanes(&self) -> usize {
-        2 * self.icmp.ways.len() + self.arp.lanes() + self.igmp.lanes()
+    pub(in crate::simulate) fn count_control_directions(&self) -> usize {
+        2 * self.icmp.ways.len() + self.arp.count_directions() + self.igmp.count_directions()
     }
 
     /// Returns the number of the first flow direction of IGMP messages in a network with `endpoints` endpoints.
-    pub(in crate::simulate) fn first_igmp_lane(&self, endpoints: usize) -> usize {
-        endpoints + 2 * self.icmp.ways.len() + self.arp.lanes()
+    pub(in crate::simulate) fn first_igmp_direction(&self, endpoints: usize) -> usize {
+        endpoints + 2 * self.icmp.ways.len() + self.arp.count_directions()
     }
 }
 
@@ -220,11 +220,11 @@ impl Network {
     }
 
     /// Delivers a packet that a node has made: an ICMP message, an ARP packet or an IGMP message.
-    pub(super) fn take_control(&mut self, datagram: u32, lane: u32) {
-        let is_message = (lane as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
+    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
+        let is_message = (direction as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
         if is_message {
             self.deliver_icmp_message(datagram);
-        } else if lane as usize >= self.frames.first_igmp_lane(self.endpoints.len()) {
+        } else if direction as usize >= self.frames.first_igmp_direction(self.endpoints.len()) {
             self.take_igmp(datagram);
         } else {
             self.take_arp(datagram);

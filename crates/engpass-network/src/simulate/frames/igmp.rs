@@ -59,12 +59,12 @@ impl Igmp {
     }
 
     /// Returns the number of flow directions for IGMP in the ledger: two for each receiver, of which the second is unused.
-    pub(in crate::simulate) fn lanes(&self) -> usize {
+    pub(in crate::simulate) fn count_directions(&self) -> usize {
         2 * self.members.len()
     }
 
     /// Returns the flow directions of IGMP messages for the ledger.
-    pub(in crate::simulate) fn open_lanes<'a>(
+    pub(in crate::simulate) fn ledger_directions<'a>(
         &'a self,
         topology: &'a Topology,
     ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
@@ -74,7 +74,7 @@ impl Igmp {
                 let wire = topology.links[hop.link].wire(number % 2, Default::default());
                 FlowDirectionLine { number, wire, changes: Vec::new(), held_back: HeldBack::Upstream }
             };
-            let lane = FlowDirection {
+            let direction = FlowDirection {
                 flow: self.tally as usize,
                 against: true,
                 traffic: None,
@@ -83,7 +83,7 @@ impl Igmp {
                 mtu: topology.links[member.links[0].link].mtu,
                 lines: member.links.iter().map(line).collect(),
             };
-            [Some(lane), None]
+            [Some(direction), None]
         })
     }
 }
@@ -154,11 +154,11 @@ impl Network {
 
     /// Sends an IGMP message from the NIC of its host.
     fn send_igmp(&mut self, member: u32, message: Message) {
-        let lane = self.frames.first_igmp_lane(self.endpoints.len()) + 2 * member as usize;
+        let direction = self.frames.first_igmp_direction(self.endpoints.len()) + 2 * member as usize;
         let place = self.frames.igmp.members[member as usize].first;
         let datagram = Datagram {
             flow: self.frames.igmp.tally,
-            to: Destination::endpoint(lane + 1),
+            to: Destination::endpoint(direction + 1),
             // All bytes of the message count as control traffic.
             header: MESSAGE_BYTES as u32,
             fragments: 1,

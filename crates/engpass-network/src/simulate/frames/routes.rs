@@ -48,7 +48,7 @@ enum Length {
 type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's ICMP messages, for which a route is built.
-struct FlowDirection<'a> {
+struct RouteRequest<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
     fan: &'a Fan,
@@ -84,7 +84,7 @@ struct Tree {
     ends: u32,
 }
 
-impl FlowDirection<'_> {
+impl RouteRequest<'_> {
     fn start(&self) -> LayoutState {
         let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
         let lengths = Lengths::new(self.mtu);
@@ -226,7 +226,7 @@ impl Frames {
                 for stream in 0..traffic.streams() {
                     for (back, fan) in fans.iter().enumerate() {
                         let own = heads(testbed, topology, flow, stream as usize);
-                        let lane = FlowDirection {
+                        let request = RouteRequest {
                             testbed,
                             topology,
                             fan,
@@ -236,7 +236,7 @@ impl Frames {
                             mtu: path.mtu,
                         };
                         let route = self.routes[2 * flow + back];
-                        if let Some(route) = self.add_way(&lane, route, branched, &mut known)? {
+                        if let Some(route) = self.add_way(&request, route, branched, &mut known)? {
                             self.own.insert((flow, stream, back), route);
                         }
                     }
@@ -271,7 +271,7 @@ impl Frames {
                     Fan::along(way.legs.iter().map(|leg| (topology.first_hop(*leg).from, *leg)))
                 });
                 let whole = fan.legs().all(|leg| topology.mtu(leg) >= icmp::LONGEST);
-                let lane = FlowDirection {
+                let request = RouteRequest {
                     testbed,
                     topology,
                     fan: &fan,
@@ -281,7 +281,7 @@ impl Frames {
                     mtu: icmp::LONGEST,
                 };
                 let route = Route { first: 0, hops: 0, ttl: icmp::TTL, priority: icmp::PRIORITY };
-                if let Some(route) = self.add_way(&lane, route, branched, known)? {
+                if let Some(route) = self.add_way(&request, route, branched, known)? {
                     self.icmp.ways.push(IcmpRoute { flow: flow as u32, router: way.router, route });
                 }
             }
@@ -292,41 +292,41 @@ impl Frames {
     /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise just returns `None`.
     fn add_way(
         &mut self,
-        lane: &FlowDirection<'_>,
+        request: &RouteRequest<'_>,
         route: Route,
         branched: bool,
         known: &mut Known,
     ) -> Result<Option<u32>, SimError> {
         // Follows the route as far as the choices are known.
-        let (mut legs, mut front) = (Vec::new(), lane.start());
+        let (mut legs, mut front) = (Vec::new(), request.start());
         let mut within = Vec::new();
-        while !lane.is_at_end(&front) {
-            if lane.leaves_tunnel(&front) {
-                lane.leave_tunnel(&mut front);
+        while !request.is_at_end(&front) {
+            if request.leaves_tunnel(&front) {
+                request.leave_tunnel(&mut front);
                 continue;
             }
-            let Some(leg) = lane.fixed_choice(self, &front) else { break };
+            let Some(leg) = request.fixed_choice(self, &front) else { break };
             let list = if front.inside.is_empty() { &mut legs } else { &mut within };
             list.push(leg);
-            lane.advance_to_end_of(&mut front, leg);
+            request.advance_to_end_of(&mut front, leg);
         }
-        let ends = lane.is_at_end(&front);
+        let ends = request.is_at_end(&front);
         if ends == branched {
             return Ok(None);
         }
         let first = self.steps.len();
-        let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
-        let is_own = !ends && lane.is_own(self);
+        let key = (request.ends.0, request.ends.1, if ends { legs.clone() } else { Vec::new() });
+        let is_own = !ends && request.is_own(self);
         let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
-                self.add_run(lane.topology, &legs, &within, true);
+                self.add_run(request.topology, &legs, &within, true);
                 known.insert(key, first as u32);
                 first as u32
             }
             None => {
                 let mut tree = Tree { first, ..Tree::default() };
-                self.lay_routes(lane, lane.start(), &mut tree)?;
+                self.lay_routes(request, request.start(), &mut tree)?;
                 for (line, met) in tree.lines.iter_mut().zip(&tree.met) {
                     line.avoidable = *met < tree.ends;
                 }
@@ -347,18 +347,18 @@ impl Frames {
     /// Lays out the steps of all paths from the point of `front` to the end of the route.
     fn lay_routes(
         &mut self,
-        lane: &FlowDirection<'_>,
+        request: &RouteRequest<'_>,
         mut front: LayoutState,
         tree: &mut Tree,
     ) -> Result<(), SimError> {
         loop {
-            if lane.leaves_tunnel(&front) {
-                let step = self.unwrap_step(lane.topology, front.inside[front.inside.len() - 1].0);
+            if request.leaves_tunnel(&front) {
+                let step = self.unwrap_step(request.topology, front.inside[front.inside.len() - 1].0);
                 self.put(step, &front);
-                lane.leave_tunnel(&mut front);
+                request.leave_tunnel(&mut front);
                 continue;
             }
-            if lane.is_at_end(&front) {
+            if request.is_at_end(&front) {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
                 // Usage of one line by differently fragmented packets has several line indices, which count once.
@@ -371,21 +371,26 @@ impl Frames {
                 }
                 return Ok(());
             }
-            if let Some(leg) = lane.fixed_choice(self, &front) {
-                self.lay_segment(lane, &mut front, leg, tree);
+            if let Some(leg) = request.fixed_choice(self, &front) {
+                self.lay_segment(request, &mut front, leg, tree);
                 continue;
             }
             break;
         }
-        let legs = lane.legs_at(&front).to_vec();
-        let group = self.group(lane.testbed, lane.topology, front.node, &legs);
+        let legs = request.legs_at(&front).to_vec();
+        let group = self.group(request.testbed, request.topology, front.node, &legs);
         let question = self.steps.len() as u32;
         let ask = self.choices.asks.len() as u32;
         let first = self.choices.answers.len();
-        let router = self.step(lane.topology, &legs[0]).router;
+        let router = self.step(request.topology, &legs[0]).router;
         self.put(Step { port: DECIDE, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
         let tunnel = front.inside.last().map(|(direction, _)| *direction);
-        self.choices.asks.push(DecisionStep { group, first: first as u32, tunnel, macs: lane.macs(&front) });
+        self.choices.asks.push(DecisionStep {
+            group,
+            first: first as u32,
+            tunnel,
+            macs: request.macs(&front),
+        });
         self.choices.answers.resize(first + legs.len(), 0);
         if let Some(engine) = self.routers.get_mut(router as usize) {
             engine.asks = true;
@@ -394,10 +399,10 @@ impl Frames {
             self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
             self.choices.answers[first + place] = self.steps.len() as u32;
             let mut front = front.clone();
-            self.lay_segment(lane, &mut front, leg, tree);
-            self.lay_routes(lane, front, tree)?;
+            self.lay_segment(request, &mut front, leg, tree);
+            self.lay_routes(request, front, tree)?;
             if self.steps.len() > tree.first + MOST_STEPS {
-                let [from, to] = [lane.ends.0, lane.ends.1].map(|node| &lane.topology.nodes[node]);
+                let [from, to] = [request.ends.0, request.ends.1].map(|node| &request.topology.nodes[node]);
                 return Err(SimError::Unsupported(format!(
                     "there are too many equally short paths from `{from}` to `{to}`: give routers on these paths `ecmp = \"first\"`"
                 )));
@@ -409,18 +414,18 @@ impl Frames {
     /// Lays out the steps of one path segment.
     fn lay_segment(
         &mut self,
-        lane: &FlowDirection<'_>,
+        request: &RouteRequest<'_>,
         front: &mut LayoutState,
         leg: PathSegment,
         tree: &mut Tree,
     ) {
-        let mut step = self.step(lane.topology, &leg);
+        let mut step = self.step(request.topology, &leg);
         let before = front.clone();
-        let station = || lane.station(&before, leg);
-        if let Some(hold) = self.hold_before(lane.topology, leg, station, &mut step) {
+        let station = || request.station(&before, leg);
+        if let Some(hold) = self.hold_before(request.topology, leg, station, &mut step) {
             self.put(hold, &before);
         }
-        lane.advance_to_end_of(front, leg);
+        request.advance_to_end_of(front, leg);
         if matches!(leg, PathSegment::Tunnel { .. }) {
             self.put(step, &before);
             return;

@@ -103,8 +103,8 @@ impl Network {
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
             first_arp: (self.endpoints.len() + 2 * self.frames.icmp.ways.len()) as u32,
-            first_igmp: self.frames.first_igmp_lane(self.endpoints.len()) as u32,
-            first_copy: (self.endpoints.len() + self.frames.control_lanes()) as u32,
+            first_igmp: self.frames.first_igmp_direction(self.endpoints.len()) as u32,
+            first_copy: (self.endpoints.len() + self.frames.count_control_directions()) as u32,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
                 .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
