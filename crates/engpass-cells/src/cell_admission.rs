@@ -108,7 +108,7 @@ impl CellAdmission {
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
         // The policy sees every cell that comes here, even one without room: its state follows the ends of PDUs. Cells that join as a train, or that a
         // tail-drop queue takes in bulk, do not come here.
-        let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
+        let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_pdu() });
         if queued >= self.capacity {
             return Err(CellDropCause::Full);
         }
@@ -130,7 +130,7 @@ impl CellAdmission {
         if most >= self.limit(train.clp) || marked != (most > self.efci) {
             return None;
         }
-        let taken = self.policy.try_admit_train(TrainView { vc: train.vc, most, ends: train.ends_frame() });
+        let taken = self.policy.try_admit_train(TrainView { vc: train.vc, most, ends: train.ends_pdu() });
         taken.then_some(train.efci || marked)
     }
 
@@ -206,7 +206,7 @@ impl PerVcCount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NO_FRAME;
+    use crate::NO_PDU;
     use engpass_model::discard::{DiscardConfig, Epd, Fba, Tail};
     use engpass_model::time::Pace;
     use engpass_model::unit::Share;
@@ -218,7 +218,7 @@ mod tests {
     fn cell(vc: VcId, clp: bool) -> CellTrain {
         let pace = Pace::new(1, 1);
         let (base, n, count, last) = (0, 0, 1, 0);
-        CellTrain { base, n, pace, count, last, vc, frame: NO_FRAME, cell: 0, of: 9, clp, efci: false }
+        CellTrain { base, n, pace, count, last, vc, pdu: NO_PDU, cell: 0, of: 9, clp, efci: false }
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
     fn admission_is_skipped_only_if_one_cell_always_joins_unmarked() {
         let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
         let plain = CellThresholds { capacity: 10, clp: None, efci: None };
-        let generated = CellTrain { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
+        let generated = CellTrain { pdu: crate::generated_by(0), of: 1, ..cell(0, false) };
         let may = |bounds, policy| CellAdmission::new(bounds, policy).can_skip_admission(&generated);
         assert!(may(plain, epd(1)) && !may(plain, epd(0)));
         assert!(

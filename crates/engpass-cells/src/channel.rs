@@ -446,7 +446,7 @@ mod tests {
             count,
             last,
             vc: 0,
-            frame: 1,
+            pdu: 1,
             cell: n as u32,
             of: 100,
             clp: false,
@@ -470,8 +470,8 @@ mod tests {
 
     /// Two interleaved trains of five and three cells at 10 ps: A A B A B B A A.
     fn in_turns() -> Channel {
-        let train = |frame, n, count, last| CellTrain {
-            frame,
+        let train = |pdu, n, count, last| CellTrain {
+            pdu,
             n,
             count,
             last,
@@ -495,22 +495,22 @@ mod tests {
         // Added cells continue the last piece, or begin a train.
         let next = channel.trains[0];
         channel.push(CellTrain { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
-        channel.push(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
+        channel.push(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, pdu: 3, ..next });
         let mut seen = Vec::new();
         while channel.head() != u64::MAX {
             let front = channel.front();
             let mut cell = front.cell;
             channel.take_until(u64::MAX, |at| {
-                seen.push((at, front.frame, cell));
+                seen.push((at, front.pdu, cell));
                 cell += 1;
             });
             assert_eq!(front.last, seen.last().expect("a run has a cell").0);
         }
         let ats: Vec<_> = seen.iter().map(|seen| seen.0).collect();
         assert_eq!(ats, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1090, 1110]);
-        let frames: Vec<_> = seen.iter().map(|seen| (seen.1, seen.2)).collect();
+        let pdus: Vec<_> = seen.iter().map(|seen| (seen.1, seen.2)).collect();
         let expected = [(1, 7), (1, 8), (2, 7), (1, 9), (2, 8), (2, 9), (1, 10), (1, 11), (1, 12), (3, 0)];
-        assert_eq!(frames, expected);
+        assert_eq!(pdus, expected);
         assert!(channel.trains.is_empty() && channel.pieces.is_empty());
     }
 
@@ -519,11 +519,11 @@ mod tests {
         let mut channel = in_turns();
         assert_eq!(channel.take_train(1010), (1, 1));
         assert_eq!(channel.take_train(2000), (1, 2));
-        assert_eq!((channel.front().frame, channel.head()), (2, 1030));
+        assert_eq!((channel.front().pdu, channel.head()), (2, 1030));
         // The next train too is taken to its end.
         assert_eq!([channel.take_train(2000), channel.take_train(2000)], [(1, 3), (1, 4)]);
         assert_eq!([channel.take_train(2000), channel.take_train(1070)], [(2, 6), (1, 7)]);
-        assert_eq!((channel.front().cell, channel.front().ends_frame()), (11, true));
+        assert_eq!((channel.front().cell, channel.front().ends_pdu()), (11, true));
     }
 
     #[test]
@@ -533,7 +533,7 @@ mod tests {
         let train = CellTrain { pace: Pace::new(10, 1), ..train };
         let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| TrainPiece::run(n, count, 0));
         channel.push_pieces(&[train], &pieces, 0);
-        channel.push(CellTrain { frame: 2, ..cells(500, 0, 1) });
+        channel.push(CellTrain { pdu: 2, ..cells(500, 0, 1) });
         let mut walk = channel.walk();
         let mut seen = Vec::new();
         while walk.head != u64::MAX {
@@ -542,7 +542,7 @@ mod tests {
         }
         assert_eq!(seen, [10, 30, 40, 100]);
         channel.walked(&walk);
-        assert_eq!((channel.front().frame, channel.head()), (2, 500));
+        assert_eq!((channel.front().pdu, channel.head()), (2, 500));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) struct DepartureBuffer {
     /// True if the buffer has cells.
     any: bool,
     /// True if the buffer has cells of PDUs, not only of generators.
-    frames: bool,
+    pdus: bool,
     /// True if no pieces are kept of cells that go to a host (path 0).
     gather: bool,
     /// True if a lost cell ends a train; otherwise a train may have gaps in its PDU.
@@ -93,7 +93,7 @@ impl DepartureBuffer {
 
     /// Returns whether the buffer has cells of PDUs, not only of generators.
     pub(super) fn has_pdu_cells(&self) -> bool {
-        self.frames
+        self.pdus
     }
 
     /// Returns whether cells of the circuit `vc` are only counted, without pieces.
@@ -111,7 +111,7 @@ impl DepartureBuffer {
         let trains = &mut self.ways[way].trains;
         let gapless = |train: &CellTrain| train.cell + train.step() * train.count as u32 == cells.cell;
         let goes_on = |train: &CellTrain| {
-            train.frame == cells.frame
+            train.pdu == cells.pdu
                 && train.base == cells.base
                 && train.pace == cells.pace
                 && train.alike(cells)
@@ -127,7 +127,7 @@ impl DepartureBuffer {
             }
         };
         self.any = true;
-        self.frames |= !cells.are_generated();
+        self.pdus |= !cells.are_generated();
         OpenTrain { way, train: train as u32 }
     }
 
@@ -171,7 +171,7 @@ impl DepartureBuffer {
         train.count += count;
         train.last = last;
         if ends && !train.are_generated() {
-            // If cells were lost, this position in the PDU lets `ends_frame` return true.
+            // If cells were lost, this position in the PDU lets `ends_pdu` return true.
             train.cell = (u64::from(train.of) - train.count) as u32;
         }
     }
@@ -180,7 +180,7 @@ impl DepartureBuffer {
     pub(super) fn add(&mut self, cells: &CellTrain, out: &impl CellSink) {
         let open = self.open(cells, out);
         self.piece(open, cells.n, cells.count);
-        self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_frame());
+        self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_pdu());
     }
 
     /// Hands all departures to the sink.
@@ -188,7 +188,7 @@ impl DepartureBuffer {
         if !self.any {
             return;
         }
-        (self.any, self.frames) = (false, false);
+        (self.any, self.pdus) = (false, false);
         for (index, way) in self.ways.iter_mut().enumerate() {
             if way.trains.is_empty() {
                 continue;
@@ -228,7 +228,7 @@ mod tests {
         }
         let pace = Pace::new(10, 1);
         let (first, last, count) = (places[0], 10 * places[places.len() - 1], places.len() as u64);
-        let train = CellTrain { n: first, count, last, frame: 1, of: u16::MAX, ..CellTrain::none(pace) };
+        let train = CellTrain { n: first, count, last, pdu: 1, of: u16::MAX, ..CellTrain::none(pace) };
         let [list, _] = pieces.lists;
         (train, list, places)
     }

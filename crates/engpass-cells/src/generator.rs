@@ -11,7 +11,7 @@ use super::{CellTrain, PduId, VcId, generated_by};
 #[derive(Clone, Debug)]
 pub struct Generator {
     vc: VcId,
-    frame: PduId,
+    pdu: PduId,
     pace: Pace,
     /// Cells per picosecond, times 2^64; 0 if that is one cell or more.
     rate: u64,
@@ -55,8 +55,8 @@ impl Generator {
     fn new((flow, vc): (usize, VcId), pace: Pace, last: u64, pattern: Pattern) -> Self {
         let (num, den) = pace.ratio();
         let rate = u64::try_from((u128::from(den) << 64) / u128::from(num)).unwrap_or(0);
-        let frame = generated_by(flow);
-        Self { vc, frame, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
+        let pdu = generated_by(flow);
+        Self { vc, pdu, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
     }
 
     /// Returns the circuit direction of the generator's cells.
@@ -128,10 +128,10 @@ impl Generator {
         let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
         if !behind {
             let Some((base, until)) = self.next_emitted() else { return false };
-            let (vc, frame, pace, clp) = (self.vc, self.frame, self.pace, self.clp);
+            let (vc, pdu, pace, clp) = (self.vc, self.pdu, self.pace, self.clp);
             let (behind, last) = self.behind_first(until);
             let (count, last) = (behind + 1, base + last);
-            *cells = CellTrain { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
+            *cells = CellTrain { base, n: 0, pace, count, last, vc, pdu, cell: 0, of: 1, clp, efci: false };
             self.made += count;
             if let Some(line) = &mut self.line {
                 line.pass(cells);

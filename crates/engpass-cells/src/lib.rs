@@ -55,7 +55,7 @@ pub type VcId = u32;
 /// Index of an AAL5 PDU. The highest indices stand for generators, whose cells are PDUs of one cell each: see [`generated_by`].
 pub type PduId = u32;
 /// [`PduId`] that stands for "no PDU".
-pub const NO_FRAME: PduId = PduId::MAX;
+pub const NO_PDU: PduId = PduId::MAX;
 /// PDU indices from this one on stand for generators, not for PDUs.
 const GENERATORS: PduId = PduId::MAX - (1 << 24);
 
@@ -69,9 +69,9 @@ pub fn generated_by(flow: usize) -> PduId {
     GENERATORS + flow
 }
 
-/// Returns the number of the source if the PDU index `frame` stands for a generator.
-pub fn generator_of(frame: PduId) -> Option<usize> {
-    frame.checked_sub(GENERATORS).map(|flow| flow as usize)
+/// Returns the number of the source if the PDU index `pdu` stands for a generator.
+pub fn generator_of(pdu: PduId) -> Option<usize> {
+    pdu.checked_sub(GENERATORS).map(|flow| flow as usize)
 }
 
 /// Receiver of the cells of a queue: the network, which counts them and passes them on.
@@ -91,7 +91,7 @@ pub trait CellSink {
     /// The policer in front of the queue dropped one cell at `at`.
     fn policed(&mut self, cells: &CellTrain, at: u64);
     /// The last cell of a PDU joined the queue of its class, as cell number `sequence` (from 1) of all that have joined there. Its departure is not known yet.
-    fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
+    fn waiting(&mut self, pdu: PduId, class: usize, sequence: u64);
     /// Returns the number of the path that cells of a circuit take behind the line. A queue hands on cells with equal numbers together, in order. Path 0 leads
     /// to a host that only counts cells. Where the order of all cells matters, all circuits have path 1, even if they lead to hosts.
     fn way(&self, _vc: VcId) -> usize {

@@ -1,6 +1,6 @@
 //! AAL5 reassembly (ITU-T I.363.5 section 6): cells become PDUs again.
 
-use super::{CellTrain, NO_FRAME, PduId};
+use super::{CellTrain, NO_PDU, PduId};
 
 /// Result of reassembly when the last cell of a PDU arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Pdu {
 /// Reassembly of one circuit direction.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
-    frame: PduId,
+    pdu: PduId,
     count: u64,
     /// True if cells of an earlier PDU, whose last cell was lost, stand before the current one; the current PDU is then bad.
     merged: bool,
@@ -22,14 +22,14 @@ pub struct Reassembly {
 
 impl Default for Reassembly {
     fn default() -> Self {
-        Self { frame: NO_FRAME, count: 0, merged: false }
+        Self { pdu: NO_PDU, count: 0, merged: false }
     }
 }
 
 impl Reassembly {
     /// Returns the incomplete PDU and the number of its cells that have arrived, if any.
     pub fn pending(&self) -> Option<(PduId, u32)> {
-        (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
+        (self.pdu != NO_PDU).then_some((self.pdu, self.count as u32))
     }
 
     /// Adds arriving cells, in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU of its own: the result is
@@ -37,16 +37,16 @@ impl Reassembly {
     pub fn add_cells(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
             // Only the first cell can follow a PDU whose last cell was lost.
-            let good = self.frame == NO_FRAME;
+            let good = self.pdu == NO_PDU;
             *self = Self::default();
             return Some(if good { Pdu::Good } else { Pdu::Bad });
         }
-        if cells.frame != self.frame {
-            self.merged |= self.frame != NO_FRAME;
-            (self.frame, self.count) = (cells.frame, 0);
+        if cells.pdu != self.pdu {
+            self.merged |= self.pdu != NO_PDU;
+            (self.pdu, self.count) = (cells.pdu, 0);
         }
         self.count += cells.count;
-        if !cells.ends_frame() {
+        if !cells.ends_pdu() {
             return None;
         }
         let good = !self.merged && self.count == u64::from(cells.of);
@@ -59,10 +59,10 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn cells(frame: PduId, cell: u32, count: u64, of: u16) -> CellTrain {
+    fn cells(pdu: PduId, cell: u32, count: u64, of: u16) -> CellTrain {
         let pace = engpass_model::time::Pace::new(1, 1);
         let (base, n, last, vc, clp, efci) = (0, 0, 0, 0, false, false);
-        CellTrain { base, n, pace, count, last, vc, frame, cell, of, clp, efci }
+        CellTrain { base, n, pace, count, last, vc, pdu, cell, of, clp, efci }
     }
 
     #[test]

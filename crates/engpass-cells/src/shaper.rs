@@ -44,7 +44,7 @@ impl Shaper {
     }
 
     /// Emits the cells of a PDU that the host hands over at `now` (picoseconds); `cells` is their number. They follow the cells before at the shaper's pace.
-    pub fn emit(&mut self, now: u64, frame: PduId, cells: u32) -> CellTrain {
+    pub fn emit(&mut self, now: u64, pdu: PduId, cells: u32) -> CellTrain {
         let next = self.next();
         if now >= next {
             (self.base, self.n) = (now, 0);
@@ -57,7 +57,7 @@ impl Shaper {
         let last = base + self.pace.after(n + count - 1);
         let of = u16::try_from(cells).expect("an AAL5 PDU has at most 1366 cells");
         let (pace, vc, clp) = (self.pace, self.vc, self.clp);
-        CellTrain { base, n, pace, count, last, vc, frame, cell: 0, of, clp, efci: false }
+        CellTrain { base, n, pace, count, last, vc, pdu, cell: 0, of, clp, efci: false }
     }
 }
 

@@ -215,8 +215,8 @@ impl StrictPriority {
         if at >= self.measured_from {
             self.longest = self.longest.max(queued + 1);
         }
-        if !cell.are_generated() && cell.ends_frame() {
-            out.waiting(cell.frame, class, this.joined);
+        if !cell.are_generated() && cell.ends_pdu() {
+            out.waiting(cell.pdu, class, this.joined);
         }
         if self.waiting == 0 {
             self.decide_at = self.last_end.max(at);

@@ -2,7 +2,7 @@
 
 use engpass_model::time::Pace;
 
-use super::{GENERATORS, NO_FRAME, PduId, VcId};
+use super::{GENERATORS, NO_PDU, PduId, VcId};
 
 /// A train of cells of one PDU at a constant pace. Cell `k` of the record, from 0, has the instant `base + pace.after(n + k)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct CellTrain {
     /// Circuit direction of the cells.
     pub vc: VcId,
     /// PDU of the cells, or the generator that made them.
-    pub frame: PduId,
+    pub pdu: PduId,
     /// Position of the first cell in the PDU.
     pub cell: u32,
     /// Number of cells of the PDU.
@@ -34,14 +34,14 @@ pub struct CellTrain {
 impl CellTrain {
     /// Returns a train without cells.
     pub(super) fn none(pace: Pace) -> Self {
-        let (base, n, count, last, vc, frame) = (0, 0, 0, 0, 0, NO_FRAME);
-        Self { base, n, pace, count, last, vc, frame, cell: 0, of: 1, clp: false, efci: false }
+        let (base, n, count, last, vc, pdu) = (0, 0, 0, 0, 0, NO_PDU);
+        Self { base, n, pace, count, last, vc, pdu, cell: 0, of: 1, clp: false, efci: false }
     }
 
     /// Returns whether a generator made the cells, so that every cell is a PDU of its own.
     #[inline]
     pub fn are_generated(&self) -> bool {
-        self.frame >= GENERATORS
+        self.pdu >= GENERATORS
     }
 
     /// Returns by how much the position in the PDU grows from cell to cell: 1, or 0 for generated cells.
@@ -52,7 +52,7 @@ impl CellTrain {
 
     /// Returns whether the last cell of the train ends its PDU.
     #[inline]
-    pub fn ends_frame(&self) -> bool {
+    pub fn ends_pdu(&self) -> bool {
         self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
     }
 
@@ -115,7 +115,7 @@ impl CellTrain {
     /// and have the same CLP and EFCI.
     #[inline]
     pub(super) fn comes_before(&self, next: &Self) -> bool {
-        self.frame == next.frame
+        self.pdu == next.pdu
             && self.vc == next.vc
             && self.alike(next)
             && (self.are_generated() || u64::from(self.cell) + self.count == u64::from(next.cell))

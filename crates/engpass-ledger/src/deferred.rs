@@ -231,7 +231,7 @@ impl Ledger {
         datagram: Option<(u32, DatagramOwner)>,
     ) {
         let attributed = datagram.filter(|(_, whose)| self.is_attributed(port, *whose));
-        let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
+        let stamp = || cells.ends_pdu().then(|| self.stamps[cells.pdu as usize]);
         let shows = attributed.map(|(_, whose)| (self.usage_of(whose, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };

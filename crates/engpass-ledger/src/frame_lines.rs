@@ -226,15 +226,15 @@ impl Ledger {
     }
 
     /// Copies the sender snapshot of a packet to the PDU that carries it on a circuit.
-    pub fn copy_snapshot_to_pdu(&mut self, frame: u32, packet: u32) {
+    pub fn copy_snapshot_to_pdu(&mut self, pdu: u32, packet: u32) {
         if let Some(stamp) = self.packet_stamps.known(packet) {
-            put(&mut self.stamps, frame, &stamp);
+            put(&mut self.stamps, pdu, &stamp);
         }
     }
 
     /// Copies the sender snapshot of a PDU to the packet that comes out of it.
-    pub fn copy_snapshot_to_packet(&mut self, packet: u32, frame: u32) {
-        if let Some(stamp) = self.stamps.get(frame as usize) {
+    pub fn copy_snapshot_to_packet(&mut self, packet: u32, pdu: u32) {
+        if let Some(stamp) = self.stamps.get(pdu as usize) {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
     }

@@ -338,7 +338,7 @@ impl Ledger {
             // With lookahead a queue also reports cells that leave after the end of the window. They divide no idle time.
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
-            let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
+            let stamp = (inside && cells.ends_pdu()).then(|| self.stamps[cells.pdu as usize]);
             self.cells_left(port, self.usage_of(whose, hop), left, stamp.as_ref());
         }
     }

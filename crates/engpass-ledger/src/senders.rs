@@ -76,9 +76,9 @@ impl Ledger {
 
     /// Records that a PDU of the sender enters the NIC; `elastic` is true if it carries data. Its last cell leaves the line at `until` if nothing delays it.
     #[inline]
-    pub fn emitted(&mut self, sender: usize, frame: PduId, elastic: bool, now: u64, until: u64) {
+    pub fn emitted(&mut self, sender: usize, pdu: PduId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
-            put(&mut self.stamps, frame, &self.senders[place].sums());
+            put(&mut self.stamps, pdu, &self.senders[place].sums());
         }
     }
 

@@ -216,7 +216,7 @@ impl Fifo {
         let sent = CellTrain { base: front.base + self.slot_up, count, ..front };
         let open = self.departures.open(&sent, out);
         self.departures.piece(open, front.n, count);
-        self.departures.joined(open, count, (front.n, n), sent.ends_frame());
+        self.departures.joined(open, count, (front.n, n), sent.ends_pdu());
         true
     }
 

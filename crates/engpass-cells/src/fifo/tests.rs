@@ -41,8 +41,8 @@ impl Behind<'_> {
     }
 
     fn ended(&mut self, cells: &CellTrain) {
-        if !cells.are_generated() && cells.ends_frame() {
-            self.seen.ends.push((cells.frame, cells.last));
+        if !cells.are_generated() && cells.ends_pdu() {
+            self.seen.ends.push((cells.pdu, cells.last));
         }
     }
 }
@@ -110,11 +110,11 @@ impl Stream {
         for (index, &(count, before, more)) in self.trains.iter().enumerate() {
             base += before * slot().after(1) / 1000 + more;
             let last = base + pace.after(count - 1);
-            let (frame, of) = match self.generated {
+            let (pdu, of) = match self.generated {
                 true => (generated_by(vc as usize), 1),
                 false => (1000 * vc + index as u32, count as u16),
             };
-            channel.push(CellTrain { base, pace, count, last, vc, frame, of, ..CellTrain::none(pace) });
+            channel.push(CellTrain { base, pace, count, last, vc, pdu, of, ..CellTrain::none(pace) });
             base += pace.after(count);
         }
     }

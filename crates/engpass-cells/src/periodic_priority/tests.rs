@@ -22,8 +22,8 @@ impl CellSink for Seen {
     fn sent(&mut self, cells: CellTrain) {
         let (count, last, _) = &mut self.cells[cells.vc as usize];
         (*count, *last) = (*count + cells.count, cells.last);
-        if !cells.are_generated() && cells.ends_frame() {
-            self.ends.push((cells.frame, cells.last));
+        if !cells.are_generated() && cells.ends_pdu() {
+            self.ends.push((cells.pdu, cells.last));
         }
     }
 
@@ -53,7 +53,7 @@ struct Port {
     capacity: u64,
     phase: u64,
     /// For every PDU: its cells, and the time before it in slots.
-    frames: Vec<(u32, u64)>,
+    pdus: Vec<(u32, u64)>,
     looks: u64,
 }
 
@@ -68,19 +68,19 @@ fn port() -> impl Strategy<Value = Port> {
     let slot = (prop_oneof![20u64..200, 200u64..5000], fraction());
     // In thousandths of a slot: by how much the generator's spacing exceeds a slot, and by how much that of class 1 exceeds the generator's.
     let wider = (prop_oneof![1u64..600, 600u64..3000], prop_oneof![1000u64..8000, 1000u64..70_000]);
-    let frames = vec((1u32..300, prop_oneof![2 => Just(0u64), 1 => 0u64..200]), 1..8);
-    (slot, wider, (fraction(), fraction()), prop_oneof![2u64..8, 8u64..400], any::<u64>(), frames, 1u64..4)
-        .prop_map(|((slot, part), (more, most), (high_part, low_part), capacity, phase, frames, looks)| {
+    let pdus = vec((1u32..300, prop_oneof![2 => Just(0u64), 1 => 0u64..200]), 1..8);
+    (slot, wider, (fraction(), fraction()), prop_oneof![2u64..8, 8u64..400], any::<u64>(), pdus, 1u64..4)
+        .prop_map(|((slot, part), (more, most), (high_part, low_part), capacity, phase, pdus, looks)| {
             let high = slot + 2 + slot * more / 1000;
             let low = high + slot * most / 1000;
             let (slot, high, low) = (pace(slot, part), pace(high, high_part), pace(low, low_part));
-            Port { slot, high, low, capacity, phase: phase % high.at_least(), frames, looks }
+            Port { slot, high, low, capacity, phase: phase % high.at_least(), pdus, looks }
         })
 }
 
 /// Returns the output of the port. The generator's cells are drawn if `drawn` is set, else queued.
 fn seen(port: &Port, drawn: bool) -> Seen {
-    let Port { slot, high, low, capacity, phase, ref frames, looks } = *port;
+    let Port { slot, high, low, capacity, phase, ref pdus, looks } = *port;
     let admission = || {
         let bounds = CellThresholds { capacity, clp: None, efci: None };
         CellAdmission::new(bounds, Box::new(Tail::default()))
@@ -92,9 +92,9 @@ fn seen(port: &Port, drawn: bool) -> Seen {
     let mut trains = Channel::new(low);
     let mut shaper = Shaper::new(0, low);
     let mut now = slot.after(3);
-    for (frame, &(cells, before)) in frames.iter().enumerate() {
+    for (pdu, &(cells, before)) in pdus.iter().enumerate() {
         now = shaper.next().max(now + slot.after(before));
-        trains.push(shaper.emit(now, frame as PduId, cells));
+        trains.push(shaper.emit(now, pdu as PduId, cells));
     }
     let end = trains.last();
     let generator = Generator::constant((0, 1), high, slot.after(2) + phase, end);

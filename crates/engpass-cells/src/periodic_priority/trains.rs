@@ -198,7 +198,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
         self.keep(hot);
         if train.last_joined && train.ends() {
-            self.out.waiting(train.front.frame, 1, hot.joined);
+            self.out.waiting(train.front.pdu, 1, hot.joined);
         }
     }
 

@@ -92,14 +92,14 @@ impl Ledger {
         let SentCells { cells, hop, datagram, shows, .. } = &due.sent;
         let begun = self.begun(port, cells, counted);
         let Some(datagram) = *datagram else {
-            let flow = engpass_cells::generator_of(cells.frame);
+            let flow = engpass_cells::generator_of(cells.pdu);
             self.generated(flow.expect("cells without a datagram come from a generator"), *hop, begun);
             return;
         };
         let place = datagram as usize * self.stride + usize::from(*hop);
         self.carried[place] += begun as u32;
         if let Some((book, stamp)) = shows {
-            self.cells_left(port, *book, cells.count, stamp.as_ref().filter(|_| cells.ends_frame()));
+            self.cells_left(port, *book, cells.count, stamp.as_ref().filter(|_| cells.ends_pdu()));
         }
     }
 

@@ -23,11 +23,11 @@ pub(super) struct AdaptiveShaper {
 
 impl Network {
     /// Passes a PDU to an adaptive shaper. Its emission starts when the PDUs before it are emitted.
-    pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, frame: PduId) {
-        let this = &mut self.adapting[shaper];
+    pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, pdu: PduId) {
+        let this = &mut self.adaptive_shapers[shaper];
         let vc = this.vc;
         let next = self.fabric.vcs[vc as usize].shaper.next();
-        this.waiting.push_back((sender, frame));
+        this.waiting.push_back((sender, pdu));
         if this.waiting.len() > 1 {
             self.fabric.ledger.note_shaper_wait(sender, self.now, next);
         } else if self.now >= next {
@@ -39,7 +39,7 @@ impl Network {
 
     /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs count as sending.
     fn schedule_next_pdu(&mut self, shaper: usize) {
-        let this = &self.adapting[shaper];
+        let this = &self.adaptive_shapers[shaper];
         if this.waiting.is_empty() {
             return;
         }
@@ -53,30 +53,31 @@ impl Network {
     /// Starts the emission of the first waiting PDU, at the shaper's current rate.
     pub(super) fn start_next_pdu(&mut self, shaper: u32) {
         let shaper = shaper as usize;
-        let this = &mut self.adapting[shaper];
-        let (sender, frame) = this.waiting.pop_front().expect("a PDU waits at the shaper");
+        let this = &mut self.adaptive_shapers[shaper];
+        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
         let (vc, pace) = (this.vc as usize, this.rate.begin());
         self.fabric.vcs[vc].shaper.restart(self.now, pace);
-        self.begin_frame(sender, frame);
+        self.emit_pdu(sender, pdu);
         self.schedule_next_pdu(shaper);
     }
 
     /// Returns, for each adaptive shaper of this NIC with waiting PDUs, the earliest start of the first one.
     pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
-        let here = self.adapting.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
+        let here =
+            self.adaptive_shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
         here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
     }
 
     /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper.
-    pub(super) fn schedule_feedback(&mut self, frame: PduId) {
-        let this = &self.fabric.frames[frame];
-        let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
-        let at = self.now + self.adapting[shaper].back;
+    pub(super) fn schedule_feedback(&mut self, pdu: PduId) {
+        let this = &self.fabric.pdus[pdu];
+        let Some(shaper) = self.fabric.vcs[this.vc as usize].adaptive_shaper else { return };
+        let at = self.now + self.adaptive_shapers[shaper].back;
         self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
     }
 
     /// Passes the receiver's feedback to a shaper. `marked` is true if the PDU arrived with EFCI.
     pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
-        self.adapting[shaper as usize].rate.answer(marked);
+        self.adaptive_shapers[shaper as usize].rate.answer(marked);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Port {
     /// The channel whose cells do not come from a generator, if there is exactly one.
     pub(super) sole: Option<usize>,
     /// Channel of the generator that alone has class 0, if its cells need no queue: [`StrictPriority::set_periodic_class`].
-    pub(super) overtaking: Option<usize>,
+    pub(super) periodic_channel: Option<usize>,
     /// Instant up to which all arrivals have been taken; `None` at the start.
     pub(super) horizon: Option<u64>,
     /// Transmission time of a cell.
@@ -182,8 +182,8 @@ impl Network {
     }
 
     /// Returns a lower bound of the arrival of a PDU's last cell at the end of its circuit, in picoseconds.
-    pub(super) fn earliest_arrival(&self, frame: PduId) -> u64 {
-        let this = &self.fabric.frames[frame];
+    pub(super) fn earliest_arrival(&self, pdu: PduId) -> u64 {
+        let this = &self.fabric.pdus[pdu];
         let vc = &self.fabric.vcs[this.vc as usize];
         let hop = usize::from(this.hop);
         let Some(&port) = vc.hops.get(hop) else { return this.eta };
@@ -192,16 +192,18 @@ impl Network {
             unreachable!("cells wait only at ports with priority classes");
         };
         let channels = &self.fabric.channels[port];
-        let overtaking = self.ports[port].overtaking.filter(|_| class > 0).map(|channel| &channels[channel]);
-        queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
+        let periodic_channel =
+            self.ports[port].periodic_channel.filter(|_| class > 0).map(|channel| &channels[channel]);
+        queue.departure_bound(class, sequence, periodic_channel) + vc.transit[hop]
+            - self.ports[port].slot_at_least
     }
 
     /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
-    pub(super) fn on_pdu_may_arrive(&mut self, frame: PduId) {
-        let vc = self.fabric.frames[frame].vc as usize;
-        let adapts = self.fabric.vcs[vc].adapting.is_some();
+    pub(super) fn on_pdu_may_arrive(&mut self, pdu: PduId) {
+        let vc = self.fabric.pdus[pdu].vc as usize;
+        let adapts = self.fabric.vcs[vc].adaptive_shaper.is_some();
         loop {
-            let this = &self.fabric.frames[frame];
+            let this = &self.fabric.pdus[pdu];
             let hop = usize::from(this.hop);
             if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
                 break;
@@ -209,59 +211,59 @@ impl Network {
             // Only cells that have left this port by then can have reached the end of the circuit by now.
             let until = self.now - self.fabric.vcs[vc].delays[hop];
             self.advance(self.fabric.vcs[vc].hops[hop], until);
-            if usize::from(self.fabric.frames[frame].hop) == hop {
+            if usize::from(self.fabric.pdus[pdu].hop) == hop {
                 break;
             }
         }
         self.collect_nic_departures();
-        let this = &self.fabric.frames[frame];
+        let this = &self.fabric.pdus[pdu];
         let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
         if this.is_over(adapts) {
-            self.fabric.release_cells(frame, 1);
+            self.fabric.release_cells(pdu, 1);
         } else if arrived && this.eta <= self.now {
-            self.frame_arrived(frame);
+            self.pdu_arrived(pdu);
         } else {
-            self.schedule_pdu_check(frame);
+            self.schedule_pdu_check(pdu);
         }
     }
 
     /// Schedules an event for the instant at which the PDU's last cell arrives, or may arrive.
-    pub(super) fn schedule_pdu_check(&mut self, frame: PduId) {
-        let at = self.earliest_arrival(frame);
+    pub(super) fn schedule_pdu_check(&mut self, pdu: PduId) {
+        let at = self.earliest_arrival(pdu);
         debug_assert!(at > self.now, "the PDU arrives later than now");
-        let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
+        let Aal5Pdu { vc, datagram, .. } = self.fabric.pdus[pdu];
         let vc = &self.fabric.vcs[vc as usize];
         match vc.ends_at_router() {
             Some(_) => {
                 let last = *vc.hops.last().expect("a circuit has a line");
-                self.events.push(at, last, Event::Land(frame));
+                self.events.push(at, last, Event::PduAtRouter(pdu));
             }
             None => {
                 let flow = self.fabric.datagrams[datagram].flow as usize;
-                self.events.push(at, flow, Event::Frame(frame));
+                self.events.push(at, flow, Event::PduAtHost(pdu));
             }
         }
     }
 
-    fn frame_arrived(&mut self, frame: PduId) {
-        let Some(pdu) = self.fabric.frames[frame].pdu else {
+    fn pdu_arrived(&mut self, pdu: PduId) {
+        let Some(reassembled) = self.fabric.pdus[pdu].reassembled else {
             unreachable!("the arrived frame is a PDU");
         };
-        self.schedule_feedback(frame);
-        match pdu {
+        self.schedule_feedback(pdu);
+        match reassembled {
             Pdu::Bad => {
-                let router = self.fabric.vcs[self.fabric.frames[frame].vc as usize].ends_at_router();
-                self.fabric.lose_frame(frame, DropLocation::Reassembly(router), self.now);
+                let router = self.fabric.vcs[self.fabric.pdus[pdu].vc as usize].ends_at_router();
+                self.fabric.lose_pdu(pdu, DropLocation::Reassembly(router), self.now);
             }
             Pdu::Good => {
-                let datagram = self.fabric.frames[frame].datagram;
+                let datagram = self.fabric.pdus[pdu].datagram;
                 let this = &mut self.fabric.datagrams[datagram];
-                if self.fabric.frames[frame].efci && self.fabric.window.holds(self.now) {
+                if self.fabric.pdus[pdu].efci && self.fabric.window.holds(self.now) {
                     self.fabric.flows[this.flow as usize].rare().marked += 1;
                 }
-                if self.fabric.frames[frame].packet != Aal5Pdu::NO_PACKET {
-                    self.leave_circuit(frame);
-                    self.fabric.release_cells(frame, 1);
+                if self.fabric.pdus[pdu].packet != Aal5Pdu::NO_PACKET {
+                    self.leave_circuit(pdu);
+                    self.fabric.release_cells(pdu, 1);
                     return;
                 }
                 this.arrived += 1;
@@ -270,6 +272,6 @@ impl Network {
                 }
             }
         }
-        self.fabric.release_cells(frame, 1);
+        self.fabric.release_cells(pdu, 1);
     }
 }

@@ -49,9 +49,9 @@ impl SharedState {
     /// Counts the cells of generators that have arrived at or before `until`.
     fn write_arrivals(&mut self, port: usize, until: u64) {
         while let Some(Arrivals { cells, flow, bad, cut }) = self.ledger.next_arrivals(port, until) {
-            if let Some((frame, count)) = cut {
-                self.lose_frame(frame, DropLocation::Reassembly(None), cells.nth(0));
-                self.release_cells(frame, count);
+            if let Some((pdu, count)) = cut {
+                self.lose_pdu(pdu, DropLocation::Reassembly(None), cells.nth(0));
+                self.release_cells(pdu, count);
             }
             self.receive_generated(flow, cells, 0, bad);
         }

@@ -8,9 +8,9 @@ use super::shared_state::SharedState;
 
 impl SharedState {
     /// Records the loss of a PDU, or of one of its cells, at `place`, and of its datagram.
-    pub(super) fn lose_frame(&mut self, frame: PduId, place: DropLocation, at: u64) {
-        let this = &mut self.frames[frame];
-        this.dead = true;
+    pub(super) fn lose_pdu(&mut self, pdu: PduId, place: DropLocation, at: u64) {
+        let this = &mut self.pdus[pdu];
+        this.incomplete = true;
         let datagram = this.datagram;
         self.lose_datagram(datagram, place, at);
     }

@@ -9,7 +9,7 @@ pub(super) enum Event {
     /// A frame arrives at the node at the far end of this port's line.
     Arrive(u32),
     /// The last cell of this PDU may have reached the router where its circuit ends.
-    Land(u32),
+    PduAtRouter(u32),
     /// This engine of a router finishes a packet.
     Forward(u32),
     /// The ICMP message with this number enters the forwarding engine of the router that made it.
@@ -21,7 +21,7 @@ pub(super) enum Event {
     /// This IGMP timer is due: a host sends its next message, or a router may stop forwarding to a branch.
     Igmp(u32),
     /// The last cell of this PDU may have reached its host.
-    Frame(u32),
+    PduAtHost(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
     Serve(u32),
     /// The CPU of this host finishes its item.
@@ -156,7 +156,7 @@ impl EventQueue {
             // Comes after all changes of an instant.
             Event::Look(bond) => (0, bond | SECOND_KIND),
             Event::Arrive(port) => (1, port),
-            Event::Land(frame) => (1, frame | PAYLOAD_MARK),
+            Event::PduAtRouter(pdu) => (1, pdu | PAYLOAD_MARK),
             Event::Forward(router) => (2, router),
             Event::Icmp(number) => (3, number),
             Event::GiveUp(tunnel) => (4, tunnel),
@@ -167,7 +167,7 @@ impl EventQueue {
             Event::Feed(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
             Event::Answer(shaper, marked) => (7, shaper | if marked { PAYLOAD_MARK } else { 0 }),
-            Event::Frame(frame) => (8, frame),
+            Event::PduAtHost(pdu) => (8, pdu),
             Event::CpuDone(host) => (9, host),
             Event::Ready(process) => (10, process),
             Event::Wake(endpoint) => (10, endpoint | SECOND_KIND),
@@ -294,7 +294,7 @@ impl EventQueue {
         let event = match (key as u64 >> 60, kind) {
             (0, SECOND_KIND) => Event::Look(payload),
             (0, _) => Event::Change(payload),
-            (1, _) => Event::Land(payload & !PAYLOAD_MARK),
+            (1, _) => Event::PduAtRouter(payload & !PAYLOAD_MARK),
             (2, _) => Event::Forward(payload),
             (3, _) => Event::Icmp(payload),
             (4, _) => Event::GiveUp(payload),
@@ -303,7 +303,7 @@ impl EventQueue {
             (6, SECOND_KIND) => Event::Feed(payload),
             (6, _) => Event::Serve(payload),
             (7, _) => Event::Answer(payload & !PAYLOAD_MARK, payload & PAYLOAD_MARK != 0),
-            (8, _) => Event::Frame(payload),
+            (8, _) => Event::PduAtHost(payload),
             (9, _) => Event::CpuDone(payload),
             (10, SECOND_KIND) => Event::Wake(payload),
             (10, _) => Event::Ready(payload),
@@ -495,7 +495,7 @@ mod tests {
         events.push(5, 0, Event::Hand(7));
         events.push(5, 1, Event::Ready(1));
         events.push(5, 0, Event::Ready(0));
-        events.push(5, 0, Event::Frame(3));
+        events.push(5, 0, Event::PduAtHost(3));
         events.push(5, 9, Event::Answer(2, true));
         events.push(4, 9, Event::Room(3));
         events.push(5, 1, Event::Room(4));
@@ -505,7 +505,7 @@ mod tests {
             [
                 Event::Room(3),
                 Event::Answer(2, true),
-                Event::Frame(3),
+                Event::PduAtHost(3),
                 Event::Ready(0),
                 Event::Ready(1),
                 Event::Hand(7),

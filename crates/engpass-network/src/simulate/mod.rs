@@ -136,7 +136,7 @@ pub struct Network {
     injected: InjectedSenders,
     groups: injection::Groups,
     /// Adaptive shapers of circuits.
-    adapting: Vec<AdaptiveShaper>,
+    adaptive_shapers: Vec<AdaptiveShaper>,
     /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
@@ -255,7 +255,7 @@ impl Network {
             Event::Arp(neighbour) => self.arp_overdue(neighbour),
             Event::Igmp(timer) => self.on_igmp_timer(timer),
             Event::Serve(port) => self.dequeue_port(port),
-            Event::Frame(frame) | Event::Land(frame) => self.on_pdu_may_arrive(frame),
+            Event::PduAtHost(pdu) | Event::PduAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
             Event::Wake(endpoint) => self.endpoint_wake(endpoint),

@@ -60,9 +60,9 @@ impl Nic {
 impl Network {
     /// Passes the departures of PDUs' last cells, which the lines have computed, to the NICs, or to the queues of circuits at routers.
     pub(super) fn collect_nic_departures(&mut self) {
-        let mut all = std::mem::take(&mut self.fabric.left_nic);
+        let mut all = std::mem::take(&mut self.fabric.nic_departures);
         for left in all.drain(..) {
-            if !self.fabric.from_hosts[left.nic] {
+            if !self.fabric.is_nic_port[left.nic] {
                 self.on_last_cell_left_router(left);
                 continue;
             }
@@ -72,7 +72,7 @@ impl Network {
             nic.unknown.remove(known.expect("a departing packet was emitted"));
         }
         // Keep the allocation.
-        self.fabric.left_nic = all;
+        self.fabric.nic_departures = all;
     }
 
     /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
@@ -207,8 +207,8 @@ impl Network {
                 match vc.checked_sub(ONWARD) {
                     None => self.emit_cells(sender, *sending, vc, bytes),
                     Some(route) => {
-                        let frame = self.create_first_pdu(sender, sending, route);
-                        self.hand_to_shaper(sender, frame);
+                        let pdu = self.create_first_pdu(sender, sending, route);
+                        self.hand_to_shaper(sender, pdu);
                     }
                 }
             }
@@ -221,55 +221,55 @@ impl Network {
     fn emit_cells(&mut self, sender: usize, sending: ReadyPacket, vc: u32, sdu: u64) {
         let ReadyPacket { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
-        let frame = self.fabric.frames.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
+        let pdu = self.fabric.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
         if self.fabric.trace.is_some() {
-            self.tap_emitted(Carrier::Frame(frame), sender, &sending);
+            self.tap_emitted(Carrier::Pdu(pdu), sender, &sending);
         }
         self.fabric.datagrams[datagram].holds += 1;
-        self.hand_to_shaper(sender, frame);
+        self.hand_to_shaper(sender, pdu);
     }
 
     /// Passes a sender's PDU to the shaper of its circuit.
-    fn hand_to_shaper(&mut self, sender: usize, frame: PduId) {
-        let vc = self.fabric.frames[frame].vc;
-        match self.fabric.vcs[vc as usize].adapting {
-            Some(shaper) => self.enqueue_pdu(shaper, sender, frame),
-            None => self.begin_frame(sender, frame),
+    fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
+        let vc = self.fabric.pdus[pdu].vc;
+        match self.fabric.vcs[vc as usize].adaptive_shaper {
+            Some(shaper) => self.enqueue_pdu(shaper, sender, pdu),
+            None => self.emit_pdu(sender, pdu),
         }
     }
 
     /// Starts the emission of a PDU's cells by the shaper.
-    pub(super) fn begin_frame(&mut self, sender: usize, frame: PduId) {
-        let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
+    pub(super) fn emit_pdu(&mut self, sender: usize, pdu: PduId) {
+        let Aal5Pdu { vc, datagram, .. } = self.fabric.pdus[pdu];
         let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
         let hop = self.fabric.vcs[vc as usize].hops[0];
-        let train = self.train_of(frame);
+        let train = self.train_of(pdu);
         self.nics[hop].unknown.push_back(train.last);
         let sent = train.last + self.ports[hop].slot_at_least;
-        self.fabric.ledger.emitted(sender, frame, elastic, now, sent);
-        self.push(frame, train);
+        self.fabric.ledger.emitted(sender, pdu, elastic, now, sent);
+        self.push(pdu, train);
     }
 
-    /// Like [`Self::begin_frame`], for a PDU that a router sends.
-    pub(super) fn emit_cells_of(&mut self, frame: PduId) {
-        let train = self.train_of(frame);
-        self.push(frame, train);
+    /// Like [`Self::emit_pdu`], for a PDU that a router sends.
+    pub(super) fn emit_router_pdu(&mut self, pdu: PduId) {
+        let train = self.train_of(pdu);
+        self.push(pdu, train);
     }
 
     /// Returns the cells of a PDU with the instants at which its shaper emits them, from now on.
-    fn train_of(&mut self, frame: PduId) -> CellTrain {
-        let Aal5Pdu { vc, sdu, .. } = self.fabric.frames[frame];
-        let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
-        self.fabric.frames[frame].eta = train.last;
+    fn train_of(&mut self, pdu: PduId) -> CellTrain {
+        let Aal5Pdu { vc, sdu, .. } = self.fabric.pdus[pdu];
+        let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, pdu, aal5::cells(sdu.into()) as u32);
+        self.fabric.pdus[pdu].eta = train.last;
         train
     }
 
     /// Adds the cells of a PDU to the channel of its circuit's first line.
-    fn push(&mut self, frame: PduId, train: CellTrain) {
-        let vc = self.fabric.frames[frame].vc;
+    fn push(&mut self, pdu: PduId, train: CellTrain) {
+        let vc = self.fabric.pdus[pdu].vc;
         let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);
         self.fabric.channels[hop][entry].push(train);
         self.advance_downstream(vc);
-        self.schedule_pdu_check(frame);
+        self.schedule_pdu_check(pdu);
     }
 }

@@ -34,22 +34,22 @@ pub(super) struct Aal5Pdu {
     /// Class and number of the last cell in the queue at `hop`, if it waits there.
     pub(super) waiting: Option<(usize, u64)>,
     /// True if a cell was lost, so that the PDU cannot arrive complete.
-    pub(super) dead: bool,
+    pub(super) incomplete: bool,
     /// True if the last cell was lost, so that reassembly does not notice the end of the PDU.
     pub(super) end_lost: bool,
-    pub(super) pdu: Option<Pdu>,
+    pub(super) reassembled: Option<Pdu>,
     /// True if the last cell arrived with EFCI.
     pub(super) efci: bool,
     /// Reference count: cells of the PDU in the network, plus one while an event refers to it.
-    pub(super) live: u32,
+    pub(super) refs: u32,
 }
 
 impl Aal5Pdu {
     /// Value of `packet` if nothing continues after the circuit.
     pub(super) const NO_PACKET: u32 = u32::MAX;
 
-    /// Creates the PDU of a datagram, with an SDU of `sdu` bytes and `live` references.
-    pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, live: u32) -> Self {
+    /// Creates the PDU of a datagram, with an SDU of `sdu` bytes and `refs` references.
+    pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, refs: u32) -> Self {
         Self {
             vc,
             datagram,
@@ -59,17 +59,17 @@ impl Aal5Pdu {
             hop: 0,
             eta: 0,
             waiting: None,
-            dead: false,
+            incomplete: false,
             end_lost: false,
-            pdu: None,
+            reassembled: None,
             efci: false,
-            live,
+            refs,
         }
     }
 
     /// Returns true if no more events are needed for the PDU. An adaptive shaper (`adapts`) gets feedback even for a dead PDU, if its end arrives.
     pub(super) fn is_over(&self, adapts: bool) -> bool {
-        self.dead && (self.end_lost || !adapts)
+        self.incomplete && (self.end_lost || !adapts)
     }
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Vc {
     /// Pace of the shaper; if it is adaptive, the fastest one.
     pub(super) pace: Pace,
     /// Index of the adaptive shaper, if the circuit direction has one.
-    pub(super) adapting: Option<usize>,
+    pub(super) adaptive_shaper: Option<usize>,
     /// The router where the circuit direction ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].
     pub(super) router: u32,
     /// Index of the shaper's channel among those of the circuit's first port.
@@ -127,20 +127,20 @@ pub(super) struct SharedState {
     /// By port, the channels that lead to it, in the order that breaks ties.
     pub(super) channels: Vec<Vec<Channel>>,
     pub(super) vcs: Vec<Vc>,
-    pub(super) frames: Slab<Aal5Pdu>,
+    pub(super) pdus: Slab<Aal5Pdu>,
     pub(super) datagrams: PacketStore,
     /// By datagram, time and place of its earliest loss known so far. Ports process cells in no common order, so an earlier loss may be found later.
     pub(super) losses: Vec<(u64, DropLocation)>,
     /// By port, the next hops of the circuit directions that use it, in their order.
-    pub(super) onward: Vec<Vec<NextHop>>,
+    pub(super) next_hops: Vec<Vec<NextHop>>,
     /// By port: true if the port leads only to hosts that do not need the arrival of each cell inside a PDU.
     pub(super) may_coalesce: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
     pub(super) flows: Vec<FlowCounters>,
     /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
-    pub(super) left_nic: Vec<NicDeparture>,
+    pub(super) nic_departures: Vec<NicDeparture>,
     /// By port: true if it is the port of a host's NIC.
-    pub(super) from_hosts: Vec<bool>,
+    pub(super) is_nic_port: Vec<bool>,
     pub(super) ledger: Ledger,
     /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
@@ -154,7 +154,7 @@ pub(super) struct SharedState {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicDeparture {
     pub(super) nic: usize,
-    pub(super) frame: PduId,
+    pub(super) pdu: PduId,
     /// Instant at which the shaper emitted the last cell.
     pub(super) emitted: u64,
     /// Instant at which the last cell left the line.
@@ -164,13 +164,13 @@ pub(super) struct NicDeparture {
 }
 
 impl SharedState {
-    fn onward(&self, port: usize, vc: VcId) -> NextHop {
-        let list = &self.onward[port];
+    fn next_hop(&self, port: usize, vc: VcId) -> NextHop {
+        let list = &self.next_hops[port];
         // Most ports serve few circuits, or all of them in order; therefore that index is tried first.
         match list.get(vc as usize) {
-            Some(onward) if onward.vc == vc => *onward,
+            Some(next_hop) if next_hop.vc == vc => *next_hop,
             _ => {
-                let place = list.binary_search_by_key(&vc, |onward| onward.vc);
+                let place = list.binary_search_by_key(&vc, |next_hop| next_hop.vc);
                 list[place.expect("the port belongs to the cell's circuit")]
             }
         }
@@ -268,12 +268,12 @@ impl SharedState {
     }
 
     /// Releases `count` references of a PDU: cells that were delivered or lost, or its event.
-    pub(super) fn release_cells(&mut self, frame: PduId, count: u32) {
-        let this = &mut self.frames[frame];
-        this.live -= count;
-        if this.live == 0 {
+    pub(super) fn release_cells(&mut self, pdu: PduId, count: u32) {
+        let this = &mut self.pdus[pdu];
+        this.refs -= count;
+        if this.refs == 0 {
             let (datagram, packet) = (this.datagram, this.packet);
-            self.frames.release(frame);
+            self.pdus.release(pdu);
             if packet != Aal5Pdu::NO_PACKET {
                 // The packet is lost with its cells.
                 self.datagrams.release_packet(packet);
@@ -307,38 +307,38 @@ impl SharedState {
     fn deliver(&mut self, cells: CellTrain, delay: u64) {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
-        let pdu = reassembly.add_cells(&cells);
+        let reassembled = reassembly.add_cells(&cells);
         // A PDU keeps its references while cells of it wait for reassembly.
         let mut own = cells.count as u32;
         let mut cut = None;
         match pending {
-            Some((frame, count)) if frame != cells.frame => {
+            Some((pdu, count)) if pdu != cells.pdu => {
                 let at = cells.nth(0) + delay;
                 if cells.are_generated() && self.ledger.later.is_some() {
-                    cut = Some((frame, count));
+                    cut = Some((pdu, count));
                 } else if cells.are_generated() && at <= self.window.end {
                     // A generator's cell ends a PDU between its cells, and the PDU is lost.
-                    self.lose_frame(frame, DropLocation::Reassembly(None), at);
+                    self.lose_pdu(pdu, DropLocation::Reassembly(None), at);
                 }
                 if cut.is_none() {
-                    self.release_cells(frame, count);
+                    self.release_cells(pdu, count);
                 }
             }
             Some((_, count)) => own += count,
             None => {}
         }
-        if let Some(flow) = generator_of(cells.frame) {
-            let bad = pdu == Some(Pdu::Bad);
+        if let Some(flow) = generator_of(cells.pdu) {
+            let bad = reassembled == Some(Pdu::Bad);
             if let Some(later) = &mut self.ledger.later {
                 let port = self.vcs[cells.vc as usize].hops.last().expect("a circuit has a line");
                 later.arrive(*port, Arrivals { cells: cells.shifted(delay), flow, bad, cut });
             } else {
                 self.receive_generated(flow, cells, delay, bad);
             }
-        } else if let Some(pdu) = pdu {
-            let frame = &mut self.frames[cells.frame];
-            (frame.pdu, frame.efci) = (Some(pdu), cells.efci);
-            self.release_cells(cells.frame, own);
+        } else if let Some(reassembled) = reassembled {
+            let pdu = &mut self.pdus[cells.pdu];
+            (pdu.reassembled, pdu.efci) = (Some(reassembled), cells.efci);
+            self.release_cells(cells.pdu, own);
         }
     }
 
@@ -389,19 +389,19 @@ impl CellSink for PortOutput<'_> {
         if self.fabric.trace.is_some() {
             self.fabric.tap_cells(self.port, &cells);
         }
-        let onward = self.post(&cells);
-        match onward.channel {
+        let next_hop = self.post(&cells);
+        match next_hop.channel {
             Some((port, channel)) => {
-                self.fabric.channels[port][channel].push(cells.shifted(onward.delay));
+                self.fabric.channels[port][channel].push(cells.shifted(next_hop.delay));
             }
-            None => self.fabric.deliver(cells, onward.delay),
+            None => self.fabric.deliver(cells, next_hop.delay),
         }
     }
 
     fn way(&self, vc: VcId) -> usize {
         // Cells pass in order until the first transmission of a measurement window is found.
         if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
-            self.fabric.onward(self.port, vc).way
+            self.fabric.next_hop(self.port, vc).way
         } else {
             MIXED
         }
@@ -419,10 +419,10 @@ impl CellSink for PortOutput<'_> {
         }
         let mut behind = None;
         for train in trains.iter().filter(|train| train.count > 0) {
-            let onward = self.post(train);
-            match onward.channel {
-                None => self.fabric.deliver(*train, onward.delay),
-                Some(channel) => behind = Some((channel, onward.delay)),
+            let next_hop = self.post(train);
+            match next_hop.channel {
+                None => self.fabric.deliver(*train, next_hop.delay),
+                Some(channel) => behind = Some((channel, next_hop.delay)),
             }
         }
         if let Some(((port, channel), delay)) = behind {
@@ -436,17 +436,17 @@ impl CellSink for PortOutput<'_> {
         if from.is_some() || self.is_tapped() {
             return 0;
         }
-        end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
+        end.saturating_sub(self.fabric.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay))
     }
 
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause) {
         let fabric = &mut *self.fabric;
-        let onward = fabric.onward(self.port, cells.vc);
+        let next_hop = fabric.next_hop(self.port, cells.vc);
         if let Some(trace) = &mut fabric.trace {
             trace.dropped(self.port, at);
         }
         if fabric.window.holds(at) {
-            fabric.counters[self.port][onward.counter].lost += cells.count;
+            fabric.counters[self.port][next_hop.counter].lost += cells.count;
         }
         if let Some(later) = &mut fabric.ledger.later {
             later.lost(self.port, cells.count);
@@ -462,9 +462,9 @@ impl CellSink for PortOutput<'_> {
 
     fn policed(&mut self, cells: &CellTrain, at: u64) {
         let fabric = &mut *self.fabric;
-        let onward = fabric.onward(self.port, cells.vc);
+        let next_hop = fabric.next_hop(self.port, cells.vc);
         if fabric.window.holds(at) {
-            fabric.counters[self.port][onward.counter].policed += cells.count;
+            fabric.counters[self.port][next_hop.counter].policed += cells.count;
         }
         if let Some(later) = &mut fabric.ledger.later {
             later.lost(self.port, cells.count);
@@ -481,8 +481,8 @@ impl CellSink for PortOutput<'_> {
         self.fabric.ledger.idle(self.port, ps, rounding);
     }
 
-    fn waiting(&mut self, frame: PduId, class: usize, sequence: u64) {
-        self.fabric.frames[frame].waiting = Some((class, sequence));
+    fn waiting(&mut self, pdu: PduId, class: usize, sequence: u64) {
+        self.fabric.pdus[pdu].waiting = Some((class, sequence));
     }
 
     fn coalesce_until(&self) -> u64 {
@@ -505,36 +505,36 @@ impl PortOutput<'_> {
     fn is_within_window(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
-        let delay = self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay);
+        let delay = self.fabric.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay);
         train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
     }
 
     /// Counts the sent cells of one train, and posts them in the ledger. Returns their next hop.
     fn post(&mut self, cells: &CellTrain) -> NextHop {
         let fabric = &mut *self.fabric;
-        let onward = fabric.onward(self.port, cells.vc);
+        let next_hop = fabric.next_hop(self.port, cells.vc);
         let last = cells.last;
         if fabric.ledger.later.is_some() {
-            let mut slot = onward.hop;
+            let mut slot = next_hop.hop;
             let datagram = (!cells.are_generated()).then(|| {
-                let Aal5Pdu { datagram, slot: first, .. } = fabric.frames[cells.frame];
+                let Aal5Pdu { datagram, slot: first, .. } = fabric.pdus[cells.pdu];
                 slot += first;
                 (datagram, fabric.datagrams[datagram].whose())
             });
-            fabric.ledger.defer_cells(self.port, (onward.counter, slot), *cells, datagram);
-            self.on_last_cell_sent(cells, onward.delay);
-            return onward;
+            fabric.ledger.defer_cells(self.port, (next_hop.counter, slot), *cells, datagram);
+            self.on_last_cell_sent(cells, next_hop.delay);
+            return next_hop;
         }
-        let counted = fabric.count_sent(self.port, onward.counter, cells);
-        let counter = &mut fabric.counters[self.port][onward.counter];
+        let counted = fabric.count_sent(self.port, next_hop.counter, cells);
+        let counter = &mut fabric.counters[self.port][next_hop.counter];
         if fabric.ledger.on {
             let begun = fabric.ledger.begun(self.port, cells, counted);
-            match generator_of(cells.frame) {
-                Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
+            match generator_of(cells.pdu) {
+                Some(flow) => fabric.ledger.generated(flow, next_hop.hop, begun),
                 None => {
-                    let Aal5Pdu { datagram: id, slot, .. } = fabric.frames[cells.frame];
+                    let Aal5Pdu { datagram: id, slot, .. } = fabric.pdus[cells.pdu];
                     let datagram = (id, fabric.datagrams[id].whose());
-                    fabric.ledger.carried(self.port, slot + onward.hop, datagram, cells, begun);
+                    fabric.ledger.carried(self.port, slot + next_hop.hop, datagram, cells, begun);
                 }
             }
         }
@@ -547,44 +547,44 @@ impl PortOutput<'_> {
                 counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
             }
         }
-        self.on_last_cell_sent(cells, onward.delay);
-        onward
+        self.on_last_cell_sent(cells, next_hop.delay);
+        next_hop
     }
 
     /// If the train ends a PDU, records that its last cell has left the port.
     #[inline]
     fn on_last_cell_sent(&mut self, cells: &CellTrain, delay: u64) {
         let fabric = &mut *self.fabric;
-        if !cells.are_generated() && cells.ends_frame() {
-            let frame = &mut fabric.frames[cells.frame];
-            if frame.hop == 0 {
+        if !cells.are_generated() && cells.ends_pdu() {
+            let pdu = &mut fabric.pdus[cells.pdu];
+            if pdu.hop == 0 {
                 let nic = self.port;
-                fabric.left_nic.push(NicDeparture {
+                fabric.nic_departures.push(NicDeparture {
                     nic,
-                    frame: cells.frame,
-                    emitted: frame.eta,
+                    pdu: cells.pdu,
+                    emitted: pdu.eta,
                     at: cells.last,
-                    bytes: frame.sdu,
+                    bytes: pdu.sdu,
                 });
             }
-            frame.hop += 1;
-            frame.eta = cells.last + delay;
-            frame.waiting = None;
+            pdu.hop += 1;
+            pdu.eta = cells.last + delay;
+            pdu.waiting = None;
         }
     }
 
     fn gone(&mut self, cells: &CellTrain, place: DropLocation, at: u64) {
-        match generator_of(cells.frame) {
+        match generator_of(cells.pdu) {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
             None => {
-                self.fabric.lose_frame(cells.frame, place, at);
-                self.fabric.frames[cells.frame].end_lost |= cells.ends_frame();
+                self.fabric.lose_pdu(cells.pdu, place, at);
+                self.fabric.pdus[cells.pdu].end_lost |= cells.ends_pdu();
                 if self.fabric.window.holds(at) {
-                    let datagram = self.fabric.frames[cells.frame].datagram;
+                    let datagram = self.fabric.pdus[cells.pdu].datagram;
                     let flow = self.fabric.datagrams[datagram].flow as usize;
                     self.fabric.flows[flow].losses(place).cells += cells.count;
                 }
-                self.fabric.release_cells(cells.frame, cells.count as u32);
+                self.fabric.release_cells(cells.pdu, cells.count as u32);
             }
         }
     }

@@ -179,6 +179,6 @@ impl<'a> Builder<'a> {
         };
         // A circuit at the rate of its NIC's line has no shaper, however fast later lines are.
         let shapes = vc.hops.first().is_some_and(|&first| slower(first));
-        vc.adapting.is_some() || (shapes && slower(port))
+        vc.adaptive_shaper.is_some() || (shapes && slower(port))
     }
 }

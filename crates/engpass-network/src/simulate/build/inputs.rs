@@ -74,9 +74,9 @@ impl Builder<'_> {
             let hops = self.vcs[vc as usize].hops.clone();
             for (hop, &port) in hops.iter().enumerate() {
                 let next = hops.get(hop + 1).copied();
-                let counter = self.onward[port].len();
+                let counter = self.next_hops[port].len();
                 let delay = self.delay_of(port);
-                self.onward[port].push(NextHop {
+                self.next_hops[port].push(NextHop {
                     vc,
                     delay,
                     channel: next.map(|next| (next, 0)),
@@ -106,10 +106,10 @@ impl Builder<'_> {
             }
         }
         for port in 0..self.ports.len() {
-            for index in 0..self.onward[port].len() {
-                if let Some((next, _)) = self.onward[port][index].channel {
+            for index in 0..self.next_hops[port].len() {
+                if let Some((next, _)) = self.next_hops[port][index].channel {
                     let place = self.origins[next].iter().position(|origin| *origin == Some(port));
-                    self.onward[port][index].channel =
+                    self.next_hops[port][index].channel =
                         Some((next, place.expect("every hop of a circuit has an input channel")));
                 }
             }
@@ -121,20 +121,20 @@ impl Builder<'_> {
     /// ([`MIXED`]).
     fn number_ways(&mut self, port: usize) {
         let frames =
-            |onward: &&NextHop| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
+            |next_hop: &&NextHop| self.flows_on(next_hop.vc).any(|(_, traffic)| traffic.cells().is_none());
         // At a NIC that leads directly to a host, cells of a shaper and of generators on one circuit may interleave.
-        let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
+        let mixed = self.next_hops[port].iter().filter(frames).nth(1).is_some();
         // A generator's cell that arrives between the cells of a PDU ends this PDU, and the PDU is lost.
-        let cut = |onward: &NextHop| {
-            frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
+        let cut = |next_hop: &NextHop| {
+            frames(&next_hop) && self.flows_on(next_hop.vc).any(|(_, traffic)| traffic.cells().is_some())
         };
         self.may_coalesce[port] =
-            self.onward[port].iter().all(|onward| onward.channel.is_none() && !cut(onward));
+            self.next_hops[port].iter().all(|next_hop| next_hop.channel.is_none() && !cut(next_hop));
         let nic = !self.is_switch(port);
         let mut next: Vec<_> = Vec::new();
-        for onward in &mut self.onward[port] {
-            let behind = onward.channel.map(|(port, _)| port);
-            onward.way = match behind {
+        for next_hop in &mut self.next_hops[port] {
+            let behind = next_hop.channel.map(|(port, _)| port);
+            next_hop.way = match behind {
                 _ if mixed => MIXED,
                 None if nic => MIXED,
                 None => 0,
@@ -197,9 +197,9 @@ impl Builder<'_> {
             let sole = open.next().filter(|_| open.next().is_none());
             drop(open);
             self.ports[port].sole = sole;
-            let overtaking = self.overtaking(port);
-            self.ports[port].overtaking = overtaking;
-            if let (Some(channel), Queue::Classes(queue)) = (overtaking, &mut self.ports[port].queue) {
+            let periodic_channel = self.find_periodic_channel(port);
+            self.ports[port].periodic_channel = periodic_channel;
+            if let (Some(channel), Queue::Classes(queue)) = (periodic_channel, &mut self.ports[port].queue) {
                 let pace = self.channels[port][channel].front().pace;
                 queue.set_periodic_class(channel, pace);
             }
@@ -225,10 +225,10 @@ impl Builder<'_> {
     }
 
     /// Returns the channel of the generator that alone has priority class 0 at a port, if its spacing is so wide that none of its cells is ever lost.
-    fn overtaking(&self, port: usize) -> Option<usize> {
-        let first_class: Vec<_> = self.onward[port]
+    fn find_periodic_channel(&self, port: usize) -> Option<usize> {
+        let first_class: Vec<_> = self.next_hops[port]
             .iter()
-            .filter(|onward| self.ports[port].rules[onward.vc as usize].class == 0)
+            .filter(|next_hop| self.ports[port].rules[next_hop.vc as usize].class == 0)
             .collect();
         let [only] = first_class.as_slice() else { return None };
         let switch = self.node_of(port).checked_sub(self.topology.hosts)?;
@@ -245,7 +245,8 @@ impl Builder<'_> {
                 && channel.front().vc == only.vc
         })?;
         // Cells that are drawn but never queued bypass discard policy and thresholds; therefore neither may have an effect on them, nor they on it.
-        let unseen = self.gate(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
+        let unseen =
+            self.cell_admission(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
         (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }
 }

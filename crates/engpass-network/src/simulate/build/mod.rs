@@ -59,11 +59,11 @@ struct Builder<'a> {
     channels: Vec<Vec<Channel>>,
     /// By port, the source of each channel: the port before it; `None` for a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
-    onward: Vec<Vec<NextHop>>,
+    next_hops: Vec<Vec<NextHop>>,
     may_coalesce: Vec<bool>,
     frames: Frames,
     sources: Vec<Source>,
-    adapting: Vec<AdaptiveShaper>,
+    adaptive_shapers: Vec<AdaptiveShaper>,
     /// Distinct sets of TCP parameters, which connections share.
     tcp: Vec<Shared>,
     /// Distinct CPU costs of segments, which endpoints share.
@@ -130,11 +130,11 @@ impl Network {
             vcs: Vec::new(),
             channels: Vec::new(),
             origins: Vec::new(),
-            onward: Vec::new(),
+            next_hops: Vec::new(),
             may_coalesce: Vec::new(),
             frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
             sources: Vec::new(),
-            adapting: Vec::new(),
+            adaptive_shapers: Vec::new(),
             tcp: Vec::new(),
             costs: Vec::new(),
         };
@@ -204,7 +204,7 @@ impl Builder<'_> {
                 pulled: 0,
                 foreseeable: false,
                 sole: None,
-                overtaking: None,
+                periodic_channel: None,
                 horizon: None,
                 slot,
                 slot_at_least: slot.at_least(),
@@ -212,7 +212,7 @@ impl Builder<'_> {
             });
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
-            self.onward.push(Vec::new());
+            self.next_hops.push(Vec::new());
             self.may_coalesce.push(true);
         }
     }
@@ -226,16 +226,16 @@ impl Builder<'_> {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
         match &switch.schedule {
-            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, self.gate(port, switch, 0))),
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, self.cell_admission(port, switch, 0))),
             Schedule::Priority(_) => {
-                let gates = [0, 1].map(|class| self.gate(port, switch, class));
-                Queue::Classes(StrictPriority::new(slot, gates.into()))
+                let admissions = [0, 1].map(|class| self.cell_admission(port, switch, class));
+                Queue::Classes(StrictPriority::new(slot, admissions.into()))
             }
         }
     }
 
     /// Returns the admission in front of the queue of a service class, at a port of this switch.
-    fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> CellAdmission {
+    fn cell_admission(&self, port: usize, switch: &AtmSwitch, class: usize) -> CellAdmission {
         let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
         CellAdmission::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
     }
@@ -271,21 +271,22 @@ impl Builder<'_> {
                     }
                 }
                 let config = self.testbed.circuits.get_index(index).filter(|_| forward);
-                let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
-                    // Feedback returns against the direction of the cells: over the opposite port of each link.
-                    let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
-                    self.adapting.push(AdaptiveShaper {
-                        vc,
-                        nic: hops[0],
-                        rate: AdaptiveRate::new(adaptive.clone(), slot),
-                        back: delays[0] + slots.sum::<u64>(),
-                        waiting: VecDeque::new(),
+                let adaptive_shaper =
+                    config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
+                        // Feedback returns against the direction of the cells: over the opposite port of each link.
+                        let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
+                        self.adaptive_shapers.push(AdaptiveShaper {
+                            vc,
+                            nic: hops[0],
+                            rate: AdaptiveRate::new(adaptive.clone(), slot),
+                            back: delays[0] + slots.sum::<u64>(),
+                            waiting: VecDeque::new(),
+                        });
+                        self.adaptive_shapers.len() - 1
                     });
-                    self.adapting.len() - 1
-                });
                 let to = self.topology.links[hops[hops.len() - 1] / 2].ends[1 - hops[hops.len() - 1] % 2];
                 self.vcs.push(Vc {
-                    adapting,
+                    adaptive_shaper,
                     router: match self.topology.kind(to) {
                         NodeKind::Router(_) => to as u32,
                         _ => Vc::NO_ROUTER,
@@ -469,7 +470,8 @@ impl Builder<'_> {
                 SourceOutput::Cells(_) => {}
             }
         }
-        let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
+        let is_nic_port =
+            (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
         (frames.arp.tally, frames.igmp.tally) = (flows.len() as u32, flows.len() as u32);
@@ -482,10 +484,10 @@ impl Builder<'_> {
             Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
         };
         let counters = self
-            .onward
+            .next_hops
             .iter()
             .map(|list| {
-                list.iter().map(|onward| VcCounters { vc: onward.vc, ..VcCounters::default() }).collect()
+                list.iter().map(|next_hop| VcCounters { vc: next_hop.vc, ..VcCounters::default() }).collect()
             })
             .collect();
         sockets.shrink_to_fit();
@@ -524,7 +526,7 @@ impl Builder<'_> {
             groups: crate::simulate::injection::Groups::default(),
             sockets,
             sources: self.sources,
-            adapting: self.adapting,
+            adaptive_shapers: self.adaptive_shapers,
             ports: self.ports,
             rings: self.rings,
             worklist: Worklist::default(),
@@ -532,15 +534,15 @@ impl Builder<'_> {
                 window: self.window,
                 channels: self.channels,
                 vcs: self.vcs,
-                frames: Slab::default(),
+                pdus: Slab::default(),
                 datagrams: PacketStore::default(),
                 losses: Vec::new(),
-                onward: self.onward,
+                next_hops: self.next_hops,
                 may_coalesce: self.may_coalesce,
                 counters,
                 flows,
-                left_nic: Vec::new(),
-                from_hosts,
+                nic_departures: Vec::new(),
+                is_nic_port,
                 ledger,
                 trace: None,
                 reports: self.outside.then(Box::<DeliveryReports>::default),

@@ -38,7 +38,7 @@ struct Queue {
     asked: u64,
     /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
     sends: (u64, u32),
-    frame: Option<u32>,
+    pdu: Option<u32>,
     longest: LongestQueue,
 }
 
@@ -56,7 +56,7 @@ impl Entry {
         let queue = discipline.map(|discipline: Discipline| {
             let (admission, scheduler) = apart(discipline);
             let longest = LongestQueue::default();
-            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), frame: None, longest }
+            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), pdu: None, longest }
         });
         Self { vc, encapsulation: circuit.encapsulation, ports, queue }
     }
@@ -161,7 +161,7 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         // The packet being sent may have left the queue by now.
-        if entry.queue().frame.is_some_and(|frame| self.fabric.frames[frame].eta < at) {
+        if entry.queue().pdu.is_some_and(|pdu| self.fabric.pdus[pdu].eta < at) {
             self.catch_up_departures(position);
         }
         let entry = &mut self.frames.entries[number as usize];
@@ -187,7 +187,7 @@ impl Network {
             // Outdated event: an earlier one was scheduled since.
             return;
         }
-        if entry.queue().frame.is_some() {
+        if entry.queue().pdu.is_some() {
             self.catch_up_departures(position);
         }
         if self.is_line_busy(number) {
@@ -201,14 +201,14 @@ impl Network {
                 if ecn != chosen.ecn && entry.queue().admission.is_none() {
                     self.frames.marks.add(position, self.fabric.window.holds(self.now));
                 }
-                if let Some(shaper) = self.fabric.vcs[vc].adapting {
-                    let pace = self.adapting[shaper].rate.begin();
+                if let Some(shaper) = self.fabric.vcs[vc].adaptive_shaper {
+                    let pace = self.adaptive_shapers[shaper].rate.begin();
                     self.fabric.vcs[vc].shaper.restart(self.now, pace);
                 }
-                let frame = self.frame_of(chosen.id, number);
+                let pdu = self.create_pdu(chosen.id, number);
                 let queue = self.frames.entries[number as usize].queue();
-                (queue.sends, queue.frame) = ((u64::MAX, chosen.bytes), Some(frame));
-                self.emit_cells_of(frame);
+                (queue.sends, queue.pdu) = ((u64::MAX, chosen.bytes), Some(pdu));
+                self.emit_router_pdu(pdu);
                 self.is_line_busy(number);
             }
             Err(Some(ready)) => self.events.push(ready, position, Event::Feed(number)),
@@ -223,7 +223,7 @@ impl Network {
             let entry = &mut self.frames.entries[number];
             let position = entry.ports[0];
             let Some(queue) = &mut entry.queue else { continue };
-            if queue.frame.is_some() {
+            if queue.pdu.is_some() {
                 // The line may have begun the last cell of the packet by now.
                 self.advance(position, from);
                 self.collect_nic_departures();
@@ -247,15 +247,15 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         let queue = entry.queue();
-        let at = match queue.frame {
+        let at = match queue.pdu {
             // The emission time of the last cell is known; the cell leaves the line later.
-            Some(frame) => self.fabric.frames[frame].eta.max(self.now) + 1,
+            Some(pdu) => self.fabric.pdus[pdu].eta.max(self.now) + 1,
             None => queue.sends.0,
         };
         if at <= self.now {
             return false;
         }
-        let asks = queue.frame.is_some() || queue.scheduler.backlog().packets > 0;
+        let asks = queue.pdu.is_some() || queue.scheduler.backlog().packets > 0;
         queue.asked = if asks { at } else { u64::MAX };
         if asks {
             self.events.push(at, position, Event::Feed(number));
@@ -268,13 +268,13 @@ impl Network {
     pub(in crate::simulate) fn on_last_cell_left_router(&mut self, left: NicDeparture) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
-            let Some(queue) = entry.queue.as_mut().filter(|queue| queue.frame == Some(left.frame)) else {
+            let Some(queue) = entry.queue.as_mut().filter(|queue| queue.pdu == Some(left.pdu)) else {
                 continue;
             };
             // An adaptive shaper begins its next PDU no earlier than its pace allows.
             let vc = &self.fabric.vcs[entry.vc as usize];
-            let turn = vc.adapting.map_or(0, |_| vc.shaper.next());
-            (queue.sends.0, queue.frame) = (begins.max(turn), None);
+            let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
+            (queue.sends.0, queue.pdu) = (begins.max(turn), None);
         }
     }
 
@@ -292,7 +292,7 @@ impl Network {
     }
 
     /// Converts a packet into a PDU on a circuit. When all cells have arrived, the packet continues at the step after the circuit.
-    fn frame_of(&mut self, id: u32, number: u32) -> u32 {
+    fn create_pdu(&mut self, id: u32, number: u32) -> u32 {
         let place = self.fabric.datagrams.packet(id).place;
         let datagram = self.fabric.datagrams.packet(id).datagram;
         // The frame lines crossed so far are recorded now; on the lines of the circuit, the cells are.
@@ -312,17 +312,17 @@ impl Network {
             }
         }
         let sdu = encapsulation.sdu(ip.into());
-        let frame = self.fabric.frames.insert(Aal5Pdu {
+        let pdu = self.fabric.pdus.insert(Aal5Pdu {
             packet: id,
             slot: step.slot,
             ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
         self.fabric.datagrams[datagram].holds += 1;
-        self.fabric.ledger.copy_snapshot_to_pdu(frame, id);
+        self.fabric.ledger.copy_snapshot_to_pdu(pdu, id);
         if let Some(trace) = &mut self.fabric.trace {
-            trace.carries(frame, id, self.fabric.datagrams.packet(id).ttl());
+            trace.carries(pdu, id, self.fabric.datagrams.packet(id).ttl());
         }
-        frame
+        pdu
     }
 
     /// Creates the PDU of a host's packet whose route begins with a circuit and goes on behind it.
@@ -338,13 +338,13 @@ impl Network {
         }
         let first = self.frames.routes[route as usize].first;
         let number = self.frames.steps[first as usize].port ^ ENTRY;
-        self.frame_of(id, number)
+        self.create_pdu(id, number)
     }
 
     /// Forwards the packet of a PDU that has arrived at the end of its circuit.
-    pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
-        let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Aal5Pdu::NO_PACKET);
-        self.fabric.ledger.copy_snapshot_to_packet(packet, frame);
+    pub(in crate::simulate) fn leave_circuit(&mut self, pdu: u32) {
+        let packet = std::mem::replace(&mut self.fabric.pdus[pdu].packet, Aal5Pdu::NO_PACKET);
+        self.fabric.ledger.copy_snapshot_to_packet(packet, pdu);
         self.receive_or_forward(packet);
     }
 

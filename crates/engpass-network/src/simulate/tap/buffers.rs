@@ -24,10 +24,10 @@ pub(in crate::simulate) struct TapBuffers {
     /// Captured lines that are bypassed: port, generator, and the cells of its last train that are still to be recorded.
     pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
     /// Headers of packets, by PDU and by packet number.
-    pub(super) frames: Vec<Head>,
-    pub(super) packets: Vec<Head>,
+    pub(super) pdu_heads: Vec<Head>,
+    pub(super) packet_heads: Vec<Head>,
     /// Inner headers of packets in tunnels, which outer headers hide, by PDU and by packet number.
-    pub(super) hidden_of_frames: BTreeMap<PduId, Hidden>,
+    pub(super) hidden_of_pdus: BTreeMap<PduId, Hidden>,
     pub(super) hidden: BTreeMap<u32, Hidden>,
     /// By packet, the last transmitter of a host or router that the packet left; and by transmitter, true if it is a switch's.
     pub(super) framed_at: Vec<usize>,
@@ -98,7 +98,7 @@ impl TapBuffers {
 
     /// Sets the header of a new packet, which is in no tunnel.
     fn begins(&mut self, packet: u32, head: Head) {
-        put(&mut self.packets, packet, head);
+        put(&mut self.packet_heads, packet, head);
         self.hidden.remove(&packet);
     }
 
@@ -203,9 +203,9 @@ impl Trace {
         let (ttl, priority) = marks.own.unwrap_or((flow.ttl, flow.priority));
         let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: marks.ecn };
         match carrier {
-            Carrier::Frame(frame) => {
-                put(&mut taps.frames, frame, head);
-                taps.hidden_of_frames.remove(&frame);
+            Carrier::Pdu(pdu) => {
+                put(&mut taps.pdu_heads, pdu, head);
+                taps.hidden_of_pdus.remove(&pdu);
             }
             Carrier::Packet(packet) => taps.begins(packet, head),
         }
@@ -221,26 +221,26 @@ impl Trace {
     }
 
     /// Records that a PDU carries a packet, whose TTL is now `ttl`.
-    pub(in crate::simulate) fn carries(&mut self, frame: PduId, packet: u32, ttl: u8) {
+    pub(in crate::simulate) fn carries(&mut self, pdu: PduId, packet: u32, ttl: u8) {
         if let Some(taps) = &mut self.taps {
-            let head = taps.packets[packet as usize];
-            put(&mut taps.frames, frame, Head { ttl, ..head });
+            let head = taps.packet_heads[packet as usize];
+            put(&mut taps.pdu_heads, pdu, Head { ttl, ..head });
             match taps.hidden.get(&packet) {
-                Some(hidden) => taps.hidden_of_frames.insert(frame, hidden.clone()),
-                None => taps.hidden_of_frames.remove(&frame),
+                Some(hidden) => taps.hidden_of_pdus.insert(pdu, hidden.clone()),
+                None => taps.hidden_of_pdus.remove(&pdu),
             };
         }
     }
 
     /// Returns the header of a packet; `None` without a capture.
     pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
-        self.taps.as_ref().map(|taps| taps.packets[packet as usize])
+        self.taps.as_ref().map(|taps| taps.packet_heads[packet as usize])
     }
 
     /// Gives a multicast copy the header of its packet.
     pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
         let Some(taps) = &mut self.taps else { return };
-        let head = taps.packets[packet as usize];
+        let head = taps.packet_heads[packet as usize];
         taps.begins(copy, head);
         if let Some(port) = taps.framed_at.get(packet as usize).copied() {
             put(&mut taps.framed_at, copy, port);
@@ -302,6 +302,6 @@ fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
 /// The carrier of a packet: a PDU, or a packet number on frame links.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) enum Carrier {
-    Frame(PduId),
+    Pdu(PduId),
     Packet(u32),
 }

@@ -173,7 +173,7 @@ impl Network {
                         };
                         let left = emit_cells_until(cells, until, |at, place| {
                             let (circuit, forward) = circuit(&cells);
-                            let pdu = match (&packet, generator_of(cells.frame)) {
+                            let pdu = match (&packet, generator_of(cells.pdu)) {
                                 (Some(packet), _) => Pdu::Packet(packet.clone()),
                                 (None, flow) => {
                                     Pdu::Generated(flow.expect("a frame without a packet has a generator"))

@@ -35,11 +35,11 @@ impl Trace {
         (ttl, ecn): (u8, Ecn),
     ) {
         let Some(taps) = &mut self.taps else { return };
-        let head = Head { ttl, ecn, ..taps.packets[packet as usize] };
+        let head = Head { ttl, ecn, ..taps.packet_heads[packet as usize] };
         taps.hidden.entry(packet).or_default().0.push((direction, sequence, head));
         let next = &mut taps.next_of_routers[router];
         let id = std::mem::replace(next, next.wrapping_add(1));
-        taps.packets[packet as usize] =
+        taps.packet_heads[packet as usize] =
             Head { id, bytes, offset: 0, more: false, ttl: outer_ttl, ecn, ..head };
     }
 
@@ -51,7 +51,7 @@ impl Trace {
         if hidden.0.is_empty() {
             taps.hidden.remove(&packet);
         }
-        taps.packets[packet as usize] = head;
+        taps.packet_heads[packet as usize] = head;
     }
 
     /// Returns the hidden headers of a packet.

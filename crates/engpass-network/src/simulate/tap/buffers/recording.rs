@@ -30,7 +30,7 @@ impl SharedState {
             taps.ports[port].as_mut().expect("the port is captured").push(Record::Igmp(left, igmp));
             return;
         }
-        let head = Head { ttl, ecn, ..taps.packets[id as usize] };
+        let head = Head { ttl, ecn, ..taps.packet_heads[id as usize] };
         let this = (&self.datagrams, self.reports.as_deref());
         let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
         if let Some(records) = &mut taps.ports[port] {
@@ -46,10 +46,10 @@ impl SharedState {
             return;
         }
         let packet = (!cells.are_generated()).then(|| {
-            let datagram = self.frames[cells.frame].datagram;
+            let datagram = self.pdus[cells.pdu].datagram;
             let this = (&self.datagrams, self.reports.as_deref());
-            let hidden = taps.hidden_of_frames.get(&cells.frame);
-            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0), hidden)
+            let hidden = taps.hidden_of_pdus.get(&cells.pdu);
+            taps.packet(datagram, this, (taps.pdu_heads[cells.pdu as usize], 0), hidden)
         });
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Cells(*cells, packet));
