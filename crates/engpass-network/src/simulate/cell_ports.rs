@@ -160,7 +160,7 @@ impl Network {
         self.fabric.ledger.end_warmup(from);
         for line in &mut self.frames.ports {
             // Lines that lookahead has taken beyond this instant have begun their window already.
-            if line.open() == Some(from) {
+            if line.begin_window() == Some(from) {
                 self.fabric.ledger.begin_window_on_frame_line(line, from);
             }
         }

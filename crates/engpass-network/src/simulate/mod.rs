@@ -168,7 +168,7 @@ const SWEEP: u64 = 10_000_000_000;
 /// Simulates one run.
 ///
 /// # Errors
-/// [`SimError`]: the testbed is not supported, `watch` ended the run, or the ledger does not balance.
+/// [`SimError`]: the testbed is not supported, `update_posting` ended the run, or the ledger does not balance.
 pub fn simulate(
     testbed: &Testbed,
     topology: &Topology,
@@ -293,7 +293,7 @@ impl Network {
     #[doc(hidden)]
     pub fn disable_ledger(&mut self) {
         self.fabric.ledger.on = false;
-        self.frames.watch(&self.fabric.ledger);
+        self.frames.update_posting(&self.fabric.ledger);
     }
 
     /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.

@@ -164,7 +164,7 @@ impl Endpoint {
 
     /// Returns the route of the endpoint's packets if they may take the fast path: frames, without captures, deferred postings or injection.
     #[inline(always)]
-    fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
+    fn fast_path_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
             EgressPath::Frames { route }
                 if self.is_open() && fabric.fast_path_allowed() && fabric.reports.is_none() =>
@@ -373,7 +373,7 @@ impl Network {
             return;
         }
         let reads = this.application.is_none();
-        match this.plain_route(&self.fabric) {
+        match this.fast_path_route(&self.fabric) {
             Some(route) if reads => self.send_receiver_segments_fast_path(endpoint, route),
             Some(route) => self.send_and_write_fast_path(endpoint, route),
             None => self.send_and_write_slow_path(endpoint),

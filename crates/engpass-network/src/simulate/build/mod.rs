@@ -506,7 +506,7 @@ impl Builder<'_> {
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
         let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
-        frames.watch(&ledger);
+        frames.update_posting(&ledger);
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let mut network = Network {
             now: 0,

@@ -61,7 +61,7 @@ impl Frames {
                     || topology.hears_active(to, index);
                 let mut port = FramePort::new(link, (number, end), latency, changes, draws);
                 if let Some(from) = window.from {
-                    port.opens_at(from);
+                    port.begin_window_after(from);
                 }
                 frames.places.push(frames.ports.len() as u32);
                 frames.ports.push(port);

@@ -132,7 +132,7 @@ impl<'a> Egress<'a> {
             }
             SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
-        if line.watched {
+        if line.posts_each_packet {
             fabric.ledger.attribute_shared_idle(self.slot, fabric.datagrams[id].whose(), id, ip, line);
         }
         if whole.counted {

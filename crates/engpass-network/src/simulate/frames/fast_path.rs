@@ -31,12 +31,12 @@ impl Network {
     #[inline(always)]
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers above those of endpoints are ICMP and ARP packets.
-        let plain =
+        let fast =
             self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
-        if plain {
+        if fast {
             self.receive_and_post(datagram, to);
         }
-        plain
+        fast
     }
 
     /// Posts and releases a datagram that arrived in one packet. `load` is its load for the ledger; `None` if the receiver refused data of it.

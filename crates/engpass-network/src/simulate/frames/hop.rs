@@ -33,7 +33,7 @@ impl Network {
     /// Like [`Self::forward`], for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        let plain = self.fast_path_allowed();
+        let fast = self.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
             let SharedState { datagrams, ledger, window, trace, .. } = fabric;
@@ -62,7 +62,7 @@ impl Network {
                 };
                 // A router drops packets whose TTL expires, and fragments or drops those that exceed the MTU.
                 let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
-                let passed = match plain && !stops {
+                let passed = match fast && !stops {
                     true => line.offer::<false>(at, packet.ip, id, last, window),
                     false => FastPathResult::NeedsSlowPath,
                 };
@@ -84,7 +84,7 @@ impl Network {
                     }
                 };
                 packet.ttl -= u8::from(step.is_routed());
-                if line.watched {
+                if line.posts_each_packet {
                     ledger.attribute_shared_idle(step.slot, datagram.whose(), id, packet.ip, line);
                 }
                 if then <= last && step.tells == Lookahead::NextPort {
@@ -103,11 +103,11 @@ impl Network {
                 let taken = match host {
                     Some((this, to)) => {
                         this.ahead = then;
-                        let plain = whole == id && datagram.is_whole(ecn) && this.is_free();
-                        if plain {
+                        let fast = whole == id && datagram.is_whole(ecn) && this.is_free();
+                        if fast {
                             self.receive_and_post(id, to);
                         }
-                        plain
+                        fast
                     }
                     None => self.receive_fast_path(id, whole, ecn),
                 };
@@ -163,7 +163,7 @@ impl Network {
         let (packet, datagram) = fabric.datagrams.packet_of(id);
         packet.place = place + 1;
         let Packet { datagram: whole, ttl, ecn, .. } = *packet;
-        if line.watched {
+        if line.posts_each_packet {
             fabric.ledger.post_transmission(
                 slot,
                 (whole, datagram.whose()),
@@ -190,7 +190,7 @@ impl Network {
         } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
             events.push(at, line.port as usize, Event::Arrive(port));
         }
-        if !sent.whole {
+        if !sent.in_window {
             self.clip_to_window(place, id, &sent.transmission);
         }
         is_ahead.then_some(at)
@@ -222,7 +222,7 @@ impl Network {
             {
                 fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
-                if line.watched {
+                if line.posts_each_packet {
                     fabric.ledger.attribute_shared_idle(
                         step.slot,
                         fabric.datagrams[datagram].whose(),
@@ -288,7 +288,7 @@ impl Network {
             self.events.push(again, this.port as usize, Event::Serve(port));
         }
         if let Some((chosen, sent)) = next {
-            if sent.transmission.held > 0 && !this.watched {
+            if sent.transmission.held > 0 && !this.posts_each_packet {
                 self.fabric.ledger.held(this.port as usize, &sent.transmission, this.totals.idle);
             }
             let number = this.port as usize;

@@ -30,7 +30,7 @@ pub(super) struct LinkImpairments {
     /// Latest arrival so far of a packet that is not reordered: no such packet may arrive earlier.
     last: u64,
     /// Frames on the line, in the order of arrival.
-    flight: VecDeque<InFlightFrame>,
+    in_flight: VecDeque<InFlightFrame>,
 }
 
 impl LinkImpairments {
@@ -44,7 +44,7 @@ impl LinkImpairments {
             jitter: link.jitter.ps(),
             reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),
             last: 0,
-            flight: VecDeque::new(),
+            in_flight: VecDeque::new(),
         })
     }
 
@@ -61,14 +61,14 @@ impl LinkImpairments {
             flying.at = flying.at.max(self.last);
             self.last = flying.at;
         }
-        let place = self.flight.partition_point(|other| other.at <= flying.at);
-        self.flight.insert(place, flying);
+        let place = self.in_flight.partition_point(|other| other.at <= flying.at);
+        self.in_flight.insert(place, flying);
         flying.at
     }
 
     /// Records that an event takes the line down or brings it up.
     pub(super) fn change(&mut self, now: u64, down: bool) {
-        let earliest = self.flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
+        let earliest = self.in_flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
         if let Some(outages) = &mut self.outages {
             outages.change(now, down, earliest);
         }
@@ -84,13 +84,13 @@ impl LinkImpairments {
     }
 
     /// Returns true if an outage destroyed this frame.
-    pub(super) fn cuts(&self, flying: &InFlightFrame) -> bool {
-        self.outages.as_ref().is_some_and(|outages| outages.cuts(flying.sent))
+    pub(super) fn destroys(&self, flying: &InFlightFrame) -> bool {
+        self.outages.as_ref().is_some_and(|outages| outages.destroys(flying.sent))
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none).
     pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
-        let landed = self.flight.pop_front().filter(|flying| flying.at == now);
-        (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))
+        let landed = self.in_flight.pop_front().filter(|flying| flying.at == now);
+        (landed, self.in_flight.front().map_or(u64::MAX, |flying| flying.at))
     }
 }

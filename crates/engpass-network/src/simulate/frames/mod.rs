@@ -213,10 +213,10 @@ impl Step {
 
 impl Frames {
     /// Makes every line whose transmissions the ledger needs report each of them.
-    pub(super) fn watch(&mut self, ledger: &Ledger) {
+    pub(super) fn update_posting(&mut self, ledger: &Ledger) {
         self.ports
             .iter_mut()
-            .for_each(|line| line.watched = ledger.needs_every_transmission(line.port as usize));
+            .for_each(|line| line.posts_each_packet = ledger.needs_every_transmission(line.port as usize));
     }
 
     /// Returns the frame port of this transmitter; `None` if it sends cells.
@@ -314,8 +314,8 @@ impl SharedState {
     /// Brings the records of a line up to date before an arrival at `at`: starts the line's measurement if it is due, and takes the samples of a timeline.
     #[inline(always)]
     fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
-        if line.is_to_open(at)
-            && let Some(from) = line.open()
+        if line.window_is_due(at)
+            && let Some(from) = line.begin_window()
         {
             self.ledger.begin_window_on_frame_line(line, from);
         }

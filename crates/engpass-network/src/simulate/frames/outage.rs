@@ -50,7 +50,7 @@ impl Outages {
     }
 
     /// Returns true if an outage hit the transmission of a frame, which began at `begin` and whose last bit left at `left`.
-    pub(super) fn cuts(&self, (begin, left): (u64, u64)) -> bool {
+    pub(super) fn destroys(&self, (begin, left): (u64, u64)) -> bool {
         self.since.is_some_and(|since| left > since)
             || self.past.iter().any(|(since, until)| left > *since && begin < *until)
     }

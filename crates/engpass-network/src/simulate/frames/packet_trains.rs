@@ -99,7 +99,7 @@ impl Network {
                 if hop == 0 {
                     until = sent.transmission.end;
                     begins.get_or_insert(sent.transmission);
-                } else if line.watched {
+                } else if line.posts_each_packet {
                     let datagram = (datagram, fabric.datagrams[datagram].whose());
                     fabric.ledger.post_transmission(step.slot, datagram, id, &{ sent.transmission }, line);
                 }
@@ -112,7 +112,7 @@ impl Network {
             }
         }
         let line = &frames.ports[steps[0].port as usize];
-        if let Some(begins) = begins.filter(|_| line.watched) {
+        if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
             fabric.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);

@@ -30,29 +30,29 @@ pub(in crate::simulate) struct FramePort {
     /// Running totals of the line for the ledger.
     pub(in crate::simulate) totals: LineTotals,
     /// Bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room on a free line and is then no new longest queue. 0 disables this shortcut.
-    largest: u32,
-    /// A frame takes `max(ip, least) + around` bytes on the line for an IP packet of `ip` bytes.
-    around: u32,
-    /// Bytes of the last packet, if it found the line free and was handed to the next port ahead of time: such a packet has no entry in `sent`. Otherwise 0.
-    alone: u32,
-    least: u16,
-    plainly: FastPath,
+    largest_immediate: u32,
+    /// A frame takes `max(ip, least_ip) + overhead` bytes on the line for an IP packet of `ip` bytes.
+    overhead: u32,
+    /// Bytes of the last packet, if it found the line free and was handed to the next port ahead of time: such a packet has no entry in `ring`. Otherwise 0.
+    lone_bytes: u32,
+    least_ip: u16,
+    fast_path: FastPath,
     /// True if the ledger needs every transmission of the line.
-    pub(in crate::simulate) watched: bool,
+    pub(in crate::simulate) posts_each_packet: bool,
     /// Time from the departure of a frame's last bit to its arrival at the next queue, in picoseconds.
     pub(super) delay: u64,
     /// Instant of the pending arrival event; `u64::MAX` if there is none.
-    wake: u64,
+    next_arrival: u64,
     /// Packets that wait, are being sent, or are on the line.
-    sent: TransmitRing,
+    ring: TransmitRing,
     /// The longest queue in the measurement window; not for the port of a host.
     longest: LongestQueue,
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) port: u32,
     /// Instant of the window's begin until the line's measurement has started: it starts before the first packet that arrives later. Then `u64::MAX`.
-    opens: u64,
-    waiting: PortQueue,
-    lottery: Option<Box<LinkImpairments>>,
+    window_begin: u64,
+    queue: PortQueue,
+    impairments: Option<Box<LinkImpairments>>,
     /// Transmission time of a byte, in the parts of a picosecond in which `clock` counts.
     per_byte: u64,
     /// Frames cut by a window edge, which are not in `totals`.
@@ -63,8 +63,8 @@ pub(in crate::simulate) struct FramePort {
 
 // Four cache lines. A packet that finds the line free and is handed ahead needs the first two; queues need the third, the slow path the last.
 const _: () = {
-    assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, opens) == 192);
-    assert!(std::mem::offset_of!(FramePort, sent) == 128);
+    assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, window_begin) == 192);
+    assert!(std::mem::offset_of!(FramePort, ring) == 128);
 };
 
 /// Random streams of a port: one for the line, and one for the queue, which depends on the number of outages so far.
@@ -101,7 +101,7 @@ pub(super) struct Departure {
     /// Instant at which the last bit leaves, in picoseconds.
     pub(super) left: u64,
     /// True if the transmission lies in the measurement window, compared in whole picoseconds.
-    pub(super) whole: bool,
+    pub(super) in_window: bool,
     pub(super) transmission: Transmission,
 }
 
@@ -151,7 +151,7 @@ impl FramePort {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
-        let waiting = match &link.queues[end] {
+        let queue = match &link.queues[end] {
             None => PortQueue::Unlimited,
             Some(queue) if changes => {
                 let (queue, rate, random) = (queue.clone(), line.rate, draws.queue);
@@ -171,25 +171,25 @@ impl FramePort {
         let mut port = Self {
             clock: LineClock::new(pace, (physical as u32, gap)),
             per_byte: pace.ratio().0,
-            alone: 0,
-            largest: 0,
-            plainly: FastPath::Unavailable,
-            around: around as u32,
-            least: (link.line_bytes(0) - around) as u16,
-            watched: false,
+            lone_bytes: 0,
+            largest_immediate: 0,
+            fast_path: FastPath::Unavailable,
+            overhead: around as u32,
+            least_ip: (link.line_bytes(0) - around) as u16,
+            posts_each_packet: false,
             port,
             delay: link.delay.ps() + latency,
-            opens: u64::MAX,
-            wake: u64::MAX,
-            sent: TransmitRing::default(),
-            waiting,
-            lottery: LinkImpairments::of(link, changes, draws.line).map(Box::new),
+            window_begin: u64::MAX,
+            next_arrival: u64::MAX,
+            ring: TransmitRing::default(),
+            queue,
+            impairments: LinkImpairments::of(link, changes, draws.line).map(Box::new),
             longest: LongestQueue::default(),
             clipped: ClippedFrames::default(),
             lost: 0,
             totals: LineTotals::default(),
         };
-        port.open();
+        port.begin_window();
         port
     }
 
@@ -207,16 +207,16 @@ impl FramePort {
     }
 
     /// Sets that the line's measurement starts before anything arrives later than `at`. Until then the fast path is disabled.
-    pub(super) fn opens_at(&mut self, at: u64) {
-        self.opens = at;
-        (self.plainly, self.largest) = (FastPath::Unavailable, 0);
+    pub(super) fn begin_window_after(&mut self, at: u64) {
+        self.window_begin = at;
+        (self.fast_path, self.largest_immediate) = (FastPath::Unavailable, 0);
     }
 
     /// Starts the line's measurement, and enables the fast path if the queue allows it. Returns the begin of the window if the measurement had not started.
-    pub(in crate::simulate) fn open(&mut self) -> Option<u64> {
-        let from = std::mem::replace(&mut self.opens, u64::MAX);
-        (self.plainly, self.largest) = match self.waiting {
-            _ if self.lottery.is_some() => (FastPath::Unavailable, 0),
+    pub(in crate::simulate) fn begin_window(&mut self) -> Option<u64> {
+        let from = std::mem::replace(&mut self.window_begin, u64::MAX);
+        (self.fast_path, self.largest_immediate) = match self.queue {
+            _ if self.impairments.is_some() => (FastPath::Unavailable, 0),
             PortQueue::Unlimited => (FastPath::Unlimited, u32::MAX),
             PortQueue::TailDrop(_) => (FastPath::TailDrop, 0),
             _ => (FastPath::Unavailable, 0),
@@ -231,45 +231,45 @@ impl FramePort {
 
     /// Returns true if the measurement must start before a packet that arrives at `at`.
     #[inline(always)]
-    pub(super) fn is_to_open(&self, at: u64) -> bool {
-        at > self.opens
+    pub(super) fn window_is_due(&self, at: u64) -> bool {
+        at > self.window_begin
     }
 
     /// Returns true if packets arrive in the order in which they leave: the line has neither impairments nor outages.
     pub(super) fn is_in_order(&self) -> bool {
-        self.lottery.is_none()
+        self.impairments.is_none()
     }
 
     /// Returns whether an event may take the line down.
     pub(in crate::simulate) fn may_change(&self) -> bool {
-        self.lottery.as_ref().is_some_and(|lottery| lottery.may_change())
+        self.impairments.as_ref().is_some_and(|impairments| impairments.may_change())
     }
 
     /// Returns whether the line is down.
     pub(in crate::simulate) fn is_down(&self) -> bool {
-        self.lottery.as_ref().is_some_and(|lottery| lottery.is_down())
+        self.impairments.as_ref().is_some_and(|impairments| impairments.is_down())
     }
 
     /// Returns true if the port accepts every packet and delivers all of them in order.
     pub(super) fn is_unlimited_in_order(&self) -> bool {
-        matches!(self.waiting, PortQueue::Unlimited) && self.is_in_order()
+        matches!(self.queue, PortQueue::Unlimited) && self.is_in_order()
     }
 
     /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more, or with impairments.
     pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
-        let PortQueue::TailDrop(limit) = self.waiting else { return 0 };
+        let PortQueue::TailDrop(limit) = self.queue else { return 0 };
         if !self.is_in_order() {
             return 0;
         }
         self.release(now);
-        let queue = self.sent.queue();
+        let queue = self.ring.queue();
         let bytes = limit.bytes.saturating_sub(queue.bytes) / u64::from(self.queue_bytes(ip));
         bytes.min(limit.packets.saturating_sub(queue.packets))
     }
 
     /// Returns true if the discipline marks packets on arrival, not when they are sent.
     pub(super) fn marks_on_arrival(&self) -> bool {
-        match &self.waiting {
+        match &self.queue {
             PortQueue::Scheduler(service) => service.decides_on_arrival(),
             _ => true,
         }
@@ -277,51 +277,51 @@ impl FramePort {
 
     /// Returns true if drops and departures are known when a packet arrives.
     pub(super) fn decides_on_arrival(&self) -> bool {
-        !matches!(self.waiting, PortQueue::Scheduler(_))
+        !matches!(self.queue, PortQueue::Scheduler(_))
     }
 
     /// Returns the bytes with which the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
     #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
-        ip.max(self.least.into()) + self.around - self.clock.physical
+        ip.max(self.least_ip.into()) + self.overhead - self.clock.physical
     }
 
     /// Returns the bytes that the buffer of a host's NIC holds at `now`, and the instant at which the first packet leaves.
     #[inline(always)]
     pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
         self.release(now);
-        (self.sent.queue().bytes, self.sent.first_leaves())
+        (self.ring.queue().bytes, self.ring.first_leaves())
     }
 
     /// Returns true if the NIC buffer of a host, of `capacity` bytes, has room for a packet of `ip` bytes. An empty buffer takes a packet of any length.
     #[inline(always)]
     pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
         let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
-        let known = match self.alone {
-            0 => self.sent.queue().bytes,
+        let known = match self.lone_bytes {
+            0 => self.ring.queue().bytes,
             bytes => bytes.into(),
         };
-        if self.sent.has_place() && fits(known) {
+        if self.ring.has_place() && fits(known) {
             return true;
         }
         self.release(now);
-        fits(self.sent.queue().bytes)
+        fits(self.ring.queue().bytes)
     }
 
     /// Removes the packets that have left by `now` from the queue.
     #[inline(never)]
     fn release(&mut self, now: u64) {
         self.push_lone_packet();
-        self.sent.release(now);
+        self.ring.release(now);
     }
 
-    /// Moves the packet in `alone`, if there is one, into `sent`.
+    /// Moves the packet in `lone_bytes`, if there is one, into `ring`.
     #[inline(always)]
     fn push_lone_packet(&mut self) {
-        if self.alone > 0 {
-            self.sent.release_all();
-            self.sent.push(self.clock.left(), self.alone, DELIVERED_AHEAD);
-            self.alone = 0;
+        if self.lone_bytes > 0 {
+            self.ring.release_all();
+            self.ring.push(self.clock.left(), self.lone_bytes, DELIVERED_AHEAD);
+            self.lone_bytes = 0;
         }
     }
 
@@ -335,7 +335,7 @@ impl FramePort {
         lost: &mut Vec<(queue::Packet, Cause)>,
         window: &Window,
     ) -> AdmitResult {
-        let mark = match &self.waiting {
+        let mark = match &self.queue {
             PortQueue::Unlimited => false,
             PortQueue::TailDrop(_) => {
                 self.release(now);
@@ -346,7 +346,7 @@ impl FramePort {
             }
             PortQueue::Admission(_) | PortQueue::Scheduler(_) => match self.ask(now, packet, lost) {
                 Ok(mark) => {
-                    self.note_queue(self.sent.queue().with(packet.bytes));
+                    self.note_queue(self.ring.queue().with(packet.bytes));
                     mark
                 }
                 Err(other) => return other,
@@ -375,7 +375,7 @@ impl FramePort {
         // A packet that finds the line free leaves at once.
         if last > 0
             && let Some(end) = self.clock.end_if_idle_at(now)
-            && bytes <= self.largest
+            && bytes <= self.largest_immediate
             && self.is_within_window(now, end.0, window)
         {
             let left = self.clock.last_bit_at(end);
@@ -387,11 +387,11 @@ impl FramePort {
                 self.totals.bytes += u64::from(taken);
                 self.clock.set_end(end);
                 // A NIC buffer counts IP packets, a queue counts frames.
-                self.alone = if NIC { ip } else { bytes };
+                self.lone_bytes = if NIC { ip } else { bytes };
                 return FastPathResult::ArrivesAt(at);
             }
         }
-        match (self.plainly, NIC) {
+        match (self.fast_path, NIC) {
             // A NIC buffer counts IP packets, a queue counts frames.
             (FastPath::Unlimited, true) => {
                 self.enqueue_fast_path::<NIC>(now, (bytes, ip), packet, last, window)
@@ -408,7 +408,7 @@ impl FramePort {
     #[inline(never)]
     fn cache_length(&mut self, taken: u32) {
         self.clock.cache_length(taken, self.per_byte);
-        self.sent.make_first_places();
+        self.ring.make_first_places();
     }
 
     /// Returns true if a transmission from `begin` to `end` lies in the measurement window. The line's measurement must have started.
@@ -437,15 +437,15 @@ impl FramePort {
             return FastPathResult::NeedsSlowPath;
         }
         if now > before {
-            self.alone = 0;
-            self.sent.release_all();
+            self.lone_bytes = 0;
+            self.ring.release_all();
         } else {
             self.push_lone_packet();
         }
         if !NIC {
             // A queue no longer than the longest so far is within its limit.
             let longest = self.longest;
-            if !self.sent.has_room(now, |queue| longest.covers(queue.with(bytes))) && !self.join(bytes) {
+            if !self.ring.has_room(now, |queue| longest.covers(queue.with(bytes))) && !self.join(bytes) {
                 return FastPathResult::Dropped;
             }
         }
@@ -459,7 +459,7 @@ impl FramePort {
         self.clock.set_end(end);
         let at = left + self.delay;
         // Packets that arrive after the end of the run are never handed over.
-        self.sent.push(left, held, if at <= last { DELIVERED_AHEAD } else { packet });
+        self.ring.push(left, held, if at <= last { DELIVERED_AHEAD } else { packet });
         FastPathResult::ArrivesAt(at)
     }
 
@@ -467,8 +467,8 @@ impl FramePort {
     /// have left must have been removed.
     #[inline(never)]
     fn join(&mut self, bytes: u32) -> bool {
-        let queue = self.sent.queue();
-        let joins = matches!(self.waiting, PortQueue::TailDrop(limit) if queue.has_room(limit, bytes));
+        let queue = self.ring.queue();
+        let joins = matches!(self.queue, PortQueue::TailDrop(limit) if queue.has_room(limit, bytes));
         if joins {
             self.note_queue(queue.with(bytes));
         }
@@ -479,17 +479,17 @@ impl FramePort {
     #[inline(always)]
     fn note_queue(&mut self, queue: Backlog) {
         self.longest.note(queue);
-        if self.plainly == FastPath::TailDrop {
-            self.largest = self.longest.lengths().bytes.min(u32::MAX.into()) as u32;
+        if self.fast_path == FastPath::TailDrop {
+            self.largest_immediate = self.longest.lengths().bytes.min(u32::MAX.into()) as u32;
         }
     }
 
     /// Records that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
     #[inline(always)]
     pub(super) fn expect_arrival_at(&mut self, at: u64) -> bool {
-        let first = at < self.wake;
+        let first = at < self.next_arrival;
         if first {
-            self.wake = at;
+            self.next_arrival = at;
         }
         first
     }
@@ -516,8 +516,8 @@ impl FramePort {
         let begin = self.clock.exact();
         let left = self.clock.send(taken, self.per_byte);
         let end = self.clock.end;
-        let whole = window.holds_all(begin.0, end);
-        if whole {
+        let in_window = window.holds_all(begin.0, end);
+        if in_window {
             self.totals.frames += 1;
             self.totals.bytes += bytes;
         } else if window.holds(left) {
@@ -526,7 +526,7 @@ impl FramePort {
         }
         Departure {
             left,
-            whole,
+            in_window,
             transmission: Transmission {
                 idle,
                 held: 0,
@@ -540,37 +540,37 @@ impl FramePort {
 
     /// Returns the queue at the instant `at`. Everything before `at` must have been handled.
     pub(in crate::simulate) fn backlog(&self, at: u64) -> Backlog {
-        match &self.waiting {
+        match &self.queue {
             // Disciplines that decide on arrival also count the packet being sent.
             PortQueue::Scheduler(service) if service.decides_on_arrival() => {
-                service.scheduler.backlog().and(self.sent.backlog(at))
+                service.scheduler.backlog().and(self.ring.backlog(at))
             }
             PortQueue::Scheduler(service) => service.scheduler.backlog(),
-            _ if self.alone == 0 => self.sent.backlog(at),
-            _ if self.clock.left() > at => Backlog::default().with(self.alone),
+            _ if self.lone_bytes == 0 => self.ring.backlog(at),
+            _ if self.clock.left() > at => Backlog::default().with(self.lone_bytes),
             _ => Backlog::default(),
         }
     }
 
     /// Returns true if an outage destroyed the transmission of an arriving packet.
     pub(super) fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
-        self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
+        self.impairments.as_ref().is_some_and(|impairments| impairments.destroys(flying))
     }
 
     /// Returns true if no packet on the line is still to arrive: all were handed ahead.
     #[inline(always)]
     pub(super) fn has_no_pending_arrival(&self) -> bool {
-        self.wake == u64::MAX
+        self.next_arrival == u64::MAX
     }
 
     /// Records a packet that leaves at `left` and was handed ahead. It takes `bytes` bytes of the queue until then.
     #[inline(always)]
     pub(super) fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
-        self.sent.push(left, bytes, DELIVERED_AHEAD);
-        if let PortQueue::Scheduler(service) = &self.waiting
+        self.ring.push(left, bytes, DELIVERED_AHEAD);
+        if let PortQueue::Scheduler(service) = &self.queue
             && !service.decides_on_arrival()
         {
-            self.sent.release(left);
+            self.ring.release(left);
         }
     }
 
@@ -580,13 +580,13 @@ impl FramePort {
     pub(super) fn push_in_flight(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
         let mut at = left + self.delay;
-        if self.lottery.is_none() {
-            self.sent.push(left, bytes, packet);
+        if self.impairments.is_none() {
+            self.ring.push(left, bytes, packet);
         } else {
             self.push_delivered_ahead(left, bytes);
         }
-        if let Some(lottery) = &mut self.lottery {
-            at = lottery.draw(InFlightFrame { at, packet, damaged: false, sent: (sent.begun(), left) });
+        if let Some(impairments) = &mut self.impairments {
+            at = impairments.draw(InFlightFrame { at, packet, damaged: false, sent: (sent.begun(), left) });
         }
         self.expect_arrival_at(at).then_some(at)
     }
@@ -594,21 +594,21 @@ impl FramePort {
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none). `None` if the event is outdated.
     #[inline(always)]
     pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
-        if self.wake != now {
+        if self.next_arrival != now {
             return (None, u64::MAX);
         }
-        let (landed, next) = if self.plainly == FastPath::Unavailable {
+        let (landed, next) = if self.fast_path == FastPath::Unavailable {
             self.pop_arrival_slow_path(now)
         } else {
             self.pop_arrival_in_order(now)
         };
-        self.wake = next;
+        self.next_arrival = next;
         (landed, next)
     }
 
     #[inline(always)]
     fn pop_arrival_in_order(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
-        let (packet, next) = self.sent.pop_arrival();
+        let (packet, next) = self.ring.pop_arrival();
         (
             Some(InFlightFrame { at: now, packet, damaged: false, sent: (0, 0) }),
             next.map_or(u64::MAX, |left| left + self.delay),
@@ -617,15 +617,15 @@ impl FramePort {
 
     #[inline(never)]
     fn pop_arrival_slow_path(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
-        match &mut self.lottery {
+        match &mut self.impairments {
             None => {
-                if let PortQueue::Scheduler(_) = self.waiting {
+                if let PortQueue::Scheduler(_) = self.queue {
                     // The other queues remove packets that have left whenever something arrives.
-                    self.sent.release(now);
+                    self.ring.release(now);
                 }
                 self.pop_arrival_in_order(now)
             }
-            Some(lottery) => lottery.pop_arrival(now),
+            Some(impairments) => impairments.pop_arrival(now),
         }
     }
 }
@@ -693,7 +693,7 @@ mod tests {
         let window = Window { from: None, end: u64::MAX };
         let (mut places, mut alone) = (port(8_000_000_000), port(8_000_000_000));
         let limit = QueueLimit { packets: 4, bytes: 2_400 };
-        (places.waiting, alone.waiting) = (PortQueue::TailDrop(limit), PortQueue::TailDrop(limit));
+        (places.queue, alone.queue) = (PortQueue::TailDrop(limit), PortQueue::TailDrop(limit));
         let (mut now, mut found_free, mut lost, mut awaited) = (0, 0, 0, 0);
         for packet in 0..20_000 {
             now += random.below(1_900_000);
@@ -702,12 +702,12 @@ mod tests {
                 assert_eq!(places.memory(now), alone.memory(now));
             }
             let passed = alone.offer::<false>(now, ip, packet, if is_ahead { u64::MAX } else { 0 }, &window);
-            found_free += u32::from(alone.alone > 0);
+            found_free += u32::from(alone.lone_bytes > 0);
             let view = view(packet, places.queue_bytes(ip));
             match (places.admit(now, view, &mut Vec::new(), &window), passed) {
                 (AdmitResult::Departs(sent, false), FastPathResult::ArrivesAt(at)) => {
                     assert_eq!(sent.left + places.delay, at);
-                    places.sent.push(sent.left, ip, if is_ahead { DELIVERED_AHEAD } else { packet });
+                    places.ring.push(sent.left, ip, if is_ahead { DELIVERED_AHEAD } else { packet });
                     awaited += u32::from(!is_ahead);
                 }
                 (AdmitResult::Dropped(Cause::Full), FastPathResult::Dropped) => lost += 1,
@@ -720,7 +720,7 @@ mod tests {
             assert_eq!(places.longest_queue(), alone.longest_queue());
             while awaited > 0 && random.below(2) > 0 {
                 awaited -= 1;
-                assert_eq!(places.sent.pop_arrival(), alone.sent.pop_arrival());
+                assert_eq!(places.ring.pop_arrival(), alone.ring.pop_arrival());
             }
         }
         assert!((2_000..18_000).contains(&found_free), "{found_free}");

@@ -223,18 +223,14 @@ impl Network {
         loop {
             if !act.asked && !act.is_shut() {
                 let ended = match connection.start_burst(Time(now)) {
-                    Ok(mut flight) => {
+                    Ok(mut burst) => {
                         let Frames { ports, steps, routes, .. } = &mut *frames;
                         let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
                         let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
-                        let whole = act.this.whole(*flow, flight.pattern(), true);
-                        while flight.goes_on() {
+                        let whole = act.this.whole(*flow, burst.pattern(), true);
+                        while burst.goes_on() {
                             let id = fabric.datagrams.next();
-                            connection.next_in_burst(
-                                &mut flight,
-                                Time(now),
-                                fabric.datagrams.segment_mut(id),
-                            );
+                            connection.next_in_burst(&mut burst, Time(now), fabric.datagrams.segment_mut(id));
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
                             if let Some(pause) =
@@ -243,7 +239,7 @@ impl Network {
                                 return pause;
                             }
                         }
-                        connection.limited_by_after(&flight)
+                        connection.limited_by_after(&burst)
                     }
                     Err(limited) => limited,
                 };

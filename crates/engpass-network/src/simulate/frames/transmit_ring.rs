@@ -27,22 +27,22 @@ pub(super) struct TransmitRing {
     /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next packet to be added, and of the first one still to arrive.
     queued: u32,
     next: u32,
-    flying: u32,
+    in_flight: u32,
     /// First sequence number for which the ring may have no free entry.
     full: u32,
     /// The ring; its length is a power of two.
-    places: Box<[TransmitEntry]>,
+    entries: Box<[TransmitEntry]>,
 }
 
 impl TransmitRing {
     #[inline(always)]
     fn place(&self, number: u32) -> usize {
-        number as usize & self.places.len().wrapping_sub(1)
+        number as usize & self.entries.len().wrapping_sub(1)
     }
 
     #[inline(always)]
     fn get(&self, number: u32) -> TransmitEntry {
-        self.places[self.place(number)]
+        self.entries[self.place(number)]
     }
 
     /// Appends a packet that leaves at `left`.
@@ -52,11 +52,11 @@ impl TransmitRing {
             self.make_room();
         }
         let place = self.place(self.next);
-        self.places[place] = TransmitEntry { left, bytes, packet };
+        self.entries[place] = TransmitEntry { left, bytes, packet };
         self.bytes += u64::from(bytes);
         self.last = left;
-        if packet == DELIVERED_AHEAD && self.flying == self.next {
-            self.flying = self.flying.wrapping_add(1);
+        if packet == DELIVERED_AHEAD && self.in_flight == self.next {
+            self.in_flight = self.in_flight.wrapping_add(1);
         }
         self.next = self.next.wrapping_add(1);
     }
@@ -74,26 +74,26 @@ impl TransmitRing {
     /// Recomputes how many entries are free.
     #[inline(always)]
     fn find_room(&mut self) {
-        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
-        self.full = self.next.wrapping_sub(held).wrapping_add(self.places.len() as u32);
+        let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.in_flight));
+        self.full = self.next.wrapping_sub(held).wrapping_add(self.entries.len() as u32);
     }
 
     #[cold]
     fn grow(&mut self) {
-        let count = (2 * self.places.len()).max(8);
-        let held = self.places.len() as u32;
-        let mut places = vec![TransmitEntry::default(); count].into_boxed_slice();
+        let count = (2 * self.entries.len()).max(8);
+        let held = self.entries.len() as u32;
+        let mut entries = vec![TransmitEntry::default(); count].into_boxed_slice();
         for back in 1..=held {
             let number = self.next.wrapping_sub(back);
-            places[number as usize & (count - 1)] = self.get(number);
+            entries[number as usize & (count - 1)] = self.get(number);
         }
-        self.places = places;
+        self.entries = entries;
     }
 
     /// Allocates the ring when the first packet arrives.
     #[inline(always)]
     pub(super) fn make_first_places(&mut self) {
-        if self.places.is_empty() {
+        if self.entries.is_empty() {
             self.make_room();
         }
     }
@@ -177,13 +177,13 @@ impl TransmitRing {
     /// Removes the packet that arrives next. Returns its number, and the departure of the packet that arrives after it, if there is one.
     #[inline(always)]
     pub(super) fn pop_arrival(&mut self) -> (u32, Option<u64>) {
-        let landed = self.get(self.flying).packet;
+        let landed = self.get(self.in_flight).packet;
         loop {
-            self.flying = self.flying.wrapping_add(1);
-            if self.flying == self.next {
+            self.in_flight = self.in_flight.wrapping_add(1);
+            if self.in_flight == self.next {
                 return (landed, None);
             }
-            let next = self.get(self.flying);
+            let next = self.get(self.in_flight);
             if next.packet != DELIVERED_AHEAD {
                 return (landed, Some(next.left));
             }

@@ -238,7 +238,7 @@ impl InjectedNetwork {
         if let Some(reports) = &mut network.fabric.reports {
             reports.has_cells = has_cells;
         }
-        network.frames.watch(&network.fabric.ledger);
+        network.frames.update_posting(&network.fabric.ledger);
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()

@@ -34,6 +34,6 @@ impl FramePort {
 
     /// Returns the longest queue in the measurement window; `None` for the port of a host, where senders wait instead.
     pub(in crate::simulate::frames) fn longest_queue(&self) -> Option<Backlog> {
-        (!matches!(self.waiting, PortQueue::Unlimited)).then(|| self.longest.lengths())
+        (!matches!(self.queue, PortQueue::Unlimited)).then(|| self.longest.lengths())
     }
 }
