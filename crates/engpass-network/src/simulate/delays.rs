@@ -42,9 +42,9 @@ impl Network {
             return;
         }
         if this.arrived == 0 {
-            self.first_ends.insert(datagram, end);
+            self.first_fragment_ends.insert(datagram, end);
         } else {
-            this.apart |= self.first_ends[&datagram] != end;
+            this.apart |= self.first_fragment_ends[&datagram] != end;
         }
     }
 
@@ -109,7 +109,7 @@ impl Network {
             return PathId(end);
         }
         let sender = this.to.get().and_then(|to| self.endpoints.get(to as usize ^ 1));
-        match sender.map(|sender| (sender.way(), sender.route())) {
+        match sender.map(|sender| (sender.egress_path(), sender.route())) {
             None => PathId::ONLY,
             Some((EgressPath::Circuit { vc, .. }, _)) if vc < ONWARD => PathId(PathId::CIRCUIT | vc),
             Some((_, route)) => PathId(self.frames.end_of(route)),
@@ -139,7 +139,7 @@ impl Network {
         let (sender, receiver, len) = (&self.endpoints[to ^ 1], &self.endpoints[to], u64::from(this.bytes));
         let formed = sender.segment_cost(&self.costs, len, false);
         packets.push(LonePacket::new(u64::from(this.header) + len, formed));
-        self.cross_alone(path, sender.way(), (&[], false), packets);
+        self.cross_alone(path, sender.egress_path(), (&[], false), packets);
         last_arrival(packets).saturating_add(receiver.segment_cost(&self.costs, len, true))
     }
 

@@ -38,7 +38,7 @@ pub(super) struct UdpApplication {
     pub(super) stop: u64,
     pub(super) cost: CpuCost,
     /// True if sending costs the host no CPU time.
-    pub(super) is_free: bool,
+    pub(super) is_zero_cost: bool,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
     pub(super) messages: u64,
@@ -51,7 +51,7 @@ pub(super) struct UdpApplication {
 
 impl UdpApplication {
     /// Returns the current fragment, ready for the NIC.
-    pub(super) fn sending(&self) -> ReadyPacket {
+    pub(super) fn ready_packet(&self) -> ReadyPacket {
         ReadyPacket {
             flow: self.flow,
             nic: self.nic,
@@ -129,7 +129,7 @@ pub(super) struct Socket {
     pub(super) capacity: u64,
     pub(super) used: u64,
     /// True if receiving costs the host no CPU time.
-    pub(super) is_free: bool,
+    pub(super) is_zero_cost: bool,
 }
 
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
@@ -159,10 +159,10 @@ impl Network {
         }
         // Shortcut: the CPU needs no time, and no other event comes before the packet is handed over.
         let (flow, host) = (this.flow, this.host);
-        let (parts, is_free) = (this.parts, this.is_free);
-        let at_once = is_free
+        let (parts, is_zero_cost) = (this.parts, this.is_zero_cost);
+        let at_once = is_zero_cost
             && self.cpus[host].is_idle()
-            && self.events.would_be_next(self.now, self.turn_of(index, flow), Event::Hand(process));
+            && self.events.would_be_next(self.now, self.rank_of(index, flow), Event::Hand(process));
         if at_once && !parts && self.try_send_message(index) {
             return;
         }
@@ -199,10 +199,10 @@ impl Network {
             return;
         }
         self.fabric.ledger.set_sender_state(index, self.now, SenderState::Cpu);
-        self.ask_cpu(host, CpuTask::Send(index));
+        self.queue_cpu_task(host, CpuTask::Send(index));
     }
 
-    pub(super) fn ask_cpu(&mut self, host: usize, item: CpuTask) {
+    pub(super) fn queue_cpu_task(&mut self, host: usize, item: CpuTask) {
         let cpu = &mut self.cpus[host];
         if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
             cpu.items.push_back(item);
@@ -288,7 +288,7 @@ impl Network {
         match item {
             CpuTask::Send(process) => {
                 let flow = self.processes[process].flow;
-                self.events.push(self.now, self.turn_of(process, flow), Event::Hand(process as u32));
+                self.events.push(self.now, self.rank_of(process, flow), Event::Hand(process as u32));
             }
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
@@ -296,11 +296,11 @@ impl Network {
                 self.received(datagram, Some(self.path_of(datagram)));
                 self.fabric.release_datagram(datagram);
             }
-            CpuTask::Write(endpoint) => self.copied(endpoint),
+            CpuTask::Write(endpoint) => self.on_write_copied(endpoint),
             CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
-                self.input_done(datagram);
-                self.take_segment(datagram);
+                self.finish_input(datagram);
+                self.process_segment(datagram);
                 self.fabric.release_datagram(datagram);
             }
         }
@@ -312,7 +312,7 @@ impl Network {
         this.fragment += 1;
         if this.fragment < this.fragments.count {
             self.fabric.ledger.set_sender_state(process, self.now, SenderState::Cpu);
-            self.ask_cpu(self.processes[process].host, CpuTask::Send(process));
+            self.queue_cpu_task(self.processes[process].host, CpuTask::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
@@ -378,7 +378,7 @@ impl Network {
         socket.used += bytes;
         this.holds += 1;
         let host = socket.host;
-        self.ask_cpu(host, CpuTask::Receive(datagram));
+        self.queue_cpu_task(host, CpuTask::Receive(datagram));
     }
 
     /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay.

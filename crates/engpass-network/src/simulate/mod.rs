@@ -67,7 +67,7 @@ use source::Source;
 pub use tap::{
     Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
 };
-use tcp::{Counted, Endpoint, SegmentCost};
+use tcp::{Endpoint, SegmentCost, WarmupCounts};
 #[doc(hidden)]
 pub use timeline::watched;
 pub use timeline::{MOST_EVENTS, timeline};
@@ -123,15 +123,15 @@ pub struct Network {
     /// TCP endpoints, two for every connection.
     endpoints: Vec<Endpoint>,
     /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
-    counted: Vec<Counted>,
+    warmup_counts: Vec<WarmupCounts>,
     /// CPU costs of endpoints; an endpoint refers to its entry.
     costs: Vec<SegmentCost>,
     /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
-    inputs: Vec<u32>,
+    unprocessed_segments: Vec<u32>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
     /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
-    turns: Vec<u32>,
+    sender_ranks: Vec<u32>,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
     groups: injection::Groups,
@@ -141,17 +141,17 @@ pub struct Network {
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
     /// By event of the testbed file: its next change of a line.
-    changes: Vec<NextChange>,
+    line_changes: Vec<NextChange>,
     /// Number of events handled, and the number at which the [`RunControl`] is called next.
     handled: u64,
-    next_question: u64,
+    next_callback: u64,
     /// Instant at which endpoints next release memory that they do not need, in picoseconds.
-    next_rest: u64,
+    next_release: u64,
     /// Cache of idle delays, and a scratch buffer to compute one.
     idle_delays: IdleCache,
     lone_packets: Vec<LonePacket>,
     /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
-    first_ends: BTreeMap<u32, u32>,
+    first_fragment_ends: BTreeMap<u32, u32>,
     /// Instant up to which the current call of `run_until` handles events.
     until: u64,
 }
@@ -194,7 +194,8 @@ impl Network {
 
     /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
     fn begin_window(&mut self, from: u64) {
-        self.counted = self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
+        self.warmup_counts =
+            self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.begin_measurement(from);
         self.begin_window_on_circuits(from);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
@@ -224,10 +225,10 @@ impl Network {
                     Event::Wake(endpoint) => self.endpoint_wake(endpoint),
                     other => self.handle(other),
                 }
-                if self.handled < self.next_question {
+                if self.handled < self.next_callback {
                     continue;
                 }
-                self.next_question = self.handled + EVENTS_PER_CALLBACK;
+                self.next_callback = self.handled + EVENTS_PER_CALLBACK;
                 self.release_unused_memory(self.now);
             } else if limit < until {
                 self.sweep();
@@ -273,8 +274,8 @@ impl Network {
     /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
     fn release_unused_memory(&mut self, now: u64) {
         self.events.release_unused_memory();
-        if now >= self.next_rest {
-            self.next_rest = now.saturating_add(RELEASE_INTERVAL);
+        if now >= self.next_release {
+            self.next_release = now.saturating_add(RELEASE_INTERVAL);
             self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
         if self.fabric.datagrams.release_unused_memory() {

@@ -77,13 +77,13 @@ impl Network {
 
     /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
     #[inline(always)]
-    fn sending(&self, sender: usize, nic: usize) -> ReadyPacket {
+    fn ready_packet(&self, sender: usize, nic: usize) -> ReadyPacket {
         match sender.checked_sub(self.processes.len()) {
-            None => self.processes[sender].sending(),
+            None => self.processes[sender].ready_packet(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
-                Some(this) => this.sending(&self.fabric.datagrams),
+                Some(this) => this.ready_packet(&self.fabric.datagrams),
                 // An injected sender may have packets for several NICs.
-                None => self.injected.sending(nic),
+                None => self.injected.ready_packet(nic),
             },
         }
     }
@@ -91,35 +91,35 @@ impl Network {
     /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
-        if self.enter_nic_or_wait_with(process, self.processes[process].sending()) {
+        if self.enter_nic_or_wait_with(process, self.processes[process].ready_packet()) {
             self.on_fragment_sent(process);
         }
     }
 
     /// Sends the sender's packet into its NIC, or queues the sender behind the senders that wait. Returns true if the packet has entered.
     #[inline(always)]
-    pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, sending: ReadyPacket) -> bool {
-        let sending = self.by_bond(sender, sending);
-        let nic = sending.nic;
-        if !self.nics[nic].has_waiters() && self.nic_has_room(&sending) {
-            self.emit(sender, &sending);
+    pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, ready_packet: ReadyPacket) -> bool {
+        let ready_packet = self.with_bond_member(sender, ready_packet);
+        let nic = ready_packet.nic;
+        if !self.nics[nic].has_waiters() && self.nic_has_room(&ready_packet) {
+            self.emit(sender, &ready_packet);
             self.clear_bond_member(sender);
             return true;
         }
         self.fabric.ledger.set_sender_state(sender, self.now, SenderState::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
-            self.expect_room(nic);
+            self.schedule_first_space_check(nic);
         }
         false
     }
 
     /// Returns the packet with the bond member that it leaves by, chosen when it became ready; unchanged if there is no bond.
     #[inline(always)]
-    fn by_bond(&mut self, sender: usize, sending: ReadyPacket) -> ReadyPacket {
-        match sending.way {
-            EgressPath::Bond { route } => self.choose_bond_member(sender, sending, route),
-            _ => sending,
+    fn with_bond_member(&mut self, sender: usize, ready_packet: ReadyPacket) -> ReadyPacket {
+        match ready_packet.way {
+            EgressPath::Bond { route } => self.choose_bond_member(sender, ready_packet, route),
+            _ => ready_packet,
         }
     }
 
@@ -127,14 +127,14 @@ impl Network {
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.nics[nic].waiting.front() else { return };
-        let sending = self.by_bond(sender, self.sending(sender, nic));
-        if !self.nic_has_room(&sending) {
-            self.expect_room(nic);
+        let ready_packet = self.with_bond_member(sender, self.ready_packet(sender, nic));
+        if !self.nic_has_room(&ready_packet) {
+            self.schedule_first_space_check(nic);
             return;
         }
         self.nics[nic].waiting.pop_front();
         let others = self.nics[nic].has_waiters();
-        self.emit(sender, &sending);
+        self.emit(sender, &ready_packet);
         self.clear_bond_member(sender);
         match sender.checked_sub(self.processes.len()) {
             None => self.on_fragment_sent(sender),
@@ -150,9 +150,9 @@ impl Network {
 
     /// Returns true if the NIC buffer has room for the packet now.
     #[inline(always)]
-    pub(super) fn nic_has_room(&mut self, sending: &ReadyPacket) -> bool {
-        let nic = sending.nic;
-        let bytes = sending.memory();
+    pub(super) fn nic_has_room(&mut self, ready_packet: &ReadyPacket) -> bool {
+        let nic = ready_packet.nic;
+        let bytes = ready_packet.memory();
         // A frame line knows its departures at once; departures of cells must be computed.
         if let Some(line) = self.frames.port_mut(nic) {
             let (occupied, _) = line.memory(self.now);
@@ -169,7 +169,7 @@ impl Network {
         self.nics[nic].has_room(self.now, bytes)
     }
 
-    fn expect_room(&mut self, nic: usize) {
+    fn schedule_first_space_check(&mut self, nic: usize) {
         let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.now).1);
         let this = &self.nics[nic];
         // The line is FIFO: known departures come before unknown ones.
@@ -186,44 +186,44 @@ impl Network {
     /// Schedules that the first waiting sender tries again at `at`.
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
-        let turn = self.turn_of(first, self.sending(first, nic).flow);
+        let turn = self.rank_of(first, self.ready_packet(first, nic).flow);
         self.events.push(at, turn, Event::Room(nic as u32));
     }
 
     /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
     /// senders of one flow.
     #[inline(always)]
-    pub(super) fn turn_of(&self, sender: usize, flow: usize) -> usize {
-        self.turns.get(sender).map_or(flow, |turn| *turn as usize)
+    pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
+        self.sender_ranks.get(sender).map_or(flow, |turn| *turn as usize)
     }
 
     /// Sends the sender's packet into the NIC now. The NIC must have room.
     #[inline(always)]
-    pub(super) fn emit(&mut self, sender: usize, sending: &ReadyPacket) {
-        match sending.way {
+    pub(super) fn emit(&mut self, sender: usize, ready_packet: &ReadyPacket) {
+        match ready_packet.way {
             EgressPath::Circuit { vc, .. } => {
-                let bytes = sending.memory();
-                self.nics[sending.nic].occupied += bytes;
+                let bytes = ready_packet.memory();
+                self.nics[ready_packet.nic].occupied += bytes;
                 match vc.checked_sub(ONWARD) {
-                    None => self.emit_cells(sender, *sending, vc, bytes),
+                    None => self.emit_cells(sender, *ready_packet, vc, bytes),
                     Some(route) => {
-                        let pdu = self.create_first_pdu(sender, sending, route);
+                        let pdu = self.create_first_pdu(sender, ready_packet, route);
                         self.hand_to_shaper(sender, pdu);
                     }
                 }
             }
-            EgressPath::Frames { route } => self.emit_frame(sender, sending, route),
+            EgressPath::Frames { route } => self.emit_frame(sender, ready_packet, route),
             EgressPath::Bond { .. } => unreachable!("the bond member is chosen before"),
         }
     }
 
     /// Sends a packet into the NIC as the cells of an AAL5 PDU with an SDU of `sdu` bytes.
-    fn emit_cells(&mut self, sender: usize, sending: ReadyPacket, vc: u32, sdu: u64) {
-        let ReadyPacket { datagram, .. } = sending;
+    fn emit_cells(&mut self, sender: usize, ready_packet: ReadyPacket, vc: u32, sdu: u64) {
+        let ReadyPacket { datagram, .. } = ready_packet;
         let cells = aal5::cells(sdu) as u32;
         let pdu = self.fabric.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
         if self.fabric.trace.is_some() {
-            self.tap_emitted(Carrier::Pdu(pdu), sender, &sending);
+            self.tap_emitted(Carrier::Pdu(pdu), sender, &ready_packet);
         }
         self.fabric.datagrams[datagram].holds += 1;
         self.hand_to_shaper(sender, pdu);

@@ -456,7 +456,7 @@ impl Network {
         let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
         for (place, endpoint) in (first..).zip(own).filter(|(_, this)| this.application.is_some()) {
             let stats = endpoint.connection.stats();
-            let before = self.counted.get(place).copied().unwrap_or_default();
+            let before = self.warmup_counts.get(place).copied().unwrap_or_default();
             let counts = counts.get_or_insert(TcpCounts {
                 retransmitted_segments: 0,
                 timeouts: 0,

@@ -27,18 +27,18 @@ pub(super) struct Endpoint {
     pub(super) flow: u32,
     pub(super) nic: u32,
     /// Path of the endpoint's packets: with `encapsulation` a circuit direction (with the flag [`ONWARD`]: the route that begins with a circuit), else a route.
-    pub(super) over: u32,
+    pub(super) egress: u32,
     pub(super) encapsulation: Option<Encapsulation>,
     /// Instant of the earliest pending wake event.
     pub(super) timer: u64,
     /// Instant up to which all arrivals have been handled, possibly ahead of virtual time (lookahead).
-    pub(super) ahead: u64,
+    pub(super) handled_until: u64,
     /// Datagram of the segment that the CPU forms or that waits for the NIC; [`NOTHING`] if there is none.
-    pub(super) formed: u32,
+    pub(super) ready_segment: u32,
     /// True while a segment is in the CPU or waits for the NIC. The endpoint forms the next one only after it was handed over.
     pub(super) busy: bool,
     /// True if nothing costs the host CPU time, so that its CPU is always idle.
-    pub(super) at_rest: bool,
+    pub(super) is_host_zero_cost: bool,
     /// Index of the endpoint's CPU costs in [`Network::costs`], or [`NOTHING`].
     pub(super) cost: u32,
     /// The application that writes; `None` at a receive-only endpoint.
@@ -72,13 +72,13 @@ impl SegmentCost {
 
 /// Counts of a connection at the end of the warm-up, which the outcome subtracts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct WarmupCounts {
     pub(super) retransmissions: u64,
     pub(super) timeouts: u64,
     pub(super) fast_recoveries: u64,
 }
 
-impl From<Stats> for Counted {
+impl From<Stats> for WarmupCounts {
     fn from(stats: Stats) -> Self {
         let Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
         Self { retransmissions, timeouts, fast_recoveries }
@@ -99,35 +99,35 @@ pub(super) const NOTHING: u32 = u32::MAX;
 impl Endpoint {
     /// Returns true if the endpoint's work costs its host no CPU time.
     #[inline]
-    pub(super) fn is_free(&self) -> bool {
+    pub(super) fn is_zero_cost(&self) -> bool {
         self.cost == NOTHING
     }
 
     /// Returns the route of the endpoint's packets; meaningless if a circuit leads from host to host.
     pub(super) fn route(&self) -> u32 {
-        self.over & !(ONWARD | BONDED)
+        self.egress & !(ONWARD | BONDED)
     }
 
     #[inline(always)]
-    pub(super) fn way(&self) -> EgressPath {
+    pub(super) fn egress_path(&self) -> EgressPath {
         match self.encapsulation {
-            Some(encapsulation) => EgressPath::Circuit { vc: self.over, encapsulation },
-            None if self.over & BONDED != 0 => EgressPath::Bond { route: self.over & !BONDED },
-            None => EgressPath::Frames { route: self.over },
+            Some(encapsulation) => EgressPath::Circuit { vc: self.egress, encapsulation },
+            None if self.egress & BONDED != 0 => EgressPath::Bond { route: self.egress & !BONDED },
+            None => EgressPath::Frames { route: self.egress },
         }
     }
 
     /// Returns the segment that is ready for the NIC.
     #[inline(always)]
-    pub(super) fn sending(&self, datagrams: &PacketStore) -> ReadyPacket {
-        debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
-        let formed = &datagrams[self.formed];
+    pub(super) fn ready_packet(&self, datagrams: &PacketStore) -> ReadyPacket {
+        debug_assert_ne!(self.ready_segment, NOTHING, "a segment is formed before it is handed over");
+        let ready_segment = &datagrams[self.ready_segment];
         ReadyPacket {
             flow: self.flow as usize,
             nic: self.nic as usize,
-            way: self.way(),
-            ip: IP_HEADER_BYTES + u64::from(formed.header) + u64::from(formed.bytes),
-            datagram: self.formed,
+            way: self.egress_path(),
+            ip: IP_HEADER_BYTES + u64::from(ready_segment.header) + u64::from(ready_segment.bytes),
+            datagram: self.ready_segment,
             offset: 0,
         }
     }
@@ -165,7 +165,7 @@ impl Endpoint {
     /// Returns the route of the endpoint's packets if they may take the fast path: frames, without captures, deferred postings or injection.
     #[inline(always)]
     fn fast_path_route(&self, fabric: &SharedState) -> Option<u32> {
-        match self.way() {
+        match self.egress_path() {
             EgressPath::Frames { route }
                 if self.is_open() && fabric.fast_path_allowed() && fabric.reports.is_none() =>
             {
@@ -186,7 +186,7 @@ impl Endpoint {
     }
 
     /// Returns the sender state that follows from the reason why the connection sends nothing.
-    fn waits_for(&self, limited: LimitedBy) -> SenderState {
+    fn sender_state_for(&self, limited: LimitedBy) -> SenderState {
         let application = self.application.as_ref();
         let (copying, left) =
             application.map_or((0, 0), |application| (application.copying, application.left));
@@ -265,7 +265,7 @@ impl Network {
         if this.timer <= now {
             this.timer = u64::MAX;
         }
-        if now < this.ahead {
+        if now < this.handled_until {
             // Lookahead has handled arrivals later than now, because nothing was to happen before them.
             self.schedule_wake(index);
             return;
@@ -339,7 +339,7 @@ impl Network {
 
     /// Puts the copied piece of a write into the send buffer.
     #[inline(always)]
-    fn put(&mut self, endpoint: usize) {
+    fn commit_write(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let application = this.application.as_mut().expect("only a writing endpoint has an application");
         let bytes = std::mem::take(&mut application.copying);
@@ -348,8 +348,8 @@ impl Network {
     }
 
     /// Continues after the CPU has copied a piece of a write to the send buffer.
-    pub(super) fn copied(&mut self, endpoint: usize) {
-        self.put(endpoint);
+    pub(super) fn on_write_copied(&mut self, endpoint: usize) {
+        self.commit_write(endpoint);
         self.send_and_schedule_wake(endpoint);
     }
 
@@ -368,8 +368,8 @@ impl Network {
     fn send_and_write(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
         let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
-        if !(this.at_rest || this.is_free() && idle()) {
-            self.ask(endpoint);
+        if !(this.is_host_zero_cost || this.is_zero_cost() && idle()) {
+            self.request_cpu(endpoint);
             return;
         }
         let reads = this.application.is_none();
@@ -387,7 +387,7 @@ impl Network {
     }
 
     /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
-    fn ask(&mut self, endpoint: usize) {
+    fn request_cpu(&mut self, endpoint: usize) {
         let (now, sender) = (self.now, self.processes.len() + endpoint);
         let this = &mut self.endpoints[endpoint];
         let host = self.nics[this.nic as usize].host as usize;
@@ -399,16 +399,16 @@ impl Network {
         if limited == LimitedBy::Nothing {
             this.busy = true;
             self.fabric.ledger.set_sender_state(sender, now, SenderState::Cpu);
-            self.ask_cpu(host, CpuTask::Output(endpoint));
+            self.queue_cpu_task(host, CpuTask::Output(endpoint));
             return;
         }
         let copies = self.next_copy(endpoint);
         // An incoming segment that the CPU has not processed yet may remove the reason.
-        let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
-        let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
+        let asked = self.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
+        let wait = if asked { SenderState::Cpu } else { self.sender_state_of(endpoint, limited) };
         self.fabric.ledger.set_sender_state(sender, now, wait);
         if copies {
-            self.ask_cpu(host, CpuTask::Write(endpoint));
+            self.queue_cpu_task(host, CpuTask::Write(endpoint));
         }
     }
 
@@ -427,12 +427,12 @@ impl Network {
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
-                    if !self.enter_nic_or_wait_with(sender, sending) {
+                    let ready_packet = self.endpoints[endpoint].ready_packet(&self.fabric.datagrams);
+                    if !self.enter_nic_or_wait_with(sender, ready_packet) {
                         self.endpoints[endpoint].busy = true;
                         return;
                     }
-                    self.entered(endpoint);
+                    self.on_segment_in_nic(endpoint);
                     if self.endpoints[endpoint].is_quiescent() {
                         return;
                     }
@@ -443,15 +443,15 @@ impl Network {
             if !self.next_copy(endpoint) {
                 break;
             }
-            self.put(endpoint);
+            self.commit_write(endpoint);
         }
-        let wait = limited.map_or(SenderState::Cpu, |limited| self.wait_of(endpoint, limited));
+        let wait = limited.map_or(SenderState::Cpu, |limited| self.sender_state_of(endpoint, limited));
         self.fabric.ledger.set_sender_state(sender, now.ps(), wait);
     }
 
     /// Returns the sender state of an endpoint whose connection sends nothing for the reason `limited`.
     #[inline(never)]
-    pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
+    pub(super) fn sender_state_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {
             return SenderState::of(limited);
@@ -462,7 +462,7 @@ impl Network {
             LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
             _ => false,
         };
-        this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
+        this.sender_state_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 
     /// Forms the endpoint's next segment. Returns its CPU time in picoseconds, or the reason why there is no segment.
@@ -485,7 +485,7 @@ impl Network {
         }
         let cost = this.segment_cost(&self.costs, u64::from(len), false);
         let (written, begun) = (this.encapsulation.is_some(), self.now);
-        this.formed = self.fabric.begin_datagram(
+        this.ready_segment = self.fabric.begin_datagram(
             written,
             Datagram {
                 flow: this.flow,
@@ -513,14 +513,14 @@ impl Network {
 
     /// Passes a formed segment to the NIC.
     pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
-        if self.endpoints[endpoint].formed == NOTHING {
+        if self.endpoints[endpoint].ready_segment == NOTHING {
             // There is nothing to send any more.
             self.endpoints[endpoint].busy = false;
             self.send_and_schedule_wake(endpoint);
             return;
         }
-        let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
-        if self.enter_nic_or_wait_with(self.processes.len() + endpoint, sending) {
+        let ready_packet = self.endpoints[endpoint].ready_packet(&self.fabric.datagrams);
+        if self.enter_nic_or_wait_with(self.processes.len() + endpoint, ready_packet) {
             self.on_segment_sent(endpoint);
         }
     }
@@ -528,14 +528,14 @@ impl Network {
     /// Continues an endpoint after the NIC has taken a segment of a CPU item, or one that waited.
     pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
         self.endpoints[endpoint].busy = false;
-        self.entered(endpoint);
+        self.on_segment_in_nic(endpoint);
         self.send_and_schedule_wake(endpoint);
     }
 
     /// Records that the formed segment has entered the NIC.
     #[inline(always)]
-    pub(super) fn entered(&mut self, endpoint: usize) {
-        let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
+    pub(super) fn on_segment_in_nic(&mut self, endpoint: usize) {
+        let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
         self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
@@ -544,24 +544,24 @@ impl Network {
     /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
-            self.take_segment(datagram);
+        if self.endpoints[endpoint as usize].is_zero_cost() || self.input_cost(datagram) == 0 {
+            self.process_segment(datagram);
             return;
         }
         self.fabric.datagrams[datagram].holds += 1;
         let endpoint = endpoint as usize;
-        if self.inputs.is_empty() {
-            self.inputs.resize(self.endpoints.len(), 0);
+        if self.unprocessed_segments.is_empty() {
+            self.unprocessed_segments.resize(self.endpoints.len(), 0);
         }
-        self.inputs[endpoint] += 1;
+        self.unprocessed_segments[endpoint] += 1;
         if !self.endpoints[endpoint].busy {
             self.fabric.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
         }
         let host = self.nics[self.endpoints[endpoint].nic as usize].host;
-        self.ask_cpu(host as usize, CpuTask::Input(datagram));
+        self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
     }
 
-    /// Fast path of [`Self::take_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
+    /// Fast path of [`Self::process_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -584,14 +584,14 @@ impl Network {
     }
 
     /// Records that the CPU has processed a segment, which the caller then passes to the connection.
-    pub(super) fn input_done(&mut self, datagram: u32) {
+    pub(super) fn finish_input(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
-        self.inputs[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
+        self.unprocessed_segments[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
     /// Passes a segment to its connection, counts it, and lets the endpoint answer.
     #[inline(never)]
-    pub(super) fn take_segment(&mut self, datagram: u32) {
+    pub(super) fn process_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
         let this = &mut self.endpoints[endpoint];

@@ -39,7 +39,7 @@ impl Builder<'_> {
             pace: rate.map(|rate| Pace::of_bits(8, rate.0)),
             start: ps(start),
             stop: stop.map_or(u64::MAX, |stop| stop.0),
-            is_free: cost.datagram(1, 1) == 0,
+            is_zero_cost: cost.datagram(1, 1) == 0,
             cost,
             pauses: host.pauses.clone(),
             random: Stream::new(self.seed, Label::Traffic(&path.name)),
@@ -82,7 +82,7 @@ impl Builder<'_> {
         let mtu = self.topology.segment_mtus(path)[usize::from(writes.is_none())];
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);
-        let (over, encapsulation) = match way {
+        let (egress, encapsulation) = match way {
             EgressPath::Circuit { vc, encapsulation } => (vc, Some(encapsulation)),
             EgressPath::Frames { route } => (route, None),
             EgressPath::Bond { route } => (route | BONDED, None),
@@ -90,15 +90,15 @@ impl Builder<'_> {
         Endpoint {
             flow: flow as u32,
             nic: nic as u32,
-            over,
+            egress,
             encapsulation,
             connection: CompactConnection::new(self.tcp_of(at, flow, mtu), role),
             cost: self.place_of(cost),
             timer: u64::MAX,
-            ahead: 0,
-            formed: NOTHING,
+            handled_until: 0,
+            ready_segment: NOTHING,
             busy: false,
-            at_rest: false,
+            is_host_zero_cost: false,
             application: application.map(Box::new),
         }
     }
@@ -141,7 +141,7 @@ impl Builder<'_> {
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
         let buffer = self.testbed.traffic[flow].receive_buffer().unwrap_or(host.receive_buffer);
-        Socket { host: to, is_free: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
+        Socket { host: to, is_zero_cost: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
     }
 
     /// Returns the initial counters of all flows, and behind them those of multicast receivers. Appends the sockets of these receivers to `sockets`.

@@ -149,14 +149,14 @@ impl Network {
 }
 
 /// Returns, for each process and then each endpoint, its rank in the order of flows.
-fn turns(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
+fn sender_ranks(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     let flows = processes.iter().map(|process| process.flow);
     let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|sender| flows[*sender]);
-    let mut turns = vec![0; flows.len()];
-    order.into_iter().enumerate().for_each(|(turn, sender)| turns[sender] = turn as u32);
-    turns
+    let mut sender_ranks = vec![0; flows.len()];
+    order.into_iter().enumerate().for_each(|(turn, sender)| sender_ranks[sender] = turn as u32);
+    sender_ranks
 }
 
 /// Returns the measurement window of a run.
@@ -397,15 +397,15 @@ impl Builder<'_> {
             }
         }
         let mut free = vec![0; self.topology.hosts];
-        for endpoint in endpoints.iter().filter(|endpoint| endpoint.is_free()) {
+        for endpoint in endpoints.iter().filter(|endpoint| endpoint.is_zero_cost()) {
             free[self.node_of(endpoint.nic as usize)] += 1;
         }
         let routes: Vec<u32> = endpoints.iter().map(Endpoint::route).collect();
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
-            endpoint.at_rest = free[host] == users[host];
+            endpoint.is_host_zero_cost = free[host] == users[host];
             // Packets that an endpoint sends ahead of virtual time must not reach a line or a bond that an event may change.
-            let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
+            let own = frames.first_ports(endpoint.egress_path(), endpoint.nic as usize);
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
@@ -416,7 +416,7 @@ impl Builder<'_> {
                 && frames.rule_holds(LookaheadRule::NoMessages, silent);
             let is_asked = frames.arp.hosts().any(|asked| asked == host) || frames.igmp.is_sender(host);
             let asked = frames.rule_holds(LookaheadRule::NoRequests, !is_asked);
-            if endpoint.at_rest && stays && alone && asked {
+            if endpoint.is_host_zero_cost && stays && alone && asked {
                 // The packets that arrive here are those of the other endpoint.
                 frames.enable_lookahead_to_host(routes[index ^ 1]);
             }
@@ -424,7 +424,7 @@ impl Builder<'_> {
         let mut counts = vec![true; self.topology.hosts];
         for (flow, path) in self.topology.flows.iter().enumerate() {
             let socket = sockets.get(flow).and_then(Option::as_ref);
-            counts[path.to] &= socket.is_some_and(|socket| socket.is_free);
+            counts[path.to] &= socket.is_some_and(|socket| socket.is_zero_cost);
             for leaf in path.leaves() {
                 counts[path.branches[leaf].to] = false;
             }
@@ -516,12 +516,16 @@ impl Builder<'_> {
             events,
             nics: (0..self.topology.links.len() * 2).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
-            turns: if self.topology.bonds.is_empty() { Vec::new() } else { turns(&processes, &endpoints) },
+            sender_ranks: if self.topology.bonds.is_empty() {
+                Vec::new()
+            } else {
+                sender_ranks(&processes, &endpoints)
+            },
             processes,
             endpoints,
-            counted: Vec::new(),
+            warmup_counts: Vec::new(),
             costs: self.costs,
-            inputs: Vec::new(),
+            unprocessed_segments: Vec::new(),
             injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
             groups: crate::simulate::injection::Groups::default(),
             sockets,
@@ -549,13 +553,13 @@ impl Builder<'_> {
                 trees,
             },
             frames,
-            changes: changes.into_iter().map(NextChange::new).collect(),
+            line_changes: changes.into_iter().map(NextChange::new).collect(),
             handled: 0,
-            next_question: EVENTS_PER_CALLBACK,
-            next_rest: 0,
+            next_callback: EVENTS_PER_CALLBACK,
+            next_release: 0,
             idle_delays: IdleCache::default(),
             lone_packets: Vec::new(),
-            first_ends: BTreeMap::new(),
+            first_fragment_ends: BTreeMap::new(),
             until: 0,
         };
         if !self.outside {

@@ -242,7 +242,7 @@ impl Network {
         let now = std::mem::replace(&mut self.now, at);
         let datagram = self.fabric.datagrams.packet(id).datagram;
         if let Some(to) = self.fabric.datagrams[datagram].to.get() {
-            self.endpoints[to as usize].ahead = at;
+            self.endpoints[to as usize].handled_until = at;
         }
         self.on_packet_at_host(id);
         self.now = now;

@@ -149,13 +149,13 @@ impl Network {
     pub(in crate::simulate) fn choose_bond_member(
         &mut self,
         sender: usize,
-        sending: ReadyPacket,
+        ready_packet: ReadyPacket,
         route: u32,
     ) -> ReadyPacket {
         let chosen = match self.frames.bonds.chosen.get(&sender) {
             Some(chosen) => *chosen,
             None => {
-                let fragment = self.fabric.datagrams[sending.datagram].fragments > 1;
+                let fragment = self.fabric.datagrams[ready_packet.datagram].fragments > 1;
                 let heads = self.frames.choices.heads[sender];
                 let chosen = self.choose_member(route, &heads, fragment);
                 self.frames.bonds.chosen.insert(sender, chosen);
@@ -165,7 +165,7 @@ impl Network {
         ReadyPacket {
             nic: self.frames.first_port(chosen),
             way: EgressPath::Frames { route: chosen },
-            ..sending
+            ..ready_packet
         }
     }
 

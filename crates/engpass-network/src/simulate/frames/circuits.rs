@@ -329,12 +329,12 @@ impl Network {
     pub(in crate::simulate) fn create_first_pdu(
         &mut self,
         sender: usize,
-        sending: &ReadyPacket,
+        ready_packet: &ReadyPacket,
         route: u32,
     ) -> u32 {
-        let id = self.packet_of(sender, sending, route);
+        let id = self.packet_of(sender, ready_packet, route);
         if self.fabric.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, sending);
+            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let first = self.frames.routes[route as usize].first;
         let number = self.frames.steps[first as usize].port ^ ENTRY;

@@ -31,8 +31,8 @@ impl Network {
     #[inline(always)]
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers above those of endpoints are ICMP and ARP packets.
-        let fast =
-            self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
+        let fast = self.is_whole(packet, datagram, ecn)
+            && self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
         if fast {
             self.receive_and_post(datagram, to);
         }
@@ -78,7 +78,7 @@ impl Network {
     fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
         let socket = self.sockets.get(flow).and_then(Option::as_ref);
-        if !socket.is_some_and(|socket| socket.is_free) {
+        if !socket.is_some_and(|socket| socket.is_zero_cost) {
             return false;
         }
         let end = self.fabric.datagrams.packet(datagram).place;

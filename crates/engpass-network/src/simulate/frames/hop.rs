@@ -102,8 +102,8 @@ impl Network {
                 let now = std::mem::replace(&mut self.now, then);
                 let taken = match host {
                     Some((this, to)) => {
-                        this.ahead = then;
-                        let fast = whole == id && datagram.is_whole(ecn) && this.is_free();
+                        this.handled_until = then;
+                        let fast = whole == id && datagram.is_whole(ecn) && this.is_zero_cost();
                         if fast {
                             self.receive_and_post(id, to);
                         }
@@ -204,12 +204,12 @@ impl Network {
 
     /// Sends a packet of a host into its NIC, which must have room.
     #[inline(always)]
-    pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &ReadyPacket, route: u32) {
-        let id = self.packet_of(sender, sending, route);
+    pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
+        let id = self.packet_of(sender, ready_packet, route);
         if self.fabric.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, sending);
+            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
-        let (datagram, ip) = (sending.datagram, sending.ip as u32);
+        let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, elastic) =
             (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
         let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;

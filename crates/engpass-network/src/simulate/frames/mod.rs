@@ -369,9 +369,9 @@ impl Network {
 
     /// Creates the packet that a host hands to its NIC, and returns its number.
     #[inline(always)]
-    fn packet_of(&mut self, sender: usize, sending: &ReadyPacket, route: u32) -> u32 {
+    fn packet_of(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> u32 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
-        let (datagram, ip, offset) = (sending.datagram, sending.ip as u32, sending.offset);
+        let (datagram, ip, offset) = (ready_packet.datagram, ready_packet.ip as u32, ready_packet.offset);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
         let ecn = match this.to.get().map(|_| self.fabric.datagrams.segment(datagram)) {

@@ -173,8 +173,8 @@ impl Network {
     /// Starts the events of the testbed file, with time 0 at `from`. With packet injection, routers also forget the hardware addresses that they know.
     pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
         self.frames.bonds.from = from;
-        for event in 0..self.changes.len() {
-            self.changes[event].from = from;
+        for event in 0..self.line_changes.len() {
+            self.line_changes[event].from = from;
             self.await_change(event);
         }
         if self.fabric.reports.is_some() && !self.frames.arp.is_idle() {
@@ -184,7 +184,7 @@ impl Network {
 
     /// Schedules the next change that an event of the file makes.
     fn await_change(&mut self, event: usize) {
-        let NextChange { next, rest, from } = &mut self.changes[event];
+        let NextChange { next, rest, from } = &mut self.line_changes[event];
         *next = rest.next();
         let at = next.map(|change| from.saturating_add(change.at)).filter(|at| *at <= self.end);
         if let Some(at) = at {
@@ -194,7 +194,7 @@ impl Network {
 
     /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths.
     pub(in crate::simulate) fn change_line(&mut self, event: u32) {
-        let change = self.changes[event as usize].next;
+        let change = self.line_changes[event as usize].next;
         let Change { link, seen_by, down, .. } = change.expect("a due event has a change");
         self.await_change(event as usize);
         if let Some(trace) = &mut self.fabric.trace {

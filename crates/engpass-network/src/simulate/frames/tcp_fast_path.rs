@@ -20,7 +20,7 @@ struct SendLoop {
     /// Reason why the endpoint sends no more segments; `None` while it may.
     limited: Option<LimitedBy>,
     /// True if the application's next write has begun and its first part is still to be copied.
-    asked: bool,
+    write_begun: bool,
 }
 
 impl SendLoop {
@@ -79,7 +79,7 @@ enum LoopBreak {
 }
 
 impl Egress<'_> {
-    /// Sends the datagram with the next free index `id`, whose segment is already formed there. If it needs the slow path, `formed` gets its index. Returns the
+    /// Sends the datagram with the next free index `id`, whose segment is already formed there. If it needs the slow path, `ready_segment` gets its index. Returns the
     /// cause for which the loop must stop, if any.
     #[inline(always)]
     fn try_send_segment(
@@ -87,7 +87,7 @@ impl Egress<'_> {
         id: u32,
         whole: UnfragmentedDatagram,
         states: Option<usize>,
-        formed: &mut u32,
+        ready_segment: &mut u32,
         fabric: &mut SharedState,
         events: &mut EventQueue,
     ) -> Option<LoopBreak> {
@@ -97,7 +97,7 @@ impl Egress<'_> {
             }
             FastPathResult::NeedsSlowPath => {
                 fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
-                *formed = id;
+                *ready_segment = id;
                 Some(LoopBreak::Formed)
             }
             _ => None,
@@ -112,12 +112,12 @@ impl Network {
         let sender = self.processes.len() + endpoint;
         let states = self.fabric.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
-        let mut act = SendLoop { this, limited: None, asked: false };
+        let mut act = SendLoop { this, limited: None, write_begun: false };
         loop {
             let pause = match self.run_send_loop(&mut act) {
                 LoopBreak::Write => {
                     self.next_write(endpoint);
-                    act.asked = true;
+                    act.write_begun = true;
                     continue;
                 }
                 LoopBreak::Ends => break,
@@ -133,13 +133,13 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => SenderState::Cpu,
-                // Shortcut for the most common reason, without the checks of `wait_of`.
+                // Shortcut for the most common reason, without the checks of `sender_state_of`.
                 Some(LimitedBy::CongestionWindow)
                     if self.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
                     SenderState::CongestionWindow
                 }
-                Some(limited) => self.wait_of(endpoint, limited),
+                Some(limited) => self.sender_state_of(endpoint, limited),
             };
             self.fabric.ledger.set_state_at(states, self.now, wait);
         }
@@ -164,7 +164,8 @@ impl Network {
             let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
             let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
-            if let Some(pause) = exit.try_send_segment(id, whole, None, &mut this.formed, fabric, events)
+            if let Some(pause) =
+                exit.try_send_segment(id, whole, None, &mut this.ready_segment, fabric, events)
                 && !self.complete_send(acting, pause)
             {
                 return;
@@ -185,7 +186,7 @@ impl Network {
         let id = fabric.datagrams.next();
         let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
-        exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
+        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, fabric, events)
     }
 
     /// Continues after the loop has stopped: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path. Returns false
@@ -202,10 +203,10 @@ impl Network {
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
     fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
-        let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
-        let enters = self.enter_nic_or_wait_with(this.sender, sending);
+        let ready_packet = self.endpoints[this.endpoint].ready_packet(&self.fabric.datagrams);
+        let enters = self.enter_nic_or_wait_with(this.sender, ready_packet);
         if enters {
-            self.entered(this.endpoint);
+            self.on_segment_in_nic(this.endpoint);
         } else {
             self.endpoints[this.endpoint].busy = true;
         }
@@ -217,11 +218,12 @@ impl Network {
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.now, self.end);
         let Self { endpoints, frames, fabric, events, nics, .. } = self;
-        let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
+        let Endpoint { connection, application, ready_segment, nic, flow, .. } =
+            &mut endpoints[act.this.endpoint];
         let connection = connection.whole();
         let application = application.as_mut().expect("the fast path runs at a writing endpoint");
         loop {
-            if !act.asked && !act.is_shut() {
+            if !act.write_begun && !act.is_shut() {
                 let ended = match connection.start_burst(Time(now)) {
                     Ok(mut burst) => {
                         let Frames { ports, steps, routes, .. } = &mut *frames;
@@ -234,7 +236,7 @@ impl Network {
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
                             if let Some(pause) =
-                                exit.try_send_segment(id, whole, states, formed, fabric, events)
+                                exit.try_send_segment(id, whole, states, ready_segment, fabric, events)
                             {
                                 return pause;
                             }
@@ -258,10 +260,10 @@ impl Network {
             if application.copying > 0 {
                 return LoopBreak::Ends;
             }
-            if application.left == 0 && !act.asked {
+            if application.left == 0 && !act.write_begun {
                 return LoopBreak::Write;
             }
-            act.asked = false;
+            act.write_begun = false;
             let left = application.left.into();
             if act.is_shut() {
                 let bytes = connection.copy(Time(now), left);

@@ -74,7 +74,7 @@ impl InjectedSenders {
     }
 
     /// Returns the packet's fragment that is being handed over to a NIC.
-    pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
+    pub(in crate::simulate) fn ready_packet(&self, nic: usize) -> ReadyPacket {
         let gate = &self.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
         let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("the NIC has a queued packet");
@@ -180,15 +180,15 @@ impl Network {
         if ip > mtu || !self.injected.gates[nic].waiting.is_empty() {
             return false;
         }
-        let mut sending = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
-        if self.nics[nic].has_waiters() || !self.nic_has_room(&sending) {
+        let mut ready_packet = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
+        if self.nics[nic].has_waiters() || !self.nic_has_room(&ready_packet) {
             return false;
         }
-        sending.datagram = self.create_datagram(first, 1, false);
+        ready_packet.datagram = self.create_datagram(first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
-        self.emit(place, &sending);
+        self.emit(place, &ready_packet);
         self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
-        self.datagram_sent(sending.datagram);
+        self.datagram_sent(ready_packet.datagram);
         true
     }
 
@@ -199,7 +199,7 @@ impl Network {
                 self.begin_head_packet(nic, &first);
             }
             let place = self.processes.len() + self.endpoints.len() + first.sender;
-            if !self.enter_nic_or_wait_with(place, self.injected.sending(nic)) {
+            if !self.enter_nic_or_wait_with(place, self.injected.ready_packet(nic)) {
                 return;
             }
             self.finish_head_fragment(nic);

@@ -184,14 +184,14 @@ impl Trace {
     pub(super) fn emitted(
         &mut self,
         carrier: Carrier,
-        sending: &ReadyPacket,
+        ready_packet: &ReadyPacket,
         datagram: &Datagram,
         (offset, more): (u64, bool),
         marks: Marks,
     ) {
         let Some(taps) = &mut self.taps else { return };
         let flow = taps.flows[datagram.flow as usize];
-        let (ids, id) = (&mut taps.ids, sending.datagram as usize);
+        let (ids, id) = (&mut taps.ids, ready_packet.datagram as usize);
         ids.resize(ids.len().max(id + 1), 0);
         if offset == 0 {
             let back = datagram.to.get().is_some_and(|to| to % 2 == 0);
@@ -199,7 +199,7 @@ impl Trace {
             ids[id] = *next;
             *next = next.wrapping_add(1);
         }
-        let (bytes, offset) = (sending.ip as u32, offset as u32);
+        let (bytes, offset) = (ready_packet.ip as u32, offset as u32);
         let (ttl, priority) = marks.own.unwrap_or((flow.ttl, flow.priority));
         let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: marks.ecn };
         match carrier {

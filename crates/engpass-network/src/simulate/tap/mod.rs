@@ -43,14 +43,14 @@ pub fn captured(
 impl Network {
     /// Records the header of a sender's packet that enters its NIC.
     #[cold]
-    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &ReadyPacket) {
+    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, ready_packet: &ReadyPacket) {
         let Some(trace) = &mut self.fabric.trace else { return };
-        let (id, datagram) = (sending.datagram, &self.fabric.datagrams[sending.datagram]);
+        let (id, datagram) = (ready_packet.datagram, &self.fabric.datagrams[ready_packet.datagram]);
         let cut = match self.processes.get(sender) {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
-            None => self.injected.fragment(sending.nic),
+            None => self.injected.fragment(ready_packet.nic),
         };
         let marks = match (&self.fabric.reports, datagram.to.get().map(|_| self.fabric.datagrams.segment(id)))
         {
@@ -62,7 +62,7 @@ impl Network {
             (None, Some(segment)) if segment.ect => Marks { ecn: Ecn::Capable, own: None },
             (None, _) => Marks { ecn: Ecn::NotCapable, own: None },
         };
-        trace.emitted(carrier, sending, datagram, cut, marks);
+        trace.emitted(carrier, ready_packet, datagram, cut, marks);
     }
 
     /// Starts a capture at these transmitters. Nothing may have happened yet.
