@@ -47,7 +47,7 @@ impl Network {
         for &(sender, _) in &this.waiting {
             self.fabric.ledger.note_shaper_wait(sender, self.now, next);
         }
-        self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
+        self.events.push(next, this.vc as usize, Event::NextPdu(shaper as u32));
     }
 
     /// Starts the emission of the first waiting PDU, at the shaper's current rate.
@@ -73,7 +73,7 @@ impl Network {
         let this = &self.fabric.pdus[pdu];
         let Some(shaper) = self.fabric.vcs[this.vc as usize].adaptive_shaper else { return };
         let at = self.now + self.adaptive_shapers[shaper].back;
-        self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
+        self.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
     }
 
     /// Passes the receiver's feedback to a shaper. `marked` is true if the PDU arrived with EFCI.

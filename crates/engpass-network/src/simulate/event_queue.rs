@@ -7,45 +7,45 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// A frame arrives at the node at the far end of this port's line.
-    Arrive(u32),
+    FrameArrival(u32),
     /// The last cell of this PDU may have reached the router where its circuit ends.
     PduAtRouter(u32),
     /// This engine of a router finishes a packet.
-    Forward(u32),
+    EngineDone(u32),
     /// The ICMP message with this number enters the forwarding engine of the router that made it.
-    Icmp(u32),
+    IcmpReady(u32),
     /// A reassembly at the end of this tunnel direction may have timed out.
-    GiveUp(u32),
+    ReassemblyTimeout(u32),
     /// An ARP request for this neighbour may be overdue.
-    Arp(u32),
+    ArpTimeout(u32),
     /// This IGMP timer is due: a host sends its next message, or a router may stop forwarding to a branch.
-    Igmp(u32),
+    IgmpTimer(u32),
     /// The last cell of this PDU may have reached its host.
     PduAtHost(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
-    Serve(u32),
+    Dequeue(u32),
     /// The CPU of this host finishes its item.
     CpuDone(u32),
     /// This process may begin its next message, or continue after a pause.
-    Ready(u32),
+    ProcessWake(u32),
     /// This NIC may have room again.
-    Room(u32),
+    NicSpace(u32),
     /// This process hands its fragment to the NIC.
-    Hand(u32),
+    HandOver(u32),
     /// This TCP endpoint wakes: its application or one of its timers is due.
-    Wake(u32),
+    EndpointWake(u32),
     /// This adaptive shaper gets feedback about a PDU; true if the PDU arrived with EFCI.
-    Answer(u32, bool),
+    ShaperFeedback(u32, bool),
     /// This adaptive shaper may begin its next PDU.
-    Begin(u32),
+    NextPdu(u32),
     /// This packet is lost; the loss was found ahead of time.
-    Lose(u32),
+    DeferredDrop(u32),
     /// This circuit entry at a router may be free for its next packet.
-    Feed(u32),
+    CircuitFree(u32),
     /// This event of the testbed file makes its next change.
-    Change(u32),
+    LineChange(u32),
     /// This bond's link monitor looks at its members.
-    Look(u32),
+    BondMonitor(u32),
 }
 
 /// Bit of the payload that tells the two kinds of events in a group apart.
@@ -152,30 +152,30 @@ impl EventQueue {
     #[inline(always)]
     pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
-            Event::Change(change) => (0, change),
+            Event::LineChange(change) => (0, change),
             // Comes after all changes of an instant.
-            Event::Look(bond) => (0, bond | SECOND_KIND),
-            Event::Arrive(port) => (1, port),
+            Event::BondMonitor(bond) => (0, bond | SECOND_KIND),
+            Event::FrameArrival(port) => (1, port),
             Event::PduAtRouter(pdu) => (1, pdu | PAYLOAD_MARK),
-            Event::Forward(router) => (2, router),
-            Event::Icmp(number) => (3, number),
-            Event::GiveUp(tunnel) => (4, tunnel),
-            Event::Arp(neighbour) => (5, neighbour),
+            Event::EngineDone(router) => (2, router),
+            Event::IcmpReady(number) => (3, number),
+            Event::ReassemblyTimeout(tunnel) => (4, tunnel),
+            Event::ArpTimeout(neighbour) => (5, neighbour),
             // `POSITION` in `frames/igmp.rs` puts these after ARP.
-            Event::Igmp(timer) => (5, timer | SECOND_KIND),
-            Event::Serve(port) => (6, port),
-            Event::Feed(entry) => (6, entry | SECOND_KIND),
+            Event::IgmpTimer(timer) => (5, timer | SECOND_KIND),
+            Event::Dequeue(port) => (6, port),
+            Event::CircuitFree(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
-            Event::Answer(shaper, marked) => (7, shaper | if marked { PAYLOAD_MARK } else { 0 }),
+            Event::ShaperFeedback(shaper, marked) => (7, shaper | if marked { PAYLOAD_MARK } else { 0 }),
             Event::PduAtHost(pdu) => (8, pdu),
             Event::CpuDone(host) => (9, host),
-            Event::Ready(process) => (10, process),
-            Event::Wake(endpoint) => (10, endpoint | SECOND_KIND),
-            Event::Hand(sender) => (11, sender),
+            Event::ProcessWake(process) => (10, process),
+            Event::EndpointWake(endpoint) => (10, endpoint | SECOND_KIND),
+            Event::HandOver(sender) => (11, sender),
             // A sender that waits for room takes its turn among those that hand over packets.
-            Event::Room(nic) => (11, nic | SECOND_KIND),
-            Event::Begin(shaper) => (12, shaper),
-            Event::Lose(packet) => (12, packet | SECOND_KIND),
+            Event::NicSpace(nic) => (11, nic | SECOND_KIND),
+            Event::NextPdu(shaper) => (12, shaper),
+            Event::DeferredDrop(packet) => (12, packet | SECOND_KIND),
         };
         let low = group << 60 | (position as u64 & 0x0fff_ffff) << 32 | u64::from(payload);
         u128::from(at) << 64 | u128::from(low)
@@ -289,28 +289,28 @@ impl EventQueue {
         let (kind, payload) = (key as u32 & SECOND_KIND, key as u32 & !SECOND_KIND);
         if (key as u64 >> 60) == 1 && key as u32 & (SECOND_KIND | PAYLOAD_MARK) == 0 {
             // Nearly all events are of this kind.
-            return Some((at, Event::Arrive(payload)));
+            return Some((at, Event::FrameArrival(payload)));
         }
         let event = match (key as u64 >> 60, kind) {
-            (0, SECOND_KIND) => Event::Look(payload),
-            (0, _) => Event::Change(payload),
+            (0, SECOND_KIND) => Event::BondMonitor(payload),
+            (0, _) => Event::LineChange(payload),
             (1, _) => Event::PduAtRouter(payload & !PAYLOAD_MARK),
-            (2, _) => Event::Forward(payload),
-            (3, _) => Event::Icmp(payload),
-            (4, _) => Event::GiveUp(payload),
-            (5, SECOND_KIND) => Event::Igmp(payload),
-            (5, _) => Event::Arp(payload),
-            (6, SECOND_KIND) => Event::Feed(payload),
-            (6, _) => Event::Serve(payload),
-            (7, _) => Event::Answer(payload & !PAYLOAD_MARK, payload & PAYLOAD_MARK != 0),
+            (2, _) => Event::EngineDone(payload),
+            (3, _) => Event::IcmpReady(payload),
+            (4, _) => Event::ReassemblyTimeout(payload),
+            (5, SECOND_KIND) => Event::IgmpTimer(payload),
+            (5, _) => Event::ArpTimeout(payload),
+            (6, SECOND_KIND) => Event::CircuitFree(payload),
+            (6, _) => Event::Dequeue(payload),
+            (7, _) => Event::ShaperFeedback(payload & !PAYLOAD_MARK, payload & PAYLOAD_MARK != 0),
             (8, _) => Event::PduAtHost(payload),
             (9, _) => Event::CpuDone(payload),
-            (10, SECOND_KIND) => Event::Wake(payload),
-            (10, _) => Event::Ready(payload),
-            (11, SECOND_KIND) => Event::Room(payload),
-            (11, _) => Event::Hand(payload),
-            (_, SECOND_KIND) => Event::Lose(payload),
-            _ => Event::Begin(payload),
+            (10, SECOND_KIND) => Event::EndpointWake(payload),
+            (10, _) => Event::ProcessWake(payload),
+            (11, SECOND_KIND) => Event::NicSpace(payload),
+            (11, _) => Event::HandOver(payload),
+            (_, SECOND_KIND) => Event::DeferredDrop(payload),
+            _ => Event::NextPdu(payload),
         };
         Some((at, event))
     }
@@ -492,24 +492,24 @@ mod tests {
     #[test]
     fn simultaneous_events_pop_in_contract_order() {
         let mut events = EventQueue::default();
-        events.push(5, 0, Event::Hand(7));
-        events.push(5, 1, Event::Ready(1));
-        events.push(5, 0, Event::Ready(0));
+        events.push(5, 0, Event::HandOver(7));
+        events.push(5, 1, Event::ProcessWake(1));
+        events.push(5, 0, Event::ProcessWake(0));
         events.push(5, 0, Event::PduAtHost(3));
-        events.push(5, 9, Event::Answer(2, true));
-        events.push(4, 9, Event::Room(3));
-        events.push(5, 1, Event::Room(4));
+        events.push(5, 9, Event::ShaperFeedback(2, true));
+        events.push(4, 9, Event::NicSpace(3));
+        events.push(5, 1, Event::NicSpace(4));
         let order: Vec<_> = std::iter::from_fn(|| events.pop_until(5)).map(|(_, event)| event).collect();
         assert_eq!(
             order,
             [
-                Event::Room(3),
-                Event::Answer(2, true),
+                Event::NicSpace(3),
+                Event::ShaperFeedback(2, true),
                 Event::PduAtHost(3),
-                Event::Ready(0),
-                Event::Ready(1),
-                Event::Hand(7),
-                Event::Room(4)
+                Event::ProcessWake(0),
+                Event::ProcessWake(1),
+                Event::HandOver(7),
+                Event::NicSpace(4)
             ]
         );
     }
@@ -522,12 +522,12 @@ mod tests {
         let push =
             |events: &mut EventQueue, list: &mut std::collections::BTreeSet<_>, at: u64, serial: u32| {
                 list.insert((at, serial));
-                events.push(at, 0, Event::Arrive(serial));
+                events.push(at, 0, Event::FrameArrival(serial));
             };
         (0..3000).for_each(|serial| push(&mut events, &mut list, 5_000_000, serial));
         let (mut serial, mut crowded) = (3000, false);
         while let Some((at, number)) = list.pop_first() {
-            assert_eq!(events.pop_until(u64::MAX), Some((at, Event::Arrive(number))));
+            assert_eq!(events.pop_until(u64::MAX), Some((at, Event::FrameArrival(number))));
             crowded |= events.soon.len() > 1000;
             if serial < 20_000 {
                 push(&mut events, &mut list, at + random.below(2_000_000), serial);
@@ -555,18 +555,18 @@ mod tests {
                 };
                 // No two keys are equal.
                 list.insert((now + ahead, serial));
-                events.push(now + ahead, 0, Event::Arrive(serial));
+                events.push(now + ahead, 0, Event::FrameArrival(serial));
                 serial += 1;
             }
             let (at, number) = list.pop_first().expect("the list has an event");
             if let Some(before) = at.checked_sub(1) {
                 assert_eq!(events.pop_until(before), None, "round {round}");
             }
-            assert_eq!(events.pop_until(at), Some((at, Event::Arrive(number))), "round {round}");
+            assert_eq!(events.pop_until(at), Some((at, Event::FrameArrival(number))), "round {round}");
             now = at;
         }
         while let Some((at, number)) = list.pop_first() {
-            assert_eq!(events.pop_until(u64::MAX), Some((at, Event::Arrive(number))));
+            assert_eq!(events.pop_until(u64::MAX), Some((at, Event::FrameArrival(number))));
         }
         assert_eq!(events.next(), None);
     }

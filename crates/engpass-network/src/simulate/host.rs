@@ -140,7 +140,7 @@ impl Network {
     }
 
     /// Begins the next message of a process, or continues it after a pause.
-    pub(super) fn process_ready(&mut self, process: u32) {
+    pub(super) fn on_process_wake(&mut self, process: u32) {
         let index = process as usize;
         let this = &mut self.processes[index];
         if !std::mem::take(&mut this.pausing) {
@@ -153,7 +153,7 @@ impl Network {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
                 self.fabric.ledger.set_sender_state(index, self.now, SenderState::Application);
-                self.events.push(self.now.saturating_add(length), this.flow, Event::Ready(process));
+                self.events.push(self.now.saturating_add(length), this.flow, Event::ProcessWake(process));
                 return;
             }
         }
@@ -162,7 +162,7 @@ impl Network {
         let (parts, is_zero_cost) = (this.parts, this.is_zero_cost);
         let at_once = is_zero_cost
             && self.cpus[host].is_idle()
-            && self.events.would_be_next(self.now, self.rank_of(index, flow), Event::Hand(process));
+            && self.events.would_be_next(self.now, self.rank_of(index, flow), Event::HandOver(process));
         if at_once && !parts && self.try_send_message(index) {
             return;
         }
@@ -271,7 +271,7 @@ impl Network {
     }
 
     /// Handles the end of the CPU's current item.
-    pub(super) fn cpu_done(&mut self, host: u32) {
+    pub(super) fn on_cpu_done(&mut self, host: u32) {
         let host = host as usize;
         let cpu = &mut self.cpus[host];
         if let Some(stale) = cpu.stale.iter().position(|at| *at == self.now) {
@@ -288,7 +288,7 @@ impl Network {
         match item {
             CpuTask::Send(process) => {
                 let flow = self.processes[process].flow;
-                self.events.push(self.now, self.rank_of(process, flow), Event::Hand(process as u32));
+                self.events.push(self.now, self.rank_of(process, flow), Event::HandOver(process as u32));
             }
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
@@ -319,7 +319,7 @@ impl Network {
         this.messages += 1;
         self.fabric.ledger.set_sender_state(process, self.now, SenderState::Application);
         let due = this.next_message();
-        self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
+        self.events.push(due.max(self.now), this.flow, Event::ProcessWake(process as u32));
         self.datagram_sent(id);
     }
 

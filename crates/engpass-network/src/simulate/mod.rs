@@ -221,9 +221,9 @@ impl Network {
                 self.handled += 1;
                 match event {
                     // Nearly all events are of these kinds.
-                    Event::Arrive(port) => self.on_frame_arrival(port, limit),
-                    Event::Wake(endpoint) => self.endpoint_wake(endpoint),
-                    other => self.handle(other),
+                    Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
+                    Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+                    other => self.handle_event(other),
                 }
                 if self.handled < self.next_callback {
                     continue;
@@ -247,27 +247,27 @@ impl Network {
     }
 
     #[inline(never)]
-    fn handle(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match event {
-            Event::Arrive(port) => self.on_frame_arrival(port, self.until.min(self.next_sweep)),
-            Event::Forward(router) => self.router_done(router),
-            Event::Icmp(number) => self.send_icmp(number),
-            Event::GiveUp(tunnel) => self.give_up(tunnel),
-            Event::Arp(neighbour) => self.arp_overdue(neighbour),
-            Event::Igmp(timer) => self.on_igmp_timer(timer),
-            Event::Serve(port) => self.dequeue_port(port),
+            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_sweep)),
+            Event::EngineDone(router) => self.on_engine_done(router),
+            Event::IcmpReady(number) => self.send_icmp(number),
+            Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
+            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
+            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
+            Event::Dequeue(port) => self.dequeue_port(port),
             Event::PduAtHost(pdu) | Event::PduAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
-            Event::CpuDone(host) => self.cpu_done(host),
-            Event::Ready(process) => self.process_ready(process),
-            Event::Wake(endpoint) => self.endpoint_wake(endpoint),
-            Event::Answer(shaper, marked) => self.on_feedback(shaper, marked),
-            Event::Begin(shaper) => self.start_next_pdu(shaper),
-            Event::Room(nic) => self.serve_waiting(nic),
-            Event::Hand(sender) => self.hand_over(sender),
-            Event::Lose(packet) => self.on_deferred_drop(packet),
-            Event::Feed(entry) => self.feed_circuit(entry),
-            Event::Change(event) => self.change_line(event),
-            Event::Look(bond) => self.on_bond_monitor(bond),
+            Event::CpuDone(host) => self.on_cpu_done(host),
+            Event::ProcessWake(process) => self.on_process_wake(process),
+            Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+            Event::ShaperFeedback(shaper, marked) => self.on_feedback(shaper, marked),
+            Event::NextPdu(shaper) => self.start_next_pdu(shaper),
+            Event::NicSpace(nic) => self.serve_waiting(nic),
+            Event::HandOver(sender) => self.hand_over(sender),
+            Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
+            Event::CircuitFree(entry) => self.feed_circuit(entry),
+            Event::LineChange(event) => self.change_line(event),
+            Event::BondMonitor(bond) => self.on_bond_monitor(bond),
         }
     }
 

@@ -187,7 +187,7 @@ impl Network {
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
         let turn = self.rank_of(first, self.ready_packet(first, nic).flow);
-        self.events.push(at, turn, Event::Room(nic as u32));
+        self.events.push(at, turn, Event::NicSpace(nic as u32));
     }
 
     /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting

@@ -24,7 +24,7 @@ pub(super) struct Aal5Pdu {
     /// The packet that continues after the circuit; [`Aal5Pdu::NO_PACKET`] if the circuit leads from host to host.
     pub(super) packet: u32,
     /// Slot in the ledger of the circuit's first line.
-    pub(super) slot: u16,
+    pub(super) line_index: u16,
     /// Bytes of the PDU's SDU, which it occupies in the NIC buffer.
     pub(super) sdu: u32,
     /// Number of transmitters that the last cell has left.
@@ -54,7 +54,7 @@ impl Aal5Pdu {
             vc,
             datagram,
             packet: Self::NO_PACKET,
-            slot: 0,
+            line_index: 0,
             sdu,
             hop: 0,
             eta: 0,
@@ -515,13 +515,13 @@ impl PortOutput<'_> {
         let next_hop = fabric.next_hop(self.port, cells.vc);
         let last = cells.last;
         if fabric.ledger.later.is_some() {
-            let mut slot = next_hop.hop;
+            let mut line_index = next_hop.hop;
             let datagram = (!cells.are_generated()).then(|| {
-                let Aal5Pdu { datagram, slot: first, .. } = fabric.pdus[cells.pdu];
-                slot += first;
+                let Aal5Pdu { datagram, line_index: first, .. } = fabric.pdus[cells.pdu];
+                line_index += first;
                 (datagram, fabric.datagrams[datagram].whose())
             });
-            fabric.ledger.defer_cells(self.port, (next_hop.counter, slot), *cells, datagram);
+            fabric.ledger.defer_cells(self.port, (next_hop.counter, line_index), *cells, datagram);
             self.on_last_cell_sent(cells, next_hop.delay);
             return next_hop;
         }
@@ -532,9 +532,9 @@ impl PortOutput<'_> {
             match generator_of(cells.pdu) {
                 Some(flow) => fabric.ledger.generated(flow, next_hop.hop, begun),
                 None => {
-                    let Aal5Pdu { datagram: id, slot, .. } = fabric.pdus[cells.pdu];
+                    let Aal5Pdu { datagram: id, line_index, .. } = fabric.pdus[cells.pdu];
                     let datagram = (id, fabric.datagrams[id].whose());
-                    fabric.ledger.carried(self.port, slot + next_hop.hop, datagram, cells, begun);
+                    fabric.ledger.carried(self.port, line_index + next_hop.hop, datagram, cells, begun);
                 }
             }
         }

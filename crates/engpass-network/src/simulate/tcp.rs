@@ -205,7 +205,7 @@ impl Endpoint {
             let wake = wake.ps().max(now);
             if wake < self.timer {
                 self.timer = wake;
-                events.push(wake, self.flow as usize, Event::Wake(endpoint as u32));
+                events.push(wake, self.flow as usize, Event::EndpointWake(endpoint as u32));
             }
         }
     }
@@ -258,7 +258,7 @@ impl Endpoint {
 impl Network {
     /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
     #[inline(never)]
-    pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
+    pub(super) fn on_endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
         let now = self.now;
         let this = &mut self.endpoints[index];
@@ -306,7 +306,7 @@ impl Network {
                 // A write due after the end of the run never happens.
                 if due < end {
                     (delays.resume, delays.early) = (due, true);
-                    self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
+                    self.events.push(due, flow as usize, Event::EndpointWake(endpoint as u32));
                 }
                 return;
             }
@@ -314,7 +314,7 @@ impl Network {
                 && random.below(Share::WHOLE) < pauses.share.0
             {
                 delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-                self.events.push(delays.resume, flow as usize, Event::Wake(endpoint as u32));
+                self.events.push(delays.resume, flow as usize, Event::EndpointWake(endpoint as u32));
                 return;
             }
         }

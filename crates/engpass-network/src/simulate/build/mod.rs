@@ -94,7 +94,11 @@ impl Network {
 
     /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
     #[doc(hidden)]
-    pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+    pub fn with_decisions_everywhere(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+    ) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
     }
 
@@ -453,13 +457,13 @@ impl Builder<'_> {
                     sockets.push(Some(Box::new(self.socket(flow, self.topology.flows[flow].to))));
                     if let Some(mut process) = self.process(flow, traffic) {
                         let first = process.next_message();
-                        events.push(first, flow, Event::Ready(processes.len() as u32));
+                        events.push(first, flow, Event::ProcessWake(processes.len() as u32));
                         processes.push(process);
                     }
                 }
                 SourceOutput::Writes(config) => {
                     for stream in 0..config.streams {
-                        events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
+                        events.push(ps(config.start), flow, Event::EndpointWake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, stream, Some(config)));
                         endpoints.push(self.endpoint(flow, stream, None));
                     }

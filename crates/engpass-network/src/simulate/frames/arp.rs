@@ -199,7 +199,7 @@ impl Frames {
             neighbours.len() - 1
         });
         // With a mark, packets never continue ahead of virtual time behind this router.
-        self.routers[line.router as usize].asks = true;
+        self.routers[line.router as usize].never_ahead = true;
         let hold = Step { port: HOLD + place as u32, takes_time: true, ..*line };
         (line.router, line.takes_time) = (END, false);
         Some(hold)
@@ -245,7 +245,7 @@ impl Network {
         let (key, neighbour) = &mut neighbours[number];
         let interface = &interfaces[key.interface];
         let (config, router) = (&interface.config, interface.router);
-        let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
+        let line = &self.frames.ports[self.frames.port_indices[interface.port()] as usize];
         if interface.is_down && line.is_down() && !neighbour.is_known(self.now) {
             // The line is down and drops the packet.
             self.leave_hold(id);
@@ -279,12 +279,12 @@ impl Network {
         let line = interfaces[about.interface].tree[0];
         let due = neighbour.due().expect("the neighbour is being resolved");
         let said = MessageContent { operation: Operation::Request, about: *about, line };
-        self.events.push(due, line.port, Event::Arp(number as u32));
+        self.events.push(due, line.port, Event::ArpTimeout(number as u32));
         self.begin_arp(said);
     }
 
     /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
-    pub(in crate::simulate) fn arp_overdue(&mut self, number: u32) {
+    pub(in crate::simulate) fn on_arp_timeout(&mut self, number: u32) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         if number == FORGET {
             let known = neighbours.iter_mut().filter(|(_, neighbour)| neighbour.is_known(self.now));
@@ -313,7 +313,7 @@ impl Network {
         if std::mem::replace(&mut interfaces[number].is_down, down) || !down {
             return;
         }
-        let port = self.frames.places[interfaces[number].port()];
+        let port = self.frames.port_indices[interfaces[number].port()];
         let there = neighbours.iter_mut().filter(|(key, _)| key.interface == number);
         let held: Vec<u32> = there.flat_map(|(_, neighbour)| neighbour.forget()).collect();
         for packet in held {

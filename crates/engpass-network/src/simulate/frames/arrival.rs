@@ -24,7 +24,7 @@ impl Network {
                 return;
             }
             // Frames that were sent while this one was handled arrive later than those on the line.
-            let event = Event::Arrive(port);
+            let event = Event::FrameArrival(port);
             if next > limit || !self.events.would_be_next(next, number, event) {
                 self.events.push(next, number, event);
                 return;
@@ -209,26 +209,26 @@ impl Network {
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
-        let ahead = !engine.asks || self.frames.disabled_rule == Some(LookaheadRule::AskingEngine);
-        if ahead && done <= self.end && !self.frames.silent && decides(step) {
+        let ahead = !engine.never_ahead || self.frames.disabled_rule == Some(LookaheadRule::DecidingEngine);
+        if ahead && done <= self.end && !self.frames.lookahead_disabled && decides(step) {
             return Some(done);
         }
         engine.hold(done, packet, ip);
         if engine.packets.len() == 1 {
-            self.events.push(done, engine.node, Event::Forward(step.router));
+            self.events.push(done, engine.node, Event::EngineDone(step.router));
         }
         None
     }
 
     /// Forwards a packet that an engine of a router has finished.
-    pub(in crate::simulate) fn router_done(&mut self, number: u32) {
+    pub(in crate::simulate) fn on_engine_done(&mut self, number: u32) {
         let first = self.frames.routers[0].node;
         let engine = &mut self.frames.routers[number as usize];
         let router = (engine.node - first) as u32;
         let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
         engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
         if let Some(&(at, _)) = engine.packets.front() {
-            self.events.push(at, engine.node, Event::Forward(number));
+            self.events.push(at, engine.node, Event::EngineDone(number));
         }
         if router != number && self.continues_work(router, packet) {
             return;

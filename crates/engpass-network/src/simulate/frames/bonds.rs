@@ -100,8 +100,8 @@ impl Frames {
     /// Returns the transmitters by which packets of this route may leave their host: `nic` alone, unless a bond decides for every packet.
     pub(in crate::simulate) fn first_ports(&self, way: EgressPath, nic: usize) -> Vec<usize> {
         let EgressPath::Bond { route } = way else { return vec![nic] };
-        let question = self.steps[self.routes[route as usize].first as usize].mtu;
-        let members = 0..self.choices.first_steps_of_decision(question).len() as u32;
+        let decision = self.steps[self.routes[route as usize].first as usize].mtu;
+        let members = 0..self.choices.first_steps_of_decision(decision).len() as u32;
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
@@ -111,8 +111,8 @@ impl Frames {
             return;
         }
         let whole = self.routes[route as usize];
-        let question = self.steps[whole.first as usize].mtu;
-        for first in self.choices.first_steps_of_decision(question).to_vec() {
+        let decision = self.steps[whole.first as usize].mtu;
+        for first in self.choices.first_steps_of_decision(decision).to_vec() {
             self.routes.push(super::Route { first, ..whole });
         }
     }
@@ -139,7 +139,7 @@ impl Network {
         let this = &mut bonds.all[bond as usize];
         this.looks = this.monitor.check_carriers(&this.carriers);
         if this.looks {
-            self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
+            self.events.push(this.config.look_again(self.now), 0, Event::BondMonitor(bond));
         }
         choices.update_bond_policies(bond as usize, bonds);
     }
@@ -179,9 +179,9 @@ impl Network {
 
     /// Returns the route of the member that a bond chooses for a packet with these headers.
     pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Headers, fragment: bool) -> u32 {
-        let question = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
-        let macs = self.frames.choices.macs_at(question);
-        let member = self.frames.choices.member(question, &PacketView { heads, fragment, macs });
+        let decision = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
+        let macs = self.frames.choices.macs_at(decision);
+        let member = self.frames.choices.member(decision, &PacketView { heads, fragment, macs });
         route + 1 + member as u32
     }
 }

@@ -18,7 +18,7 @@ impl Frames {
                 self.routes.push(Route { first, hops: 0, ..whole });
                 self.branches.push(self.routes.len() as u32 - 1);
                 if let NodeKind::Router(router) = topology.kind(branch.to) {
-                    self.routers[router].asks = true;
+                    self.routers[router].never_ahead = true;
                 }
             }
             if let Some(first) = self.branches.len().checked_sub(path.branches.len())

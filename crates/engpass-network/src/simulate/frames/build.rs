@@ -22,27 +22,27 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (asking, disabled_rule): (DecisionMode, Option<LookaheadRule>),
+        (decision_mode, disabled_rule): (DecisionMode, Option<LookaheadRule>),
     ) -> Result<Self, SimError> {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
         let arp = Resolution::new(testbed, topology);
-        let mut frames = Self { asking, disabled_rule, seed, tunnels, bonds, arp, ..Self::default() };
+        let mut frames = Self { decision_mode, disabled_rule, seed, tunnels, bonds, arp, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
-        frames.places.reserve_exact(2 * topology.links.len());
+        frames.port_indices.reserve_exact(2 * topology.links.len());
         frames.routes.reserve_exact(2 * topology.flows.len());
         if !topology.events.is_empty() {
-            frames.ends = topology.links.iter().map(|link| link.ends).collect();
+            frames.link_ends = topology.links.iter().map(|link| link.ends).collect();
         }
         for link in &topology.links {
             for end in [0, 1] {
                 if !carries(&link) {
-                    frames.places.push(END);
+                    frames.port_indices.push(END);
                     continue;
                 }
                 let (from, to) = (link.ends[end], link.ends[1 - end]);
-                let number = frames.places.len() as u32;
+                let number = frames.port_indices.len() as u32;
                 let latency = match topology.kind(to) {
                     NodeKind::Switch(switch) => match &testbed.switches[switch] {
                         Switch::Ethernet(switch) => switch.latency.0,
@@ -63,7 +63,7 @@ impl Frames {
                 if let Some(from) = window.from {
                     port.begin_window_after(from);
                 }
-                frames.places.push(frames.ports.len() as u32);
+                frames.port_indices.push(frames.ports.len() as u32);
                 frames.ports.push(port);
             }
         }
@@ -145,7 +145,7 @@ impl Frames {
             }
         }
         for port in self.arp.ports().filter(|_| self.disabled_rule != Some(LookaheadRule::NoRequests)) {
-            before[self.places[port] as usize] = Before::Several;
+            before[self.port_indices[port] as usize] = Before::Several;
         }
         for route in &self.branches {
             // Packets from the node that makes copies.
@@ -170,7 +170,7 @@ impl Frames {
                 && (exempt || self.rule_holds(LookaheadRule::DecidesOnArrival, port.decides_on_arrival()))
                 && self.rule_holds(LookaheadRule::NoTime, !this.takes_time);
             if tells {
-                self.steps[place - 1].tells = Lookahead::NextPort;
+                self.steps[place - 1].lookahead = Lookahead::NextPort;
             }
         }
     }
@@ -182,7 +182,7 @@ impl Frames {
         let last = first as usize + usize::from(hops);
         // A route with decision steps has `hops` 0.
         if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
-            self.steps[last - 1].tells = Lookahead::Host;
+            self.steps[last - 1].lookahead = Lookahead::Host;
         }
     }
 
@@ -197,18 +197,18 @@ impl Frames {
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| !engine.takes_no_time());
         match leg {
             PathSegment::Link(hop) => {
-                let port = self.places[topology.port_of(hop)];
-                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time }
+                let port = self.port_indices[topology.port_of(hop)];
+                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time }
             }
             PathSegment::Circuit { circuit, forward } => {
                 let port = ENTRY + self.entry_of(topology, *circuit, *forward);
-                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
+                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
             }
             PathSegment::Tunnel { tunnel, forward } => {
                 let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
                 // Packets never continue ahead of virtual time here.
-                self.routers[router as usize].asks = true;
-                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
+                self.routers[router as usize].never_ahead = true;
+                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
             }
         }
     }

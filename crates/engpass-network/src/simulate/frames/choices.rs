@@ -10,7 +10,7 @@ use engpass_testbed::topology::{NodeId, PathSegment};
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 
-/// Port value of a decision step; its `mtu` is the index in [`Choices::asks`].
+/// Port value of a decision step; its `mtu` is the index in [`Choices::decisions`].
 pub(super) const DECIDE: u32 = u32::MAX - 1;
 /// Port value of the mark in front of a result's run; its `mtu` is the index of the decision step.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
@@ -19,9 +19,9 @@ pub(super) const BRANCH: u32 = u32::MAX - 2;
 #[derive(Default)]
 pub(in crate::simulate) struct Choices {
     pub(super) groups: Vec<Group>,
-    pub(super) asks: Vec<DecisionStep>,
+    pub(super) decisions: Vec<DecisionStep>,
     /// For each decision step, the first step of every possible result, one for each member of its group.
-    pub(super) answers: Vec<u32>,
+    pub(super) results: Vec<u32>,
     /// Headers of packets by sender: processes, then endpoints, then messages of routers. With packet injection by path: header fields that injected packets
     /// lack.
     pub(in crate::simulate) heads: Vec<Headers>,
@@ -43,7 +43,7 @@ pub(super) struct Group {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DecisionStep {
     pub(super) group: u32,
-    /// Index of the step's first result in [`Choices::answers`].
+    /// Index of the step's first result in [`Choices::results`].
     pub(super) first: u32,
     /// The tunnel direction whose outer packets the step decides about, if any.
     pub(super) tunnel: Option<u32>,
@@ -54,21 +54,22 @@ pub(super) struct DecisionStep {
 impl Choices {
     /// Returns true if the network has decision steps.
     pub(in crate::simulate) fn has_decisions(&self) -> bool {
-        !self.asks.is_empty()
+        !self.decisions.is_empty()
     }
 
     /// Returns the index of the group member that a packet takes at a decision step.
-    pub(super) fn member(&mut self, ask: u32, view: &PacketView<'_>) -> usize {
-        let Group { members, policy, .. } = &mut self.groups[self.asks[ask as usize].group as usize];
+    pub(super) fn member(&mut self, decision: u32, view: &PacketView<'_>) -> usize {
+        let Group { members, policy, .. } =
+            &mut self.groups[self.decisions[decision as usize].group as usize];
         self.decided += 1;
         policy.decide(view, members).member
     }
 
     /// Returns the step at which a packet continues after a decision step.
-    fn decide(&mut self, ask: u32, heads: &Headers, fragment: bool) -> u32 {
-        let DecisionStep { first, macs, .. } = self.asks[ask as usize];
-        let member = self.member(ask, &PacketView { heads, fragment, macs });
-        self.answers[first as usize + member]
+    fn decide(&mut self, decision: u32, heads: &Headers, fragment: bool) -> u32 {
+        let DecisionStep { first, macs, .. } = self.decisions[decision as usize];
+        let member = self.member(decision, &PacketView { heads, fragment, macs });
+        self.results[first as usize + member]
     }
 
     /// Returns the headers of an injected packet, from its path and its transport.
@@ -77,24 +78,24 @@ impl Choices {
     }
 
     /// Returns the first steps of all results of a decision step.
-    pub(super) fn first_steps_of_decision(&self, ask: u32) -> &[u32] {
-        let DecisionStep { group, first, .. } = self.asks[ask as usize];
-        &self.answers[first as usize..][..self.groups[group as usize].legs.len()]
+    pub(super) fn first_steps_of_decision(&self, decision: u32) -> &[u32] {
+        let DecisionStep { group, first, .. } = self.decisions[decision as usize];
+        &self.results[first as usize..][..self.groups[group as usize].legs.len()]
     }
 
     /// Returns the last bytes of the MAC addresses of frames at a decision step.
-    pub(super) fn macs_at(&self, ask: u32) -> [u8; 2] {
-        self.asks[ask as usize].macs
+    pub(super) fn macs_at(&self, decision: u32) -> [u8; 2] {
+        self.decisions[decision as usize].macs
     }
 
     /// Returns true if a bond makes the decision, so that all results lead to the same node.
-    fn is_of_bond(&self, ask: u32) -> bool {
-        self.groups[self.asks[ask as usize].group as usize].bond.is_some()
+    fn is_of_bond(&self, decision: u32) -> bool {
+        self.groups[self.decisions[decision as usize].group as usize].bond.is_some()
     }
 
     /// Returns the first step of the first result of a decision step.
-    fn first_answer(&self, ask: u32) -> u32 {
-        self.answers[self.asks[ask as usize].first as usize]
+    fn first_result(&self, decision: u32) -> u32 {
+        self.results[self.decisions[decision as usize].first as usize]
     }
 }
 
@@ -153,7 +154,7 @@ impl Network {
     /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
     /// expires here does not reach the policy.
     #[inline(never)]
-    pub(super) fn ask_way(&mut self, id: u32, step: Step) {
+    pub(super) fn choose_path(&mut self, id: u32, step: Step) {
         let packet = self.fabric.datagrams.packet_mut(id);
         if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
@@ -164,10 +165,10 @@ impl Network {
         let takes_first =
             self.fabric.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
         let place = if takes_first && !self.frames.choices.is_of_bond(step.mtu) {
-            self.frames.choices.first_answer(step.mtu)
+            self.frames.choices.first_result(step.mtu)
         } else {
             let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
-            let heads = match self.frames.choices.asks[step.mtu as usize].tunnel {
+            let heads = match self.frames.choices.decisions[step.mtu as usize].tunnel {
                 Some(tunnel) => self.frames.tunnels.directions[tunnel as usize].heads,
                 None => self.heads_of(&packet),
             };

@@ -169,9 +169,9 @@ impl Network {
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
         let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
         let view = queue::Packet { id, bytes, flow, priority, ecn };
-        let (due, marks) = entry.queue().join(at, view, &mut self.frames.lost);
+        let (due, marks) = entry.queue().join(at, view, &mut self.frames.dropped);
         if let Some(due) = due {
-            self.events.push(due, position, Event::Feed(number));
+            self.events.push(due, position, Event::CircuitFree(number));
         }
         if marks {
             self.frames.marks.add(position, self.fabric.window.holds(at));
@@ -194,7 +194,7 @@ impl Network {
             return;
         }
         let entry = &mut self.frames.entries[number as usize];
-        match entry.queue().next(self.now, &mut self.frames.lost) {
+        match entry.queue().next(self.now, &mut self.frames.dropped) {
             Ok(chosen) => {
                 let ecn = std::mem::replace(&mut self.fabric.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
                 let entry = &mut self.frames.entries[number as usize];
@@ -211,7 +211,7 @@ impl Network {
                 self.emit_router_pdu(pdu);
                 self.is_line_busy(number);
             }
-            Err(Some(ready)) => self.events.push(ready, position, Event::Feed(number)),
+            Err(Some(ready)) => self.events.push(ready, position, Event::CircuitFree(number)),
             Err(None) => {}
         }
         self.drop_discarded_at_circuit(position);
@@ -258,7 +258,7 @@ impl Network {
         let asks = queue.pdu.is_some() || queue.scheduler.backlog().packets > 0;
         queue.asked = if asks { at } else { u64::MAX };
         if asks {
-            self.events.push(at, position, Event::Feed(number));
+            self.events.push(at, position, Event::CircuitFree(number));
         }
         true
     }
@@ -280,7 +280,7 @@ impl Network {
 
     /// Drops the packets that the discipline in front of a circuit has dropped in the current call.
     fn drop_discarded_at_circuit(&mut self, port: usize) {
-        while let Some((packet, cause)) = self.frames.lost.pop() {
+        while let Some((packet, cause)) = self.frames.dropped.pop() {
             if let Some(later) = &mut self.fabric.ledger.later {
                 later.lost(port, 1);
             }
@@ -307,14 +307,14 @@ impl Network {
         if self.frames.is_branched(place) || self.fabric.ledger.tracks_packets() {
             let packet = self.fabric.datagrams.packet(id);
             let piece = self.frames.piece(id, &Packet { place, ..*packet }, place);
-            for slot in step.slot..step.slot + ports.len() as u16 {
-                self.fabric.ledger.track_packet(datagram, slot, piece);
+            for line_index in step.line_index..step.line_index + ports.len() as u16 {
+                self.fabric.ledger.track_packet(datagram, line_index, piece);
             }
         }
         let sdu = encapsulation.sdu(ip.into());
         let pdu = self.fabric.pdus.insert(Aal5Pdu {
             packet: id,
-            slot: step.slot,
+            line_index: step.line_index,
             ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
         self.fabric.datagrams[datagram].holds += 1;
@@ -353,7 +353,7 @@ impl Network {
     pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         if step.port == super::choices::DECIDE {
-            self.ask_way(packet, step);
+            self.choose_path(packet, step);
         } else if step.port == super::END {
             self.copy_onward(packet);
         } else if step.is_unwrap() {

@@ -33,7 +33,7 @@ impl Network {
         let Some(reports) = self.fabric.reports.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
         let order = reports.defer_loss(packet, place);
-        self.events.push(at, order, Event::Lose(packet));
+        self.events.push(at, order, Event::DeferredDrop(packet));
         true
     }
 
@@ -42,7 +42,7 @@ impl Network {
         let reports = self.fabric.reports.as_mut().expect("only injected packets have deferred losses");
         match reports.place_of(packet) {
             DropLocation::Queue(number, cause) => {
-                self.drop_at_port(self.frames.places[number], packet, cause, self.now);
+                self.drop_at_port(self.frames.port_indices[number], packet, cause, self.now);
             }
             place => {
                 let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
@@ -79,7 +79,7 @@ impl Network {
 
     /// Drops the packets that the discipline of a port has dropped in the current call.
     pub(super) fn drop_discarded(&mut self, port: u32) {
-        while let Some((packet, cause)) = self.frames.lost.pop() {
+        while let Some((packet, cause)) = self.frames.dropped.pop() {
             self.drop_at_port(port, packet.id, cause, self.now);
         }
     }

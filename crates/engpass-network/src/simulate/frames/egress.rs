@@ -21,7 +21,7 @@ pub(super) struct Egress<'a> {
     /// The port of the first line; `port` is its index in `Frames::ports`.
     line: &'a mut FramePort,
     port: u32,
-    slot: u16,
+    line_index: u16,
     /// Bound of lookahead: a packet that arrives at the next port at or before this instant is handed to it ahead of time; 0 if the line tells no port.
     pub(super) last: u64,
     pub(super) now: u64,
@@ -91,7 +91,15 @@ impl<'a> Egress<'a> {
     ) -> Self {
         let step = steps[route.first as usize];
         let last = if step.delivers_ahead() { end } else { 0 };
-        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
+        Self {
+            nic,
+            route,
+            line: &mut ports[step.port as usize],
+            port: step.port,
+            line_index: step.line_index,
+            last,
+            now,
+        }
     }
 
     /// Sends a datagram, which gets the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
@@ -133,7 +141,7 @@ impl<'a> Egress<'a> {
             SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.posts_each_packet {
-            fabric.ledger.attribute_shared_idle(self.slot, fabric.datagrams[id].whose(), id, ip, line);
+            fabric.ledger.attribute_shared_idle(self.line_index, fabric.datagrams[id].whose(), id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];
@@ -144,7 +152,7 @@ impl<'a> Egress<'a> {
             }
         }
         if at > self.last && line.expect_arrival_at(at) {
-            events.push(at, line.port as usize, Event::Arrive(self.port));
+            events.push(at, line.port as usize, Event::FrameArrival(self.port));
         }
         FastPathResult::ArrivesAt(at)
     }
@@ -186,7 +194,7 @@ impl Network {
         let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
         this.messages += 1;
         let due = this.next_message();
-        events.push(due.max(now), this.flow, Event::Ready(process as u32));
+        events.push(due.max(now), this.flow, Event::ProcessWake(process as u32));
         if is_ahead {
             self.forward(id, next, at, false);
         }

@@ -106,13 +106,14 @@ impl Frames {
             node,
             per_packet: times.per_packet,
             per_copy: times.per_copy,
-            room: times.input_queue,
+            input_limit: times.input_queue,
             ..ForwardingEngine::default()
         };
         for (node, router) in (first..).zip(testbed.routers.values()) {
             let mut engine = engine(node, router.processor());
             engine.takes_time = router.takes_time();
-            engine.asks = engine.room.is_some() || engine.per_copy > 0 || router.has_kinds_of_work();
+            engine.never_ahead =
+                engine.input_limit.is_some() || engine.per_copy > 0 || router.has_kinds_of_work();
             self.routers.push(engine);
         }
         let is_multicast = |traffic: &Traffic| matches!(traffic, Traffic::Multicast(_));
@@ -163,7 +164,7 @@ impl Frames {
                 onward.leaves = true;
                 after = at + 1;
             } else if step.port == DECIDE {
-                at = self.choices.answers[self.choices.asks[step.mtu as usize].first as usize];
+                at = self.choices.results[self.choices.decisions[step.mtu as usize].first as usize];
                 continue;
             } else if step.is_wrap() {
                 onward.enters = true;
@@ -291,7 +292,7 @@ impl Network {
         engine.busy.add(begins, done);
         engine.hold(done, packet, ip);
         if engine.packets.len() == 1 {
-            self.events.push(done, engine.node, Event::Forward(index as u32));
+            self.events.push(done, engine.node, Event::EngineDone(index as u32));
         }
         true
     }

@@ -38,11 +38,11 @@ impl Network {
             let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
             let SharedState { datagrams, ledger, window, trace, .. } = fabric;
             let (packet, datagram) = datagrams.packet_of(id);
-            let (then, tells) = loop {
+            let (then, lookahead) = loop {
                 let step = &steps[place as usize];
                 let line = &mut ports[step.port as usize];
                 let mut host = None;
-                let last = match step.tells {
+                let last = match step.lookahead {
                     Lookahead::None => 0,
                     Lookahead::NextPort => self.end,
                     // Until the instant computed here, only this line can cause anything at the host.
@@ -76,25 +76,25 @@ impl Network {
                     }
                     FastPathResult::NeedsSlowPath => {
                         packet.place = place;
-                        let tells = step.tells;
+                        let lookahead = step.lookahead;
                         match self.cross(id, place, at, last) {
-                            Some(then) => break (then, tells),
+                            Some(then) => break (then, lookahead),
                             None => return,
                         }
                     }
                 };
                 packet.ttl -= u8::from(step.is_routed());
                 if line.posts_each_packet {
-                    ledger.attribute_shared_idle(step.slot, datagram.whose(), id, packet.ip, line);
+                    ledger.attribute_shared_idle(step.line_index, datagram.whose(), id, packet.ip, line);
                 }
-                if then <= last && step.tells == Lookahead::NextPort {
+                if then <= last && step.lookahead == Lookahead::NextPort {
                     (place, at) = (place + 1, then);
                     continue;
                 }
                 packet.place = place + 1;
                 if then > last {
                     if line.expect_arrival_at(then) {
-                        events.push(then, line.port as usize, Event::Arrive(step.port));
+                        events.push(then, line.port as usize, Event::FrameArrival(step.port));
                     }
                     return;
                 }
@@ -117,7 +117,7 @@ impl Network {
                 self.now = now;
                 return;
             };
-            if tells == Lookahead::Host {
+            if lookahead == Lookahead::Host {
                 self.deliver_ahead(id, then);
                 return;
             }
@@ -132,12 +132,12 @@ impl Network {
         if step.is_routed() && !self.passes_router(id, step, at) {
             return None;
         }
-        let Self { frames: Frames { ports, lost, marks, .. }, fabric, .. } = self;
+        let Self { frames: Frames { ports, dropped, marks, .. }, fabric, .. } = self;
         let Packet { ip, sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[step.port as usize];
         fabric.catch_up_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        match line.admit(at, view, lost, &fabric.window) {
+        match line.admit(at, view, dropped, &fabric.window) {
             AdmitResult::Departs(sent, mark) => {
                 if mark
                     && std::mem::replace(&mut fabric.datagrams.packet_mut(id).ecn, Ecn::Marked) != Ecn::Marked
@@ -158,14 +158,14 @@ impl Network {
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
-        let Step { port, slot, .. } = steps[place as usize];
+        let Step { port, line_index, .. } = steps[place as usize];
         let line = &mut ports[port as usize];
         let (packet, datagram) = fabric.datagrams.packet_of(id);
         packet.place = place + 1;
         let Packet { datagram: whole, ttl, ecn, .. } = *packet;
         if line.posts_each_packet {
             fabric.ledger.post_transmission(
-                slot,
+                line_index,
                 (whole, datagram.whose()),
                 id,
                 &{ sent.transmission },
@@ -173,7 +173,7 @@ impl Network {
             );
             if fabric.ledger.tracks_packets() {
                 let piece = tunnels.piece_on(id, packet, place);
-                fabric.ledger.track_packet(whole, slot, piece);
+                fabric.ledger.track_packet(whole, line_index, piece);
             }
         }
         if fabric.trace.is_some() {
@@ -188,7 +188,7 @@ impl Network {
         if is_ahead {
             line.push_delivered_ahead(sent.left, bytes);
         } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
-            events.push(at, line.port as usize, Event::Arrive(port));
+            events.push(at, line.port as usize, Event::FrameArrival(port));
         }
         if !sent.in_window {
             self.clip_to_window(place, id, &sent.transmission);
@@ -224,7 +224,7 @@ impl Network {
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.posts_each_packet {
                     fabric.ledger.attribute_shared_idle(
-                        step.slot,
+                        step.line_index,
                         fabric.datagrams[datagram].whose(),
                         id,
                         ip,
@@ -234,7 +234,7 @@ impl Network {
                 if at <= last {
                     self.forward(id, first + 1, at, false);
                 } else if line.expect_arrival_at(at) {
-                    events.push(at, line.port as usize, Event::Arrive(step.port));
+                    events.push(at, line.port as usize, Event::FrameArrival(step.port));
                 }
                 return;
             }
@@ -244,11 +244,11 @@ impl Network {
 
     /// Slow path: sends a packet from the NIC of its host. `sender` has true if the packet carries its data; ARP and IGMP packets have no sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
-        let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
+        let Self { frames: Frames { ports, steps, dropped, .. }, fabric, .. } = self;
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[steps[place as usize].port as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
+        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &fabric.window) else {
             unreachable!("a host's line accepts every packet");
         };
         if let Some((sender, elastic)) = sender {
@@ -271,7 +271,7 @@ impl Network {
                 }
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
-                    self.events.push(due, number, Event::Serve(port));
+                    self.events.push(due, number, Event::Dequeue(port));
                 }
                 self.drop_discarded(port);
             }
@@ -283,9 +283,9 @@ impl Network {
     /// Handles a `Serve` event of a port: its discipline chooses the packet that is sent next.
     pub(in crate::simulate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
-        let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
+        let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.fabric.window);
         if let Some(again) = again {
-            self.events.push(again, this.port as usize, Event::Serve(port));
+            self.events.push(again, this.port as usize, Event::Dequeue(port));
         }
         if let Some((chosen, sent)) = next {
             if sent.transmission.held > 0 && !this.posts_each_packet {

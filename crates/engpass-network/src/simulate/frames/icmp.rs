@@ -209,7 +209,7 @@ impl Network {
             trace.made(packet, bytes as u32, router, quoted);
         }
         self.frames.icmp.begun.insert(made, packet);
-        self.events.push(at, line, Event::Icmp(made));
+        self.events.push(at, line, Event::IcmpReady(made));
     }
 
     /// Passes an ICMP message into the forwarding engine of the router that made it.

@@ -123,13 +123,13 @@ impl Network {
 
     fn await_message(&mut self, member: u32) {
         if let Some(&(at, _)) = self.frames.igmp.members[member as usize].due.front() {
-            self.events.push(at, POSITION + member as usize, Event::Igmp(2 * member));
+            self.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member));
         }
     }
 
     fn await_deadline(&mut self, member: u32, at: Option<u64>) {
         if let Some(at) = at.filter(|at| *at <= self.end) {
-            self.events.push(at, POSITION + member as usize, Event::Igmp(2 * member + PRUNE));
+            self.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE));
         }
     }
 

@@ -14,7 +14,7 @@ pub enum LookaheadRule {
     /// No event may take the line or the port down.
     NoChange,
     /// A router whose policy decides per packet finishes each packet in virtual time, not ahead of it.
-    AskingEngine,
+    DecidingEngine,
     /// The host has one connection, or only counts datagrams.
     OneConnection,
     /// No event may take the host's own line down.
@@ -33,7 +33,7 @@ impl LookaheadRule {
         Self::DecidesOnArrival,
         Self::NoTime,
         Self::NoChange,
-        Self::AskingEngine,
+        Self::DecidingEngine,
         Self::OneConnection,
         Self::OwnLine,
         Self::NoMessages,

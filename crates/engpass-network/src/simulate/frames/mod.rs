@@ -74,7 +74,7 @@ pub(super) struct Frames {
     /// Transmitters of the links that carry frames.
     pub(super) ports: Vec<FramePort>,
     /// By transmitter, its index in `ports`; [`END`] if its link carries cells.
-    places: Vec<u32>,
+    port_indices: Vec<u32>,
     /// Routes of every flow: that of the data at `2 * flow`, that of the reverse direction at `2 * flow + 1`. Further routes follow.
     pub(super) routes: Vec<Route>,
     /// The step table: the steps of all routes in one array. A mark ends each route.
@@ -84,7 +84,7 @@ pub(super) struct Frames {
     /// Which of them work on a packet.
     pub(super) switching: Switching,
     /// Nodes at the ends of every link; empty if the testbed has no events.
-    ends: Vec<[NodeId; 2]>,
+    link_ends: Vec<[NodeId; 2]>,
     seed: u64,
     /// For each circuit direction, the node at which packets enter it and become cells.
     entries: Vec<Entry>,
@@ -95,19 +95,19 @@ pub(super) struct Frames {
     /// By step from `branched` on, its trail: the indices of the lines before it.
     pub(super) trails: Vec<Box<[u16]>>,
     /// Lines of each route with decision steps, by line index. The key is the index of the route's first step in `steps`.
-    trees: BTreeMap<u32, Vec<RouteLine>>,
+    branched_lines: BTreeMap<u32, Vec<RouteLine>>,
     /// Routes of senders whose route differs from that of their flow, by flow, connection and direction (0 for data).
-    own: BTreeMap<(usize, u32, usize), u32>,
+    own_routes: BTreeMap<(usize, u32, usize), u32>,
     /// By transmitter: true if data of some flow could use its line, if policies chose that.
     pub(super) spared: Vec<bool>,
     /// The nodes whose policies decide for every packet.
-    asking: DecisionMode,
+    decision_mode: DecisionMode,
     /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.
     pub(super) disabled_rule: Option<LookaheadRule>,
     /// Scratch buffer: packets that the queue discipline dropped in the current call.
-    lost: Vec<(queue::Packet, Cause)>,
+    dropped: Vec<(queue::Packet, Cause)>,
     /// Test switch: disables lookahead, so that every hop schedules an event.
-    silent: bool,
+    lookahead_disabled: bool,
     /// Number of packets that queue disciplines have marked.
     pub(super) marks: CongestionMarks,
     /// ICMP messages of routers.
@@ -140,9 +140,9 @@ pub(super) struct Step {
     router: u32,
     pub(super) mtu: u32,
     /// Line index: position of this line among the lines of the route. At the end of a route, the number of its lines.
-    pub(super) slot: u16,
+    pub(super) line_index: u16,
     /// The receiver of packets ahead of time (lookahead).
-    tells: Lookahead,
+    lookahead: Lookahead,
     /// True if an arriving packet does not continue at once: a router's forwarding engine, a circuit, a tunnel, a policy or address resolution comes first.
     takes_time: bool,
 }
@@ -175,7 +175,7 @@ const END: u32 = u32::MAX;
 impl Step {
     /// A step without a line: the end of a route, a decision step, or the start of a branch after one.
     const MARK: Self =
-        Self { port: END, router: END, mtu: 0, slot: 0, tells: Lookahead::None, takes_time: false };
+        Self { port: END, router: END, mtu: 0, line_index: 0, lookahead: Lookahead::None, takes_time: false };
 
     /// Returns true if this step is a hop over one frame line.
     #[inline(always)]
@@ -207,7 +207,7 @@ impl Step {
     /// Returns true if the step's line hands packets to the next port ahead of time.
     #[inline(always)]
     fn delivers_ahead(&self) -> bool {
-        self.tells == Lookahead::NextPort
+        self.lookahead == Lookahead::NextPort
     }
 }
 
@@ -223,12 +223,12 @@ impl Frames {
     #[inline]
     pub(super) fn port(&self, port: usize) -> Option<&FramePort> {
         // Links of cells have the index `END`, for which `get` finds nothing.
-        self.ports.get(self.places[port] as usize)
+        self.ports.get(self.port_indices[port] as usize)
     }
 
     #[inline]
     pub(super) fn port_mut(&mut self, port: usize) -> Option<&mut FramePort> {
-        self.ports.get_mut(self.places[port] as usize)
+        self.ports.get_mut(self.port_indices[port] as usize)
     }
 
     /// Returns the longest queue in front of a transmitter of a switch or router: its own, or those of circuits that begin there. `None` without a queue.
@@ -255,7 +255,7 @@ impl Frames {
     #[inline(always)]
     pub(super) fn trail(&self, place: u32) -> Trail {
         match place.checked_sub(self.branched) {
-            None => Trail::along(self.steps[place as usize].slot),
+            None => Trail::along(self.steps[place as usize].line_index),
             Some(branched) => Trail::listed(branched),
         }
     }
@@ -269,7 +269,7 @@ impl Frames {
     /// Returns the number of lines that a packet has crossed before step `place`.
     fn lines_before(&self, place: u32) -> u16 {
         match place.checked_sub(self.branched) {
-            None => self.steps[place as usize].slot,
+            None => self.steps[place as usize].line_index,
             Some(branched) => self.trails[branched as usize].len() as u16,
         }
     }
@@ -333,14 +333,14 @@ pub(super) struct ForwardingEngine {
     /// Time for each copy of a multicast packet beyond the first, in picoseconds.
     pub(super) per_copy: u64,
     /// Bound of the input queue; `None` if there is no bound.
-    room: Option<QueueLimit>,
+    input_limit: Option<QueueLimit>,
     /// Bytes of the packets that wait for the engine or are in it.
     bytes: u64,
     pub(super) busy: BusyTime,
     /// Of a route processor: some engine of the router takes time.
     takes_time: bool,
     /// It never works ahead of virtual time: its input queue is bounded, its work depends on the packet, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
-    asks: bool,
+    never_ahead: bool,
     /// Packets that wait for the engine or are in it, in order: the instant at which each is finished, and its packet number.
     packets: std::collections::VecDeque<(u64, u32)>,
 }
@@ -349,7 +349,7 @@ impl ForwardingEngine {
     /// Returns true if the input queue has room for a packet of `ip` bytes.
     fn has_room(&self, ip: u32) -> bool {
         let held = Backlog { bytes: self.bytes, packets: self.packets.len() as u64 };
-        self.room.is_none_or(|room| held.has_room(room, ip))
+        self.input_limit.is_none_or(|room| held.has_room(room, ip))
     }
 
     /// Adds a packet of `ip` bytes, which it finishes at `done`.
@@ -363,8 +363,8 @@ impl Network {
     /// Test switch: disables lookahead, so that every packet has an event at every hop. The outcome must not change.
     #[doc(hidden)]
     pub fn disable_lookahead(&mut self) {
-        self.frames.silent = true;
-        self.frames.steps.iter_mut().for_each(|step| step.tells = Lookahead::None);
+        self.frames.lookahead_disabled = true;
+        self.frames.steps.iter_mut().for_each(|step| step.lookahead = Lookahead::None);
     }
 
     /// Creates the packet that a host hands to its NIC, and returns its number.
@@ -411,7 +411,7 @@ impl Network {
         let line = &self.frames.ports[step.port as usize];
         self.fabric.ledger.clip_to_window(line.port as usize, sent);
         self.fabric.track_per_hop(datagram);
-        self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
+        self.fabric.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
     }
 
     /// Records which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
@@ -438,10 +438,10 @@ impl Network {
             }
             let line = &self.frames.ports[step.port as usize];
             let bytes = line.queue_bytes(self.frames.length_at(ip, place, there));
-            self.fabric.ledger.write(datagram, step.slot, bytes, false);
+            self.fabric.ledger.write(datagram, step.line_index, bytes, false);
             if branched {
                 let piece = self.frames.piece(id, &packet, there);
-                self.fabric.ledger.track_packet(datagram, step.slot, piece);
+                self.fabric.ledger.track_packet(datagram, step.line_index, piece);
             }
         }
     }

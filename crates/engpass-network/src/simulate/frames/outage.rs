@@ -178,7 +178,7 @@ impl Network {
             self.await_change(event);
         }
         if self.fabric.reports.is_some() && !self.frames.arp.is_idle() {
-            self.events.push(from, 0, Event::Arp(FORGET));
+            self.events.push(from, 0, Event::ArpTimeout(FORGET));
         }
     }
 
@@ -188,7 +188,7 @@ impl Network {
         *next = rest.next();
         let at = next.map(|change| from.saturating_add(change.at)).filter(|at| *at <= self.end);
         if let Some(at) = at {
-            self.events.push(at, 0, Event::Change(event as u32));
+            self.events.push(at, 0, Event::LineChange(event as u32));
         }
     }
 
@@ -201,7 +201,7 @@ impl Network {
             trace.changed(self.now, link, down);
         }
         for (end, seen) in seen_by.into_iter().enumerate() {
-            let port = self.frames.places[2 * link + end];
+            let port = self.frames.port_indices[2 * link + end];
             let line = &mut self.frames.ports[port as usize];
             self.fabric.catch_up_before(line, self.now);
             if self.fabric.ledger.later.is_some() {
@@ -214,13 +214,13 @@ impl Network {
                 self.drop_by_outage(port, packet.id, self.now);
             }
             if seen {
-                let Frames { choices, bonds, ends, .. } = &mut self.frames;
-                let node = ends[link][end];
+                let Frames { choices, bonds, link_ends, .. } = &mut self.frames;
+                let node = link_ends[link][end];
                 choices.see(node, link, !down);
                 if let Some((bond, looks)) = bonds.see(node, link, !down, self.now) {
                     choices.update_bond_policies(bond, bonds);
                     if let Some(at) = looks {
-                        self.events.push(at, 0, Event::Look(bond as u32));
+                        self.events.push(at, 0, Event::BondMonitor(bond as u32));
                     }
                 }
                 self.forget_neighbours_behind(node, link, down);

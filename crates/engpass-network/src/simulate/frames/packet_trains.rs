@@ -90,7 +90,7 @@ impl Network {
                     fabric.catch_up_before(line, at);
                 }
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
-                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window)
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &fabric.window)
                 else {
                     unreachable!("every line has room for the train");
                 };
@@ -101,13 +101,19 @@ impl Network {
                     begins.get_or_insert(sent.transmission);
                 } else if line.posts_each_packet {
                     let datagram = (datagram, fabric.datagrams[datagram].whose());
-                    fabric.ledger.post_transmission(step.slot, datagram, id, &{ sent.transmission }, line);
+                    fabric.ledger.post_transmission(
+                        step.line_index,
+                        datagram,
+                        id,
+                        &{ sent.transmission },
+                        line,
+                    );
                 }
                 if hop + 1 < steps.len() {
                     line.push_delivered_ahead(sent.left, bytes);
                     at = sent.left + line.delay;
                 } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
-                    events.push(at, line.port as usize, Event::Arrive(step.port));
+                    events.push(at, line.port as usize, Event::FrameArrival(step.port));
                 }
             }
         }

@@ -127,13 +127,13 @@ impl RouteRequest<'_> {
     fn fixed_choice(&self, frames: &mut Frames, front: &LayoutState) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
-        if legs.len() <= 1 && !(routed && frames.asking == DecisionMode::Routers) {
+        if legs.len() <= 1 && !(routed && frames.decision_mode == DecisionMode::Routers) {
             return legs.first().copied();
         }
         // Outer packets of a tunnel show the same headers, whether they are fragments or not.
         let shows_length = front.inside.is_empty() && matches!(self.length, Length::Varied);
-        if frames.asking != DecisionMode::Unknown && front.inside.is_empty()
-            || frames.asking == DecisionMode::Routers
+        if frames.decision_mode != DecisionMode::Unknown && front.inside.is_empty()
+            || frames.decision_mode == DecisionMode::Routers
             || shows_length
             || legs.iter().any(|leg| self.topology.sees_events(front.node, *leg))
         {
@@ -237,7 +237,7 @@ impl Frames {
                         };
                         let route = self.routes[2 * flow + back];
                         if let Some(route) = self.add_way(&request, route, branched, &mut known)? {
-                            self.own.insert((flow, stream, back), route);
+                            self.own_routes.insert((flow, stream, back), route);
                         }
                     }
                 }
@@ -246,7 +246,7 @@ impl Frames {
         }
         self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
-            self.spared = vec![false; self.places.len()];
+            self.spared = vec![false; self.port_indices.len()];
         }
         for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
             let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
@@ -330,7 +330,7 @@ impl Frames {
                 for (line, met) in tree.lines.iter_mut().zip(&tree.met) {
                     line.avoidable = *met < tree.ends;
                 }
-                self.trees.insert(first as u32, tree.lines);
+                self.branched_lines.insert(first as u32, tree.lines);
                 if !is_own {
                     known.insert(key, first as u32);
                 }
@@ -362,7 +362,7 @@ impl Frames {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
                 // Usage of one line by differently fragmented packets has several line indices, which count once.
-                let number = |slot: &u16| tree.lines[usize::from(*slot)].number;
+                let number = |line_index: &u16| tree.lines[usize::from(*line_index)].number;
                 let mut numbers: Vec<usize> = front.trail.iter().map(number).collect();
                 numbers.sort_unstable();
                 numbers.dedup();
@@ -380,24 +380,24 @@ impl Frames {
         let legs = request.legs_at(&front).to_vec();
         let group = self.group(request.testbed, request.topology, front.node, &legs);
         let question = self.steps.len() as u32;
-        let ask = self.choices.asks.len() as u32;
-        let first = self.choices.answers.len();
+        let decision = self.choices.decisions.len() as u32;
+        let first = self.choices.results.len();
         let router = self.step(request.topology, &legs[0]).router;
-        self.put(Step { port: DECIDE, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
+        self.put(Step { port: DECIDE, router, mtu: decision, takes_time: true, ..Step::MARK }, &front);
         let tunnel = front.inside.last().map(|(direction, _)| *direction);
-        self.choices.asks.push(DecisionStep {
+        self.choices.decisions.push(DecisionStep {
             group,
             first: first as u32,
             tunnel,
             macs: request.macs(&front),
         });
-        self.choices.answers.resize(first + legs.len(), 0);
+        self.choices.results.resize(first + legs.len(), 0);
         if let Some(engine) = self.routers.get_mut(router as usize) {
-            engine.asks = true;
+            engine.never_ahead = true;
         }
         for (place, leg) in legs.into_iter().enumerate() {
             self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
-            self.choices.answers[first + place] = self.steps.len() as u32;
+            self.choices.results[first + place] = self.steps.len() as u32;
             let mut front = front.clone();
             self.lay_segment(request, &mut front, leg, tree);
             self.lay_routes(request, front, tree)?;
@@ -433,8 +433,8 @@ impl Frames {
         for (place, (number, vc)) in self.lines_in(step).into_iter().enumerate() {
             let changes = front.lengths.changes.clone();
             let line = RouteLine { number, vc, changes, avoidable: false };
-            let slot = match tree.lines.iter().position(|known| *known == line) {
-                Some(slot) => slot,
+            let line_index = match tree.lines.iter().position(|known| *known == line) {
+                Some(line_index) => line_index,
                 None => {
                     let same = tree.lines.iter().position(|known| known.number == number);
                     let met = same.map_or(0, |same| tree.met[same]);
@@ -444,9 +444,9 @@ impl Frames {
                 }
             };
             if place == 0 {
-                self.put(Step { slot: slot as u16, ..step }, &before);
+                self.put(Step { line_index: line_index as u16, ..step }, &before);
             }
-            front.trail.push(slot as u16);
+            front.trail.push(line_index as u16);
         }
     }
 
@@ -472,15 +472,15 @@ impl Frames {
 
     /// Returns the largest number of lines that a flow direction has.
     pub(in crate::simulate) fn most_lines(&self) -> usize {
-        let trees = self.trees.values().map(Vec::len);
+        let trees = self.branched_lines.values().map(Vec::len);
         // The step at the end of a run holds the number of its lines.
         let runs = self.steps[..self.branched as usize].iter().filter(|step| step.port == END);
-        runs.map(|end| end.slot.into()).chain(trees).max().unwrap_or(0)
+        runs.map(|end| end.line_index.into()).chain(trees).max().unwrap_or(0)
     }
 
     /// Returns the route of one sender of a flow; with `back`, that of the packets that come back to it.
     pub(in crate::simulate) fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
-        let own = self.own.get(&(flow, stream, usize::from(back)));
+        let own = self.own_routes.get(&(flow, stream, usize::from(back)));
         own.copied().unwrap_or((2 * flow + usize::from(back)) as u32)
     }
 
@@ -488,7 +488,7 @@ impl Frames {
     /// the branches that the packets took before.
     pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<RouteLine> {
         let first = self.routes[route as usize].first;
-        if let Some(lines) = self.trees.get(&first) {
+        if let Some(lines) = self.branched_lines.get(&first) {
             return lines.clone();
         }
         let mut lengths = Lengths::new(mtu);

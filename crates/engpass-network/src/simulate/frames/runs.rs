@@ -12,11 +12,11 @@ struct Run<'a> {
     /// Path segments inside tunnels that are still to be laid out.
     within: &'a [PathSegment],
     /// Number of lines so far.
-    slot: u16,
+    line_index: u16,
     /// Directions of the tunnels that packets are in.
     inside: Vec<u32>,
     /// True if routers resolve addresses for packets outside tunnels, too.
-    asks: bool,
+    resolves: bool,
 }
 
 /// Returns the first node that is no switch, at the end of `leg` or of the path segments behind it.
@@ -28,26 +28,26 @@ fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) 
 
 impl Frames {
     /// Adds a route without decision steps to the step table. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve
-    /// addresses if `asks` is true, and always within tunnels.
+    /// addresses if `resolves` is true, and always within tunnels.
     pub(super) fn add_run(
         &mut self,
         topology: &Topology,
         legs: &[PathSegment],
         within: &[PathSegment],
-        asks: bool,
+        resolves: bool,
     ) {
-        let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
+        let mut run = Run { topology, within, line_index: 0, inside: Vec::new(), resolves };
         for (place, leg) in legs.iter().enumerate() {
             self.add_leg(&mut run, *leg, &legs[place + 1..]);
         }
-        self.steps.push(Step { slot: run.slot, ..Step::MARK });
+        self.steps.push(Step { line_index: run.line_index, ..Step::MARK });
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
     /// Adds a path segment of a route without decision steps; `behind` holds the path segments that follow it.
     fn add_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
         let mut step = self.step(run.topology, &leg);
-        if run.asks || !run.inside.is_empty() {
+        if run.resolves || !run.inside.is_empty() {
             let station = || first_station(run.topology, leg, behind);
             if let Some(hold) = self.hold_before(run.topology, leg, station, &mut step) {
                 self.add_step(run, hold);
@@ -55,7 +55,7 @@ impl Frames {
         }
         self.add_step(run, step);
         let PathSegment::Tunnel { tunnel, forward } = leg else {
-            run.slot += self.lines_in(step).len() as u16;
+            run.line_index += self.lines_in(step).len() as u16;
             return;
         };
         let direction = step.port - WRAP;
@@ -74,7 +74,7 @@ impl Frames {
 
     fn add_step(&mut self, run: &Run<'_>, step: Step) {
         let stack = self.tunnels.stack(&run.inside);
-        self.steps.push(Step { slot: run.slot, ..step });
+        self.steps.push(Step { line_index: run.line_index, ..step });
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
@@ -83,7 +83,7 @@ impl Frames {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];
         let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at a router") };
-        self.routers[router].asks = true;
+        self.routers[router].never_ahead = true;
         Step {
             port: UNWRAP + direction,
             router: router as u32,

@@ -432,12 +432,12 @@ impl Network {
         if let Some(((until, _), _)) = direction.waiting.first_key_value()
             && !std::mem::replace(&mut direction.is_awaited, true)
         {
-            self.events.push(*until, direction.end, Event::GiveUp(tunnel));
+            self.events.push(*until, direction.end, Event::ReassemblyTimeout(tunnel));
         }
     }
 
     /// Drops the outer packets of a tunnel whose reassembly has timed out.
-    pub(in crate::simulate) fn give_up(&mut self, tunnel: u32) {
+    pub(in crate::simulate) fn on_reassembly_timeout(&mut self, tunnel: u32) {
         let direction = &mut self.frames.tunnels.directions[tunnel as usize];
         direction.is_awaited = false;
         while let Some(entry) = self.frames.tunnels.directions[tunnel as usize].waiting.first_entry()

@@ -439,7 +439,7 @@ impl Network {
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
-                self.handle(event);
+                self.handle_event(event);
             } else if self.next_sweep <= until {
                 self.sweep_and_report();
             } else {
