@@ -124,7 +124,8 @@ impl Ledger {
         accounts.named[Layer::Physical as usize] = physical + of_cut_off + of_left;
         accounts.named[Layer::CellHeader as usize] = header;
         accounts.named[IN_FLIGHT] += cut_off - of_cut_off;
-        let outside = self.later.is_some() && matches!(line.user, LineSenders::Sole(_) | LineSenders::Shared);
+        let outside =
+            self.deferred.is_some() && matches!(line.user, LineSenders::Sole(_) | LineSenders::Shared);
         for (reason, parts) in divide(left - of_left, &reasons).into_iter().enumerate() {
             accounts.named[account(reason, outside)] += parts;
         }

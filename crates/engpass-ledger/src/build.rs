@@ -109,7 +109,7 @@ impl Ledger {
             first_on_line: Vec::new(),
             parted: Parted::default(),
             down: BTreeMap::new(),
-            later: None,
+            deferred: None,
         };
         ledger.lines.reserve_exact(topology.links.len() * 2);
         for port in 0..topology.links.len() * 2 {

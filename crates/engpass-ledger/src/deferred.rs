@@ -65,7 +65,7 @@ struct SentFrame {
     /// End of the last frame, in picoseconds.
     end: u64,
     datagram: u32,
-    slot: u16,
+    line_index: u16,
     /// Line's idle time and sum of roundings up to the begin of the first frame; and the ticks by which the end of the last frame is rounded up.
     idle: u64,
     rounding: u64,
@@ -162,13 +162,13 @@ impl Ledger {
     /// Defers all postings from now on, until virtual time has reached them.
     pub fn enable_deferral(&mut self) {
         let lines = vec![DeferredLine::default(); self.lines.len()];
-        self.later = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
+        self.deferred = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
 
     /// Defers a frame whose transmission a line reports.
     pub(super) fn defer_transmission(
         &mut self,
-        slot: u16,
+        line_index: u16,
         (id, whose): (u32, DatagramOwner),
         packet: u32,
         sent: &Transmission,
@@ -177,10 +177,10 @@ impl Ledger {
         let port = from.number();
         let shows = self
             .is_attributed(port, whose)
-            .then(|| (self.usage_of(whose, slot), self.packet_stamps.of_packet(packet)));
-        self.put_later(id, (slot, 1), sent, (sent.end, from), shows.is_some());
-        if let (Some(later), Some(shows)) = (&mut self.later, shows) {
-            later.lines[port].shown.push_back(shows);
+            .then(|| (self.usage_of(whose, line_index), self.packet_stamps.of_packet(packet)));
+        self.put_later(id, (line_index, 1), sent, (sent.end, from), shows.is_some());
+        if let (Some(deferred), Some(shows)) = (&mut self.deferred, shows) {
+            deferred.lines[port].shown.push_back(shows);
         }
     }
 
@@ -200,21 +200,21 @@ impl Ledger {
     fn put_later(
         &mut self,
         datagram: u32,
-        (slot, count): (u16, u32),
+        (line_index, count): (u16, u32),
         sent: &Transmission,
         (end, from): (u64, &impl FrameLine),
         shows: bool,
     ) {
-        let Some(later) = &mut self.later else { return };
-        later.hold(datagram, count);
-        later.frames += count as usize;
+        let Some(deferred) = &mut self.deferred else { return };
+        deferred.hold(datagram, count);
+        deferred.frames += count as usize;
         let totals = from.totals();
-        later.lines[from.number()].frames.push_back(SentFrame {
+        deferred.lines[from.number()].frames.push_back(SentFrame {
             sent: *sent,
             count,
             end,
             datagram,
-            slot,
+            line_index,
             idle: totals.idle,
             rounding: totals.rounding,
             end_rounding: from.line_status(end).rounding,
@@ -234,9 +234,9 @@ impl Ledger {
         let stamp = || cells.ends_pdu().then(|| self.stamps[cells.pdu as usize]);
         let shows = attributed.map(|(_, whose)| (self.usage_of(whose, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
-        let Some(later) = &mut self.later else { return };
-        datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
-        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, shows });
+        let Some(deferred) = &mut self.deferred else { return };
+        datagram.into_iter().for_each(|datagram| deferred.hold(datagram, 1));
+        deferred.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, shows });
     }
 
     /// Returns whether transmissions of a datagram divide idle time: the line is shared, and the datagram carries data.
@@ -247,17 +247,17 @@ impl Ledger {
     /// Posts a frame that has ended, or a train that lies completely in the window or completely before it.
     #[inline]
     fn post_frame(&mut self, port: usize, frame: &SentFrame) {
-        let SentFrame { sent, count, end, datagram, slot, idle, rounding, shows, .. } = *frame;
+        let SentFrame { sent, count, end, datagram, line_index, idle, rounding, shows, .. } = *frame;
         let window = self.window;
         let line = &mut self.lines[port];
         (line.idle, line.rounding) = (idle, rounding);
         if window.holds_all(sent.begin.0, end) {
             line.frames += u64::from(count);
             line.bytes += u64::from(count) * sent.bytes;
-            let place = datagram as usize * self.stride + usize::from(slot);
+            let place = datagram as usize * self.stride + usize::from(line_index);
             self.carried[place] += count * (sent.bytes - sent.physical) as u32;
-            if let Some(later) = &mut self.later {
-                let left = &mut later.lines[port].left;
+            if let Some(deferred) = &mut self.deferred {
+                let left = &mut deferred.lines[port].left;
                 *left = (left.0 + u64::from(count), left.1 + u64::from(count) * sent.bytes);
             }
         } else if window.from.is_none_or(|from| end > from) {
@@ -266,8 +266,8 @@ impl Ledger {
         }
         self.attribute_held(port, &sent);
         if shows
-            && let Some(later) = &mut self.later
-            && let Some((book, stamp)) = later.lines[port].shown.pop_front()
+            && let Some(deferred) = &mut self.deferred
+            && let Some((book, stamp)) = deferred.lines[port].shown.pop_front()
         {
             self.attribute_on_pdu(port, book, &stamp, sent.bytes);
         }
@@ -293,9 +293,9 @@ impl Ledger {
     #[cold]
     fn count_at_edge(&mut self, port: usize, sent: &Transmission) {
         if self.window.holds(self.left_at(port, sent))
-            && let Some(later) = &mut self.later
+            && let Some(deferred) = &mut self.deferred
         {
-            let left = &mut later.lines[port].left;
+            let left = &mut deferred.lines[port].left;
             *left = (left.0 + 1, left.1 + sent.bytes);
         }
     }
@@ -319,8 +319,8 @@ impl Ledger {
 
     /// Returns what a frame line does at the instant `at`. Everything up to `at` must be posted.
     fn line_at(&mut self, port: usize, at: u64) -> LineStatus {
-        let Some(later) = &self.later else { return LineStatus::default() };
-        let this = &later.lines[port];
+        let Some(deferred) = &self.deferred else { return LineStatus::default() };
+        let this = &deferred.lines[port];
         let line = &mut self.lines[port];
         match this.frames.front().filter(|next| next.sent.begin.0 <= at) {
             Some(next) => {
@@ -346,8 +346,8 @@ impl Ledger {
             let line = &mut self.lines[port];
             (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);
             line.edges[1].begun = 0;
-            if let Some(later) = &mut self.later {
-                later.lines[port].left = (0, 0);
+            if let Some(deferred) = &mut self.deferred {
+                deferred.lines[port].left = (0, 0);
             }
             if !self.lines[port].cells {
                 let doing = self.line_at(port, from);
@@ -358,7 +358,7 @@ impl Ledger {
 
     /// Ends the window at `end` on a frame line. Everything up to `end` must be posted.
     pub fn close_deferred_line(&mut self, port: usize, end: u64) {
-        let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
+        let next = self.deferred.as_ref().and_then(|deferred| deferred.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
         if let Some(next) = next.filter(|next| next.sent.begin.0 <= end) {
             self.lines[port].clip_to_window(&next.sent, self.window);

@@ -11,21 +11,21 @@ use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, put};
 impl Ledger {
     /// Returns whether the line of `port` must report every transmission: several senders share it, or postings are deferred.
     pub fn needs_every_transmission(&self, port: usize) -> bool {
-        self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
+        self.on && (self.lines[port].user == LineSenders::Shared || self.deferred.is_some())
     }
 
-    /// Posts a packet whose transmission a line reports. `slot` is the index of the line's usage record in the flow direction.
+    /// Posts a packet whose transmission a line reports. `line_index` is the index of the line's usage record in the flow direction.
     #[inline]
     pub fn post_transmission(
         &mut self,
-        slot: u16,
+        line_index: u16,
         (id, whose): (u32, DatagramOwner),
         packet: u32,
         sent: &Transmission,
         from: &impl FrameLine,
     ) {
-        if self.later.is_some() {
-            self.defer_transmission(slot, (id, whose), packet, sent, from);
+        if self.deferred.is_some() {
+            self.defer_transmission(line_index, (id, whose), packet, sent, from);
             return;
         }
         let line = &mut self.lines[from.number()];
@@ -36,7 +36,7 @@ impl Ledger {
         self.assign_outage(from.number());
         // Packets that leave after the end of the window divide no idle time.
         if whose.counted && sent.end <= self.window.end {
-            let book = self.usage_of(whose, slot);
+            let book = self.usage_of(whose, line_index);
             self.attribute_on_packet(from.number(), book, packet, sent.bytes);
         }
     }
@@ -45,13 +45,13 @@ impl Ledger {
     #[inline(always)]
     pub fn attribute_shared_idle(
         &mut self,
-        slot: u16,
+        line_index: u16,
         whose: DatagramOwner,
         packet: u32,
         ip: u32,
         from: &impl FrameLine,
     ) {
-        let place = self.usage_of(whose, slot);
+        let place = self.usage_of(whose, line_index);
         let line = &mut self.lines[from.number()];
         line.idle = from.totals().idle;
         if !whose.counted {
@@ -64,10 +64,10 @@ impl Ledger {
         line.note_departure(book, place, packet, stamps);
     }
 
-    /// Returns the index of the usage record with number `slot` in the datagram's flow direction.
+    /// Returns the index of the usage record with number `line_index` in the datagram's flow direction.
     #[inline]
-    pub(super) fn usage_of(&self, whose: DatagramOwner, slot: u16) -> u32 {
-        self.first[self.direction_of(whose.flow, whose.to)] + u32::from(slot)
+    pub(super) fn usage_of(&self, whose: DatagramOwner, line_index: u16) -> u32 {
+        self.first[self.direction_of(whose.flow, whose.to)] + u32::from(line_index)
     }
 
     /// Posts the time for which the queue discipline held back a transmission. `idle` is the line's idle time so far, in picoseconds.
@@ -88,12 +88,12 @@ impl Ledger {
         }
     }
 
-    /// Adds `bytes` to the per-hop record of a datagram, or subtracts them if `back` is set. `slot` is the line's usage record.
-    pub fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
+    /// Adds `bytes` to the per-hop record of a datagram, or subtracts them if `back` is set. `line_index` is the line's usage record.
+    pub fn write(&mut self, datagram: u32, line_index: u16, bytes: u32, back: bool) {
         if !self.on {
             return;
         }
-        let carried = &mut self.carried[datagram as usize * self.stride + usize::from(slot)];
+        let carried = &mut self.carried[datagram as usize * self.stride + usize::from(line_index)];
         // Bytes that cross a window edge may be taken back before the carried bytes are added; therefore the sum wraps.
         *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
     }

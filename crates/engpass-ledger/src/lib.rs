@@ -87,7 +87,7 @@ pub struct Ledger {
     /// By port, for lines that are down: the line's idle time when it went down, or up to which its idle time is already posted as "line down".
     down: BTreeMap<usize, u64>,
     /// Deferred postings; `None` if the window is known from the start.
-    pub later: Option<Box<DeferredPostings>>,
+    pub deferred: Option<Box<DeferredPostings>>,
 }
 
 /// One direction of a link.

@@ -25,8 +25,10 @@ impl Ledger {
             let entry = &self.entries[entry as usize];
             let whole = booked(&entry.layers(load.header.into(), load.bytes.into()));
             let each = (whole / self.lines[line as usize].unit) as u32;
-            let waiting =
-                self.later.as_ref().map_or(0, |later| later.unposted_frames(line as usize, datagram));
+            let waiting = self
+                .deferred
+                .as_ref()
+                .map_or(0, |deferred| deferred.unposted_frames(line as usize, datagram));
             let left = packets - waiting;
             // The other packets left the line before the window began.
             let counted = sum / each;

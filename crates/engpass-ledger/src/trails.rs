@@ -85,8 +85,8 @@ impl Ledger {
         refused: u32,
     ) {
         let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
-        for slot in &self.parted.trails[trail.place()] {
-            let book = &mut books[usize::from(*slot)..][..1];
+        for line_index in &self.parted.trails[trail.place()] {
+            let book = &mut books[usize::from(*line_index)..][..1];
             post_identical(book, (&self.lines, &self.entries), None, count, fate, load, refused);
         }
     }
@@ -130,13 +130,13 @@ impl Ledger {
 
     /// Returns whether datagrams are tracked packet by packet: postings are deferred and some flows have several paths.
     pub fn tracks_packets(&self) -> bool {
-        self.later.is_some() && !self.parted.trails.is_empty()
+        self.deferred.is_some() && !self.parted.trails.is_empty()
     }
 
-    /// Records that the line with usage record `slot` has carried one packet of a datagram.
-    pub fn track_packet(&mut self, datagram: u32, slot: u16, piece: Piece) {
+    /// Records that the line with usage record `line_index` has carried one packet of a datagram.
+    pub fn track_packet(&mut self, datagram: u32, line_index: u16, piece: Piece) {
         if self.on {
-            self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
+            self.parted.pieces.entry((datagram, line_index)).or_default().push(piece);
         }
     }
 
@@ -166,24 +166,25 @@ impl Ledger {
     ) {
         let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
         let first = self.first[direction] as usize;
-        let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
+        let units_of =
+            |line_index: u16| self.carried[datagram as usize * self.stride + usize::from(line_index)];
         // If a datagram was fragmented in several ways before a line, the line has several usage records for it.
         let mut whole: BTreeMap<u32, bool> = BTreeMap::new();
-        for ((_, slot), pieces) in pieces() {
-            let book = &self.books[first + usize::from(*slot)];
+        for ((_, line_index), pieces) in pieces() {
+            let book = &self.books[first + usize::from(*line_index)];
             let wire = self.entries[book.entry as usize].wire;
             let sent: u64 =
                 pieces.iter().map(|piece| wire.units(u64::from(piece.bytes) + u64::from(piece.added))).sum();
-            *whole.entry(book.line).or_insert(true) &= sent == u64::from(units_of(*slot));
+            *whole.entry(book.line).or_insert(true) &= sent == u64::from(units_of(*line_index));
         }
         let mut counted = BTreeSet::new();
-        for ((_, slot), pieces) in pieces() {
-            let slot = *slot;
-            let units = u64::from(self.carried[datagram as usize * self.stride + usize::from(slot)]);
+        for ((_, line_index), pieces) in pieces() {
+            let line_index = *line_index;
+            let units = u64::from(self.carried[datagram as usize * self.stride + usize::from(line_index)]);
             if units == 0 {
                 continue;
             }
-            let book = &mut self.books[first + usize::from(slot)];
+            let book = &mut self.books[first + usize::from(line_index)];
             if fate == DeliveryStatus::Lost || load.cargo == DatagramClass::Control {
                 book.lose(units, load.cargo);
                 continue;

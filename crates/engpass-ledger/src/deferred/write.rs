@@ -35,14 +35,14 @@ impl Ledger {
     /// be still in the CPU's caches.
     #[inline]
     pub fn has_many(&self) -> bool {
-        self.later.as_deref().is_some_and(|later| later.frames >= later.look)
+        self.deferred.as_deref().is_some_and(|deferred| deferred.frames >= deferred.look)
     }
 
     /// Sets the number of deferred frames for the next look, after all frames that have ended are posted.
     pub fn schedule_next_look(&mut self) {
-        if let Some(later) = &mut self.later {
+        if let Some(deferred) = &mut self.deferred {
             // The remaining frames have not ended yet.
-            later.look = 2 * later.frames + FEW;
+            deferred.look = 2 * deferred.frames + FEW;
         }
     }
 
@@ -50,8 +50,8 @@ impl Ledger {
     #[inline]
     pub fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
         let window = self.window;
-        let later = self.later.as_mut()?;
-        let this = &mut later.lines[port];
+        let deferred = self.deferred.as_mut()?;
+        let this = &mut deferred.lines[port];
         let front = this.frames.front_mut().filter(|front| front.sent.end <= until)?;
         let is_one = front.end <= until
             && (window.holds_all(front.sent.begin.0, front.end)
@@ -63,7 +63,7 @@ impl Ledger {
         } else {
             Self::split_off(&self.lines[port], front)
         };
-        later.frames -= frame.count as usize;
+        deferred.frames -= frame.count as usize;
         (this.idle, this.rounding) = (frame.idle, frame.rounding);
         (this.end, this.end_rounding) = (frame.end, frame.end_rounding);
         this.totals.sent += u64::from(frame.count);
@@ -74,7 +74,7 @@ impl Ledger {
 
     /// Removes and returns the first deferred cells of a line that have left at or before `until`.
     pub fn next_cells(&mut self, port: usize, until: u64) -> Option<Due> {
-        let this = &mut self.later.as_mut()?.lines[port];
+        let this = &mut self.deferred.as_mut()?.lines[port];
         let front = this.cells.front_mut()?;
         let (Some(ended), rest) = split(&front.cells, until) else { return None };
         let sent = SentCells { cells: ended, ..*front };
@@ -105,7 +105,7 @@ impl Ledger {
 
     /// Removes and returns the first deferred cells of a generator that have arrived behind a line at or before `until`.
     pub fn next_arrivals(&mut self, port: usize, until: u64) -> Option<Arrivals> {
-        let this = &mut self.later.as_mut()?.lines[port];
+        let this = &mut self.deferred.as_mut()?.lines[port];
         let front = this.arrivals.front_mut()?;
         let (Some(come), rest) = split(&front.cells, until) else { return None };
         let arrived = Arrivals { cells: come, ..*front };

@@ -59,8 +59,8 @@ impl SharedState {
 
     /// Releases a datagram from `entries` deferred postings; finishes it if nothing else refers to it.
     fn release_later(&mut self, datagram: u32, entries: u32) {
-        let Some(later) = &mut self.ledger.later else { return };
-        if later.release(datagram, entries) && self.datagrams[datagram].holds == 0 {
+        let Some(deferred) = &mut self.ledger.deferred else { return };
+        if deferred.release(datagram, entries) && self.datagrams[datagram].refs == 0 {
             self.finish_datagram(datagram);
         }
     }

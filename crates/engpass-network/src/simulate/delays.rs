@@ -15,7 +15,7 @@ impl Network {
     #[inline(never)]
     pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
         let this = &self.fabric.datagrams[datagram];
-        let (flow, begun, apart) = (this.flow as usize, this.begun, this.apart);
+        let (flow, begun, apart) = (this.flow as usize, this.begun, this.paths_differ);
         if apart {
             // Its packets took different paths, so it has no idle delay.
             self.fabric.flows[flow].lose_queueing();
@@ -44,7 +44,7 @@ impl Network {
         if this.arrived == 0 {
             self.first_fragment_ends.insert(datagram, end);
         } else {
-            this.apart |= self.first_fragment_ends[&datagram] != end;
+            this.paths_differ |= self.first_fragment_ends[&datagram] != end;
         }
     }
 
@@ -65,7 +65,7 @@ impl Network {
         tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
         let (key, delay) = (IdleKey::of(path, this.header, this.bytes), self.now - this.begun);
         let ends_message = this.ends_message(delivered);
-        if !(ends_message && !this.apart && tally.add_delays(key, delay)) {
+        if !(ends_message && !this.paths_differ && tally.add_delays(key, delay)) {
             self.count_delays_apart(datagram, key, endpoint, (!ends_message).then_some(delivered));
         }
     }
@@ -76,7 +76,7 @@ impl Network {
         let this = &self.fabric.datagrams[datagram];
         let delay = self.now - this.begun;
         let tally = &mut self.fabric.flows[this.flow as usize];
-        let known = !this.apart && tally.queueing_mut().add(key, delay);
+        let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
         match delivered {
             None => tally.add_delay(delay),
             Some(delivered) => {

@@ -44,7 +44,7 @@ impl SharedState {
         at: u64,
     ) -> bool {
         let this = &self.datagrams[datagram];
-        if !this.is_sole_packet() || self.reports.is_some() || self.ledger.later.is_some() {
+        if !this.is_sole_packet() || self.reports.is_some() || self.ledger.deferred.is_some() {
             return false;
         }
         let load = self.load_of(this);
@@ -73,8 +73,8 @@ impl SharedState {
     pub(super) fn count_open_losses(&mut self) {
         self.settle_open_copies();
         for index in 0..self.datagrams.len() {
-            if self.datagrams[index].holds > 0
-                || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
+            if self.datagrams[index].refs > 0
+                || self.ledger.deferred.as_ref().is_some_and(|deferred| deferred.holds(index))
             {
                 if self.parts(index) {
                     // The receivers of a multicast datagram count their losses themselves.

@@ -174,7 +174,7 @@ impl Network {
             fragments: this.fragments.count as u16,
             train: false,
             resent: false,
-            apart: false,
+            paths_differ: false,
             arrived: 0,
             sent: false,
             to: Destination::SOCKET,
@@ -182,17 +182,17 @@ impl Network {
             header: UDP_HEADER_BYTES as u32,
             begun: self.now,
             lost: false,
-            holds: 1,
+            refs: 1,
             refused: 0,
             trail: Trail::default(),
-            written: match this.way {
+            tracked_per_hop: match this.way {
                 EgressPath::Circuit { .. } => true,
                 EgressPath::Frames { route } | EgressPath::Bond { route } => {
                     this.parts || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
         };
-        this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
+        this.datagram = Some(self.fabric.begin_datagram(datagram.tracked_per_hop, datagram));
         this.fragment = 0;
         if at_once {
             self.hand_over(process);
@@ -376,7 +376,7 @@ impl Network {
             return;
         }
         socket.used += bytes;
-        this.holds += 1;
+        this.refs += 1;
         let host = socket.host;
         self.queue_cpu_task(host, CpuTask::Receive(datagram));
     }
@@ -399,7 +399,7 @@ impl Network {
             let delay = self.now - this.begun;
             match path.map(|path| IdleKey::of(path, this.header, this.bytes)) {
                 None => tally.add_delay(delay),
-                Some(key) if !this.apart && tally.add_delays(key, delay) => {}
+                Some(key) if !this.paths_differ && tally.add_delays(key, delay) => {}
                 Some(key) => {
                     tally.add_delay(delay);
                     self.count_queueing(datagram, key);

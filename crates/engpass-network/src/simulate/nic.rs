@@ -225,7 +225,7 @@ impl Network {
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Pdu(pdu), sender, &ready_packet);
         }
-        self.fabric.datagrams[datagram].holds += 1;
+        self.fabric.datagrams[datagram].refs += 1;
         self.hand_to_shaper(sender, pdu);
     }
 

@@ -23,13 +23,13 @@ pub(super) struct Datagram {
     pub(super) fragments: u16,
     pub(super) arrived: u16,
     /// Reference count: packets or PDUs in the network, plus one while its sender or its receiver uses it.
-    pub(super) holds: u32,
+    pub(super) refs: u32,
     /// Payload bytes that the receiver had already, or did not accept.
     pub(super) refused: u32,
-    /// Lines that carried all of the datagram, valid once it has arrived or is lost, unless `written` is set.
+    /// Lines that carried all of the datagram, valid once it has arrived or is lost, unless `tracked_per_hop` is set.
     pub(super) trail: Trail,
     /// True if the ledger has a per-hop record of the datagram, because its lines may have carried different parts of it.
-    pub(super) written: bool,
+    pub(super) tracked_per_hop: bool,
     /// True if the datagram has lost a packet or cell; time and place are in [`SharedState::losses`](super::shared_state::SharedState::losses).
     pub(super) lost: bool,
     /// True if the datagram carries data of the sender, so that it counts in the results of its flow.
@@ -40,7 +40,7 @@ pub(super) struct Datagram {
     /// True for a segment whose data was sent before.
     pub(super) resent: bool,
     /// True if packets of the datagram, or outer packets in a tunnel, have taken different paths.
-    pub(super) apart: bool,
+    pub(super) paths_differ: bool,
     pub(super) index: u64,
     /// Instant at which the sender began to work on the datagram; delays are measured from it.
     pub(super) begun: u64,
@@ -75,12 +75,12 @@ impl Datagram {
     /// Returns true for an unfragmented datagram with a single reference, without a loss and without a per-hop record.
     #[inline(always)]
     pub(super) fn is_sole_packet(&self) -> bool {
-        self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
+        self.fragments == 1 && self.refs == 1 && !self.tracked_per_hop && !self.lost
     }
 
     /// Returns true if [`Self::is_sole_packet`] holds and the packet carries no congestion mark to be noted.
     #[inline(always)]
-    pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
+    pub(super) fn is_sole_unmarked(&self, ecn: Ecn) -> bool {
         self.is_sole_packet() && ecn != Ecn::Marked
     }
 
@@ -226,7 +226,7 @@ impl PacketStore {
 
     /// Clears all slots that are free.
     pub(super) fn forget_free(&mut self) {
-        self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
+        self.0.forget_free(|kept| (kept.packet, kept.datagram.refs) = (Packet::NONE, 0));
     }
 
     /// Releases the memory if the store was large and is empty: see [`Slab::release_unused_memory`].

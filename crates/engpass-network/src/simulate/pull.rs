@@ -19,14 +19,14 @@ pub(super) struct Ring {
 #[derive(Debug, Default)]
 pub(super) struct Worklist {
     /// Each step waits for the steps behind it. Empty between two pulls.
-    steps: Vec<Step>,
+    steps: Vec<Pull>,
     /// Number of pulls so far.
     pulls: u64,
 }
 
 /// A port or a ring that must take its arrivals up to and including `until`.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Pull {
     target: Target,
     until: u64,
     /// Index of the upstream port that is looked at next.
@@ -64,7 +64,7 @@ impl Network {
         self.worklist.pulls += 1;
         self.add_to_worklist(port, until, until);
         while let Some(step) = self.worklist.steps.last_mut() {
-            let Step { target, until: needed, next } = *step;
+            let Pull { target, until: needed, next } = *step;
             step.next += 1;
             let upstream = match target {
                 Target::Port(port) => &self.ports[port].upstream,
@@ -99,7 +99,7 @@ impl Network {
             Some(ring) if again => (Target::Ring(ring), until),
             _ => (Target::Port(port), if again { until } else { needed }),
         };
-        self.worklist.steps.push(Step { target, until, next: 0 });
+        self.worklist.steps.push(Pull { target, until, next: 0 });
     }
 
     /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.

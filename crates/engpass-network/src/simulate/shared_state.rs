@@ -196,14 +196,14 @@ impl SharedState {
     /// Returns true if nothing records the run and postings are not deferred; a fast path could not serve these.
     #[inline(always)]
     pub(super) fn fast_path_allowed(&self) -> bool {
-        self.trace.is_none() && self.ledger.later.is_none()
+        self.trace.is_none() && self.ledger.deferred.is_none()
     }
 
-    /// Adds a datagram and returns its index. If `written` is true, starts its per-hop record in the ledger.
+    /// Adds a datagram and returns its index. If `tracked_per_hop` is true, starts its per-hop record in the ledger.
     #[inline(always)]
-    pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
+    pub(super) fn begin_datagram(&mut self, tracked_per_hop: bool, datagram: Datagram) -> u32 {
         let id = self.datagrams.insert(datagram);
-        if written {
+        if tracked_per_hop {
             self.ledger.track_per_hop(id, self.datagrams.len());
         }
         id
@@ -212,7 +212,7 @@ impl SharedState {
     /// Starts the per-hop record of a datagram in the ledger, unless it has one.
     pub(super) fn track_per_hop(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
-        if std::mem::replace(&mut this.written, true) {
+        if std::mem::replace(&mut this.tracked_per_hop, true) {
             return;
         }
         let direction = (this.flow, this.to.get());
@@ -241,14 +241,15 @@ impl SharedState {
             return;
         }
         // All fragments may have arrived while the gap behind the last frame still keeps a reference.
-        let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
+        let arrived = self.ledger.deferred.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
             (true, _) => DeliveryStatus::Lost,
             (false, true) => DeliveryStatus::InFlight,
             (false, false) => DeliveryStatus::Delivered,
         };
         let load = self.load_of(this);
-        let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
+        let carried =
+            if this.tracked_per_hop { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
         self.ledger.post_datagram((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
@@ -286,8 +287,8 @@ impl SharedState {
     #[inline(always)]
     pub(super) fn release_datagram(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
-        this.holds -= 1;
-        if this.holds == 0 && !self.ledger.later.as_ref().is_some_and(|later| later.holds(datagram)) {
+        this.refs -= 1;
+        if this.refs == 0 && !self.ledger.deferred.as_ref().is_some_and(|deferred| deferred.holds(datagram)) {
             self.finish_datagram(datagram);
         }
     }
@@ -314,7 +315,7 @@ impl SharedState {
         match pending {
             Some((pdu, count)) if pdu != cells.pdu => {
                 let at = cells.nth(0) + delay;
-                if cells.are_generated() && self.ledger.later.is_some() {
+                if cells.are_generated() && self.ledger.deferred.is_some() {
                     cut = Some((pdu, count));
                 } else if cells.are_generated() && at <= self.window.end {
                     // A generator's cell ends a PDU between its cells, and the PDU is lost.
@@ -329,9 +330,9 @@ impl SharedState {
         }
         if let Some(flow) = generator_of(cells.pdu) {
             let bad = reassembled == Some(Pdu::Bad);
-            if let Some(later) = &mut self.ledger.later {
+            if let Some(deferred) = &mut self.ledger.deferred {
                 let port = self.vcs[cells.vc as usize].hops.last().expect("a circuit has a line");
-                later.arrive(*port, Arrivals { cells: cells.shifted(delay), flow, bad, cut });
+                deferred.arrive(*port, Arrivals { cells: cells.shifted(delay), flow, bad, cut });
             } else {
                 self.receive_generated(flow, cells, delay, bad);
             }
@@ -400,7 +401,7 @@ impl CellSink for PortOutput<'_> {
 
     fn way(&self, vc: VcId) -> usize {
         // Cells pass in order until the first transmission of a measurement window is found.
-        if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
+        if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.deferred.is_none() {
             self.fabric.next_hop(self.port, vc).way
         } else {
             MIXED
@@ -448,8 +449,8 @@ impl CellSink for PortOutput<'_> {
         if fabric.window.holds(at) {
             fabric.counters[self.port][next_hop.counter].lost += cells.count;
         }
-        if let Some(later) = &mut fabric.ledger.later {
-            later.lost(self.port, cells.count);
+        if let Some(deferred) = &mut fabric.ledger.deferred {
+            deferred.lost(self.port, cells.count);
         }
         self.gone(cells, DropLocation::Port(self.port, cause), at);
     }
@@ -466,15 +467,15 @@ impl CellSink for PortOutput<'_> {
         if fabric.window.holds(at) {
             fabric.counters[self.port][next_hop.counter].policed += cells.count;
         }
-        if let Some(later) = &mut fabric.ledger.later {
-            later.lost(self.port, cells.count);
+        if let Some(deferred) = &mut fabric.ledger.deferred {
+            deferred.lost(self.port, cells.count);
         }
         self.gone(cells, DropLocation::Policer(self.port), at);
     }
 
     #[inline]
     fn idle(&mut self, ps: u64, rounding: u64) {
-        if self.fabric.ledger.later.is_some() {
+        if self.fabric.ledger.deferred.is_some() {
             // Everything sent so far has left before this idle time.
             self.fabric.write_cells(self.port, u64::MAX);
         }
@@ -514,7 +515,7 @@ impl PortOutput<'_> {
         let fabric = &mut *self.fabric;
         let next_hop = fabric.next_hop(self.port, cells.vc);
         let last = cells.last;
-        if fabric.ledger.later.is_some() {
+        if fabric.ledger.deferred.is_some() {
             let mut line_index = next_hop.hop;
             let datagram = (!cells.are_generated()).then(|| {
                 let Aal5Pdu { datagram, line_index: first, .. } = fabric.pdus[cells.pdu];

@@ -484,9 +484,9 @@ impl Network {
             trace.formed(endpoint, segment);
         }
         let cost = this.segment_cost(&self.costs, u64::from(len), false);
-        let (written, begun) = (this.encapsulation.is_some(), self.now);
+        let (tracked_per_hop, begun) = (this.encapsulation.is_some(), self.now);
         this.ready_segment = self.fabric.begin_datagram(
-            written,
+            tracked_per_hop,
             Datagram {
                 flow: this.flow,
                 index: this.connection.segments_sent(),
@@ -494,7 +494,7 @@ impl Network {
                 fragments: 1,
                 train: false,
                 resent,
-                apart: false,
+                paths_differ: false,
                 arrived: 0,
                 sent: false,
                 to: Destination::endpoint(endpoint ^ 1),
@@ -502,10 +502,10 @@ impl Network {
                 header: header as u32,
                 begun,
                 lost: false,
-                holds: 1,
+                refs: 1,
                 refused: 0,
                 trail: Trail::default(),
-                written,
+                tracked_per_hop,
             },
         );
         Ok(cost)
@@ -548,7 +548,7 @@ impl Network {
             self.process_segment(datagram);
             return;
         }
-        self.fabric.datagrams[datagram].holds += 1;
+        self.fabric.datagrams[datagram].refs += 1;
         let endpoint = endpoint as usize;
         if self.unprocessed_segments.is_empty() {
             self.unprocessed_segments.resize(self.endpoints.len(), 0);

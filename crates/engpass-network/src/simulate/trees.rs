@@ -256,8 +256,8 @@ impl SharedState {
                 to: Destination::endpoint(destination),
                 arrived: 0,
                 lost: false,
-                holds: 1,
-                written: true,
+                refs: 1,
+                tracked_per_hop: true,
                 trail: engpass_ledger::Trail::default(),
                 ..whole.clone()
             };
@@ -332,7 +332,7 @@ impl SharedState {
         let copied = self.trees_mut().copied.get_mut(&datagram).expect("the datagram has a copy record");
         copied.has_ended = true;
         let copies = copied.copies.clone();
-        self.datagrams[datagram].holds = copies.len() as u32;
+        self.datagrams[datagram].refs = copies.len() as u32;
         for copy in copies {
             if let Some((at, place)) = loss {
                 self.lose_datagram(copy, place, at);
@@ -348,7 +348,7 @@ impl SharedState {
         }
         for datagram in 0..self.datagrams.len() {
             let is_copy = self.trees_mut().of.contains_key(&datagram);
-            if self.datagrams[datagram].holds > 0 && !is_copy {
+            if self.datagrams[datagram].refs > 0 && !is_copy {
                 self.lose_behind(datagram);
             }
         }

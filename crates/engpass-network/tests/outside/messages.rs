@@ -78,7 +78,7 @@ fn too_big_message_delay_matches_hand_calculation() {
     let error = Error::TooBig { mtu: 1000 };
     let said = MessageContent { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
     assert_eq!(message, DeliveryReport::Message { at, way: to, token: 7, said, routers: 0 });
-    assert_eq!(network.inside(), 0);
+    assert_eq!(network.count_unreported(), 0);
     // A short packet is quoted completely, and ICMPv6 quotes more of a long one.
     for (errors, bytes, length) in
         [(Errors::V4, 1001, 576), (Errors::V6, 1500, 1280), (Errors::V6, 1100, 1148)]
@@ -166,7 +166,7 @@ fn icmp_message_waits_in_queues_and_is_lost_if_full() {
         let own = outcome.drops.iter().filter(|drop| drop.flow == "a to b");
         let lost: Vec<_> = own.map(|drop| drop.cause).collect();
         assert_eq!(lost, if arrives { vec!["time to live"] } else { vec!["buffer full", "time to live"] });
-        assert_eq!(network.inside(), 0);
+        assert_eq!(network.count_unreported(), 0);
     }
 }
 

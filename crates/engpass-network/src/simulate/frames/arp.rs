@@ -328,19 +328,19 @@ impl Network {
         let place = lines[&said.line.port];
         let is_host = said.line.from < kinds[0];
         let messages = self.frames.icmp.ways.len();
-        let written = self.fabric.reports.is_some();
+        let tracked_per_hop = self.fabric.reports.is_some();
         let datagram = Datagram {
             flow: *tally,
             to: Destination::endpoint(self.endpoints.len() + 2 * (messages + direction) + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (BYTES - IP_HEADER_BYTES) as u32,
             fragments: 1,
-            holds: 1,
+            refs: 1,
             begun: self.now,
-            written,
+            tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(written, datagram);
+        let datagram = self.fabric.begin_datagram(tracked_per_hop, datagram);
         self.frames.arp.packets.insert(datagram, said);
         if let Some(trace) = &mut self.fabric.trace {
             trace.asks(datagram, self.frames.arp.seen(&said));

@@ -63,8 +63,8 @@ impl Network {
     fn drop_on_arrival(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
-        if let Some(later) = &mut self.fabric.ledger.later {
-            later.lost(number, 1);
+        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+            deferred.lost(number, 1);
         }
         if self.fabric.window.holds(self.now) {
             line.count_lost();
@@ -144,7 +144,8 @@ impl Network {
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
         this.arrived += 1;
-        let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
+        let (complete, train, tracked_per_hop) =
+            (this.arrived == this.fragments, this.train, this.tracked_per_hop);
         let (to, lost) = (this.to.get(), this.lost);
         if ecn == Ecn::Marked && to.is_some() {
             let segment = self.fabric.datagrams.segment_mut(datagram);
@@ -156,7 +157,7 @@ impl Network {
             self.on_train_packet_arrival(datagram);
             return;
         }
-        if written {
+        if tracked_per_hop {
             self.record_hops_carried(packet);
         } else {
             debug_assert!(

@@ -74,7 +74,7 @@ impl Network {
         for (datagram, route) in self.fabric.copies_of(whole.datagram) {
             let place = self.frames.routes[route as usize].first;
             let copy = self.fabric.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
-            self.fabric.datagrams[datagram].holds += 1;
+            self.fabric.datagrams[datagram].refs += 1;
             self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace {
                 trace.copied(id, copy);

@@ -281,8 +281,8 @@ impl Network {
     /// Drops the packets that the discipline in front of a circuit has dropped in the current call.
     fn drop_discarded_at_circuit(&mut self, port: usize) {
         while let Some((packet, cause)) = self.frames.dropped.pop() {
-            if let Some(later) = &mut self.fabric.ledger.later {
-                later.lost(port, 1);
+            if let Some(deferred) = &mut self.fabric.ledger.deferred {
+                deferred.lost(port, 1);
             }
             if let Some(trace) = &mut self.fabric.trace {
                 trace.dropped(port, self.now);
@@ -317,7 +317,7 @@ impl Network {
             line_index: step.line_index,
             ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
-        self.fabric.datagrams[datagram].holds += 1;
+        self.fabric.datagrams[datagram].refs += 1;
         self.fabric.ledger.copy_snapshot_to_pdu(pdu, id);
         if let Some(trace) = &mut self.fabric.trace {
             trace.carries(pdu, id, self.fabric.datagrams.packet(id).ttl());

@@ -15,8 +15,8 @@ impl Network {
         if self.try_defer_drop(id, DropLocation::Queue(number, cause), at) {
             return;
         }
-        if let Some(later) = &mut self.fabric.ledger.later {
-            later.lost(number, 1);
+        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+            deferred.lost(number, 1);
         }
         if self.fabric.window.holds(at) {
             self.frames.ports[port as usize].count_lost();

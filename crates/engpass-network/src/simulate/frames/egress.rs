@@ -65,7 +65,7 @@ impl UnfragmentedDatagram {
             fragments: 1,
             train: false,
             resent,
-            apart: false,
+            paths_differ: false,
             arrived: 0,
             sent,
             to,
@@ -73,10 +73,10 @@ impl UnfragmentedDatagram {
             header,
             begun,
             lost: false,
-            holds: 1,
+            refs: 1,
             refused: 0,
             trail: Trail::default(),
-            written: false,
+            tracked_per_hop: false,
         }
     }
 }

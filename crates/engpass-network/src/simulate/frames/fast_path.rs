@@ -18,12 +18,12 @@ impl Network {
     /// without effect, for all other packets.
     #[inline(always)]
     pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        if self.fabric.ledger.later.is_some() {
+        if self.fabric.ledger.deferred.is_some() {
             return false;
         }
         match self.fabric.datagrams[datagram].to.get() {
             Some(to) => self.receive_segment_fast_path(packet, datagram, to as usize, ecn),
-            None => self.is_whole(packet, datagram, ecn) && self.receive_datagram_fast_path(datagram),
+            None => self.is_sole_unmarked(packet, datagram, ecn) && self.receive_datagram_fast_path(datagram),
         }
     }
 
@@ -31,7 +31,7 @@ impl Network {
     #[inline(always)]
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers above those of endpoints are ICMP and ARP packets.
-        let fast = self.is_whole(packet, datagram, ecn)
+        let fast = self.is_sole_unmarked(packet, datagram, ecn)
             && self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
         if fast {
             self.receive_and_post(datagram, to);
@@ -91,7 +91,7 @@ impl Network {
 
     /// Returns true if a packet is an unfragmented datagram, stored at the same index, without other references and without a congestion mark.
     #[inline(always)]
-    fn is_whole(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        packet == datagram && self.fabric.datagrams[datagram].is_whole(ecn)
+    fn is_sole_unmarked(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+        packet == datagram && self.fabric.datagrams[datagram].is_sole_unmarked(ecn)
     }
 }

@@ -64,7 +64,7 @@ impl Network {
         let more = cut.count - 1;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
         datagram.fragments += more as u16;
-        datagram.holds += more as u32;
+        datagram.refs += more as u32;
         let since = self.frames.lines_before(whole.place);
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;

@@ -103,7 +103,7 @@ impl Network {
                 let taken = match host {
                     Some((this, to)) => {
                         this.handled_until = then;
-                        let fast = whole == id && datagram.is_whole(ecn) && this.is_zero_cost();
+                        let fast = whole == id && datagram.is_sole_unmarked(ecn) && this.is_zero_cost();
                         if fast {
                             self.receive_and_post(id, to);
                         }

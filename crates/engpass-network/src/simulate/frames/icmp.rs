@@ -161,7 +161,7 @@ impl Network {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
         self.frames.icmp.made += 1;
-        let written = self.fabric.reports.is_some();
+        let tracked_per_hop = self.fabric.reports.is_some();
         let datagram = Datagram {
             flow,
             // No datagram of the flow has this index.
@@ -170,12 +170,12 @@ impl Network {
             header: icmp::HEADER_BYTES as u32,
             bytes: (bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES) as u32,
             fragments: 1,
-            holds: 1,
+            refs: 1,
             begun: at,
-            written,
+            tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(written, datagram);
+        let datagram = self.fabric.begin_datagram(tracked_per_hop, datagram);
         // A capture shows the segment that the message quotes.
         *self.fabric.datagrams.segment_mut(datagram) = segment;
         let (sender, quoted) = match about {

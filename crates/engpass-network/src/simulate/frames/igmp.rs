@@ -162,7 +162,7 @@ impl Network {
             // All bytes of the message count as control traffic.
             header: MESSAGE_BYTES as u32,
             fragments: 1,
-            holds: 1,
+            refs: 1,
             begun: self.now,
             ..Datagram::default()
         };

@@ -373,7 +373,7 @@ impl Network {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
         let (datagram, ip, offset) = (ready_packet.datagram, ready_packet.ip as u32, ready_packet.offset);
         let this = &mut self.fabric.datagrams[datagram];
-        this.holds += 1;
+        this.refs += 1;
         let ecn = match this.to.get().map(|_| self.fabric.datagrams.segment(datagram)) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
@@ -402,7 +402,7 @@ impl Network {
     #[cold]
     #[inline(never)]
     fn clip_to_window(&mut self, place: u32, id: u32, sent: &Transmission) {
-        if self.fabric.ledger.later.is_some() {
+        if self.fabric.ledger.deferred.is_some() {
             // With deferred postings, the transmission is posted when it has ended.
             return;
         }
@@ -420,7 +420,7 @@ impl Network {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
-        if this.written && self.fabric.ledger.later.is_none() {
+        if this.tracked_per_hop && self.fabric.ledger.deferred.is_none() {
             self.record_bytes_per_hop(id);
         }
     }
@@ -453,7 +453,7 @@ impl Network {
         // The per-hop records must exist before the first packet is recorded.
         for id in 0..datagrams.len() {
             let this = &self.fabric.datagrams[id];
-            if this.holds > 0 && this.arrived < this.fragments {
+            if this.refs > 0 && this.arrived < this.fragments {
                 self.fabric.track_fragments_per_hop(id);
             }
         }

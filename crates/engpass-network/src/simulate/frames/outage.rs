@@ -204,7 +204,7 @@ impl Network {
             let port = self.frames.port_indices[2 * link + end];
             let line = &mut self.frames.ports[port as usize];
             self.fabric.catch_up_before(line, self.now);
-            if self.fabric.ledger.later.is_some() {
+            if self.fabric.ledger.deferred.is_some() {
                 // Transmissions before the change are posted before it.
                 self.fabric.write_frames(2 * link + end, self.now);
             }
@@ -233,8 +233,8 @@ impl Network {
     pub(super) fn drop_by_outage(&mut self, port: u32, packet: u32, at: u64) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
-        if let Some(later) = &mut self.fabric.ledger.later {
-            later.lost(number, 1);
+        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+            deferred.lost(number, 1);
         }
         if self.fabric.window.holds(at) {
             line.count_lost();

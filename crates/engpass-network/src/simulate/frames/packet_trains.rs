@@ -63,7 +63,7 @@ impl Network {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let Self { frames, fabric, events, .. } = self;
         let this = &mut fabric.datagrams[datagram];
-        this.holds += 1;
+        this.refs += 1;
         let (elastic, count) = (this.counted, this.fragments);
         let head = *fabric.reports.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];

@@ -33,7 +33,7 @@ pub(in crate::simulate) struct Tunnels {
     /// By step, the number of its stack; empty if no route has a tunnel.
     stack_of: Vec<u16>,
     /// By packet number, the values that outer headers hide.
-    hidden: Vec<Hidden>,
+    hidden: Vec<Encapsulation>,
     /// Fragmented outer packets, by the number that each got when it was fragmented.
     cut: BTreeMap<u32, FragmentedOuter>,
     /// Number of outer packets fragmented so far.
@@ -71,7 +71,7 @@ pub(super) struct Direction {
 
 /// The values of a packet that its outer headers hide.
 #[derive(Clone, Copy, Debug, Default)]
-struct Hidden {
+struct Encapsulation {
     /// TTL of the inner packet, by tunnel depth.
     ttl: [u8; MOST],
     /// Sequence number in the tunnel header, by tunnel depth.
@@ -84,7 +84,7 @@ struct Hidden {
 /// A fragmented outer packet.
 struct FragmentedOuter {
     whole: Packet,
-    hidden: Hidden,
+    hidden: Encapsulation,
     stamp: Option<StateTimes>,
     /// Number of outer headers of the packet.
     depth: usize,
@@ -174,10 +174,10 @@ impl Tunnels {
         self.at(place).iter().map(|tunnel| self.directions[*tunnel as usize].added).sum()
     }
 
-    fn hide(&mut self, packet: u32) -> &mut Hidden {
+    fn hide(&mut self, packet: u32) -> &mut Encapsulation {
         let place = packet as usize;
         if self.hidden.len() <= place {
-            self.hidden.resize(place + 1, Hidden::default());
+            self.hidden.resize(place + 1, Encapsulation::default());
         }
         &mut self.hidden[place]
     }
@@ -252,7 +252,7 @@ impl Network {
         direction.next = sequence.wrapping_add(1);
         let hidden = tunnels.hide(id);
         if depth == 0 {
-            *hidden = Hidden::default();
+            *hidden = Encapsulation::default();
         }
         (hidden.ttl[depth], hidden.sequence[depth]) = (packet.ttl, sequence);
         packet.ip += added;
@@ -314,7 +314,7 @@ impl Network {
         self.fabric.track_per_hop(whole.datagram);
         self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);
-        self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
+        self.fabric.datagrams[whole.datagram].refs += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
         let hidden = self.frames.tunnels.hidden[id as usize];
         // The packet may be a fragment of an outer packet whose reassembly has timed out.
@@ -333,7 +333,7 @@ impl Network {
             // The TTL was decremented here for the whole packet, and is again when the fragment continues.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
-            *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };
+            *self.frames.tunnels.hide(fragment) = Encapsulation { cut: number, depth: depth as u8, ..hidden };
             self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, &head) {
                 trace.fragment(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
@@ -397,7 +397,7 @@ impl Network {
         let payload = ip - IP_HEADER_BYTES as u32;
         let apart = cut.come.1 > 0 && cut.place != place;
         (cut.come, cut.place) = ((cut.come.0 + payload, cut.come.1 + 1), place);
-        self.fabric.datagrams[datagram].apart |= apart;
+        self.fabric.datagrams[datagram].paths_differ |= apart;
         cut.ecn = if ecn == Ecn::Marked { ecn } else { cut.ecn };
         let is_whole = cut.come.0 + IP_HEADER_BYTES as u32 == cut.whole.ip;
         let head =
@@ -413,7 +413,7 @@ impl Network {
         let direction = &mut tunnels.directions[tunnel as usize];
         direction.waiting.remove(&cut.until);
         direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
-        self.fabric.datagrams[datagram].holds -= cut.come.1 - 1;
+        self.fabric.datagrams[datagram].refs -= cut.come.1 - 1;
         let since = self.frames.lines_before(place);
         let whole = Packet { place, since, ecn: cut.ecn, ..cut.whole };
         let whole = self.fabric.datagrams.insert_packet(whole);
@@ -464,7 +464,7 @@ impl Network {
 impl Tunnels {
     /// Returns true if a packet is a fragment of an outer packet with `depth` outer headers, even if the outer packet is no longer known.
     fn is_fragment(&self, packet: u32, depth: usize) -> bool {
-        let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
+        let Encapsulation { cut, depth: of, .. } = self.hidden[packet as usize];
         cut > 0 && usize::from(of) == depth
     }
 
@@ -475,7 +475,13 @@ impl Tunnels {
     }
 
     /// Adds an outer packet that is fragmented to the list. Returns its number.
-    fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<StateTimes>, depth: usize) -> u32 {
+    fn begin_cut(
+        &mut self,
+        whole: Packet,
+        hidden: Encapsulation,
+        stamp: Option<StateTimes>,
+        depth: usize,
+    ) -> u32 {
         self.cuts += 1;
         let cut = FragmentedOuter {
             whole,

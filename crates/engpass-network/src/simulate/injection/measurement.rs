@@ -113,8 +113,8 @@ impl InjectedNetwork {
                     (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
                 }
             };
-            let later = network.fabric.ledger.later.as_ref();
-            let totals = later.map(|later| later.totals(port)).unwrap_or_default();
+            let deferred = network.fabric.ledger.deferred.as_ref();
+            let totals = deferred.map(|deferred| deferred.totals(port)).unwrap_or_default();
             LineStats {
                 link: link.name.clone(),
                 from: self.topology.nodes[link.ends[port % 2]].clone(),
@@ -175,7 +175,7 @@ impl Network {
             match self.frames.port_mut(port) {
                 Some(line) => {
                     ledger.close_deferred_line(port, end);
-                    line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
+                    line.set_sent(ledger.deferred.as_ref().map_or((0, 0), |deferred| deferred.left(port)));
                 }
                 None => ledger.end_window_on(port, self.ports[port].line_status(end)),
             }

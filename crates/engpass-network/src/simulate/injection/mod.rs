@@ -192,7 +192,7 @@ pub struct InjectedNetwork {
     ways: Vec<PathInfo>,
     inputs: VecDeque<Input>,
     /// Number of packets that have entered the network.
-    came: u64,
+    injected: u64,
     /// Virtual time that the network has reached, in picoseconds: all events up to this instant were handled.
     reached: u64,
     /// Earliest instant for the next injection, in picoseconds.
@@ -255,7 +255,7 @@ impl InjectedNetwork {
             topology,
             ways,
             inputs: VecDeque::new(),
-            came: 0,
+            injected: 0,
             reached: 0,
             earliest: 0,
             handled: 0,
@@ -295,11 +295,11 @@ impl InjectedNetwork {
     pub fn inject_identical(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
         assert!((way as usize) < self.ways.len(), "the path of an injected packet exists");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
-        self.put_in(Input { at, way, packet, count, copies: 0 });
+        self.insert_input(Input { at, way, packet, count, copies: 0 });
         at
     }
 
-    fn put_in(&mut self, input: Input) {
+    fn insert_input(&mut self, input: Input) {
         let place = self.inputs.iter().rev().take_while(|other| other.at > input.at).count();
         if place == 0 {
             self.inputs.push_back(input);
@@ -340,16 +340,16 @@ impl InjectedNetwork {
         assert!(members.iter().all(fits), "a group packet fits the MTU of every member's path");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         for (way, token, copies) in self.network.groups.send(group, tokens) {
-            self.put_in(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });
+            self.insert_input(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });
         }
         at
     }
 
     /// Returns the number of injected packets and routers' messages that were not reported yet.
-    pub fn inside(&self) -> u64 {
+    pub fn count_unreported(&self) -> u64 {
         let reports = self.network.fabric.reports.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
-        waiting + reports.map_or(0, |reports| reports.inside())
+        waiting + reports.map_or(0, |reports| reports.count_unreported())
     }
 
     /// Returns the number of packets of a host that wait for room in its NICs. While packets wait, a real host would be held back.
@@ -365,7 +365,7 @@ impl InjectedNetwork {
             self.enter(input);
         }
         self.network.reach(at);
-        self.tell(each);
+        self.pass_reports(each);
         self.reached = self.reached.max(at);
     }
 
@@ -373,19 +373,19 @@ impl InjectedNetwork {
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
             self.network.reach(at);
-            let mut come = self.network.try_inject_train(way as usize, packet, count, self.came);
+            let mut come = self.network.try_inject_train(way as usize, packet, count, self.injected);
             if come == 0 {
-                self.network.on_packet_injected(way as usize, packet, self.came, copies);
+                self.network.on_packet_injected(way as usize, packet, self.injected, copies);
                 come = 1;
             }
             self.network.sweep_from_now();
-            self.came += u64::from(come);
+            self.injected += u64::from(come);
             packet.token = packet.token.wrapping_add(come.into());
             count -= come;
         }
     }
 
-    fn tell(&mut self, each: &mut impl FnMut(DeliveryReport)) {
+    fn pass_reports(&mut self, each: &mut impl FnMut(DeliveryReport)) {
         if let Some(reports) = &mut self.network.fabric.reports {
             reports.drain_reports(each);
         }
@@ -457,7 +457,7 @@ impl Network {
         self.fabric.post_until(at - 1);
         let Some(reports) = &mut self.fabric.reports else { return };
         reports.confirm_losses_before(at);
-        if self.sources.is_empty() && reports.inside() == 0 {
+        if self.sources.is_empty() && reports.count_unreported() == 0 {
             self.next_sweep = u64::MAX;
         }
     }

@@ -55,10 +55,10 @@ struct PendingCopy {
 pub(in crate::simulate) struct Groups {
     all: Vec<Group>,
     /// Copies of packets that wait at a NIC, by key; and the last key that was used.
-    brought: BTreeMap<u64, PacketCopies>,
+    waiting_copies: BTreeMap<u64, PacketCopies>,
     last: u64,
     /// Pending copies, by the datagram of which they are made.
-    due: BTreeMap<u32, Vec<PendingCopy>>,
+    pending: BTreeMap<u32, Vec<PendingCopy>>,
     /// Copies by the datagram of their root, until its host has handed that over; they count as sent then.
     unsent: BTreeMap<u32, Vec<u32>>,
 }
@@ -117,7 +117,8 @@ impl Groups {
         let mut sent = Vec::new();
         for (root, (member, _)) in this.roots.iter().enumerate() {
             self.last += 1;
-            self.brought.insert(self.last, PacketCopies { group, root, tokens: std::rc::Rc::clone(&tokens) });
+            self.waiting_copies
+                .insert(self.last, PacketCopies { group, root, tokens: std::rc::Rc::clone(&tokens) });
             sent.push((this.ways[*member], tokens[*member], self.last));
         }
         sent
@@ -126,14 +127,14 @@ impl Groups {
     /// Returns true if no packet in the network still has to be copied.
     #[inline]
     pub(in crate::simulate) fn is_idle(&self) -> bool {
-        self.due.is_empty()
+        self.pending.is_empty()
     }
 }
 
 impl Network {
     /// Counts the copies of an injected packet, which has the key `number`, as being in the network.
     pub(super) fn count_copies_in(&mut self, number: u64) {
-        let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
+        let Some(PacketCopies { group, root, .. }) = self.groups.waiting_copies.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
         if let Some(reports) = &mut self.fabric.reports {
             reports.count_in(copies as u32);
@@ -143,7 +144,9 @@ impl Network {
     /// Creates the datagrams of the other members when the packet to a root becomes `datagram`. With a bond, `member` is the bond member chosen for the root,
     /// and the copies take that member too.
     pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
-        let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
+        let Some(PacketCopies { group, root, tokens }) = self.groups.waiting_copies.remove(&number) else {
+            return;
+        };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (own, branches) = &roots[root];
         if let Some(reports) = &mut self.fabric.reports {
@@ -160,8 +163,8 @@ impl Network {
                 _ => unreachable!("only frame paths form a multicast tree"),
             };
             // A copy has two references: until it is handed over, and until it is made.
-            let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
-            let copy = self.fabric.begin_datagram(copy.written, copy);
+            let copy = Datagram { flow: sender.flow as u32, refs: 2, lost: false, ..whole.clone() };
+            let copy = self.fabric.begin_datagram(copy.tracked_per_hop, copy);
             let flow = self.injected.number_of(way, packet.transport);
             if let Some(reports) = &mut self.fabric.reports {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
@@ -169,8 +172,8 @@ impl Network {
                 reports.take_first(copy);
             }
             datagrams.insert(branch.member, copy);
-            let due = PendingCopy { datagram: copy, hop: branch.hop, route };
-            self.groups.due.entry(datagrams[&branch.from]).or_default().push(due);
+            let pending = PendingCopy { datagram: copy, hop: branch.hop, route };
+            self.groups.pending.entry(datagrams[&branch.from]).or_default().push(pending);
             self.groups.unsent.entry(datagram).or_default().push(copy);
         }
     }
@@ -184,10 +187,13 @@ impl Network {
 
     /// Returns the copies of a datagram that are made after `hop` lines, with their routes.
     pub(in crate::simulate) fn copies_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
-        let Some(due) = self.groups.due.get_mut(&datagram) else { return Vec::new() };
-        let here = due.extract_if(.., |due| due.hop == hop).map(|due| (due.datagram, due.route)).collect();
-        if due.is_empty() {
-            self.groups.due.remove(&datagram);
+        let Some(pending) = self.groups.pending.get_mut(&datagram) else { return Vec::new() };
+        let here = pending
+            .extract_if(.., |pending| pending.hop == hop)
+            .map(|pending| (pending.datagram, pending.route))
+            .collect();
+        if pending.is_empty() {
+            self.groups.pending.remove(&datagram);
         }
         here
     }
@@ -200,10 +206,10 @@ impl Network {
         place: crate::simulate::flow_counters::DropLocation,
         at: u64,
     ) {
-        for due in self.groups.due.remove(&datagram).unwrap_or_default() {
-            self.fabric.lose_datagram(due.datagram, place, at);
-            self.lose_copies(due.datagram, place, at);
-            self.fabric.release_datagram(due.datagram);
+        for pending in self.groups.pending.remove(&datagram).unwrap_or_default() {
+            self.fabric.lose_datagram(pending.datagram, place, at);
+            self.lose_copies(pending.datagram, place, at);
+            self.fabric.release_datagram(pending.datagram);
         }
     }
 }

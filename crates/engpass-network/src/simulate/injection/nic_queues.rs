@@ -31,7 +31,7 @@ pub(in crate::simulate) struct Sender {
 pub(in crate::simulate) struct InjectedSenders {
     senders: Vec<Sender>,
     /// Queue of packets in front of each NIC.
-    gates: Vec<NicQueue>,
+    queues: Vec<NicQueue>,
     /// Number of waiting packets by host.
     backlogs: Vec<usize>,
     /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
@@ -44,7 +44,7 @@ pub(in crate::simulate) struct InjectedSenders {
 struct NicQueue {
     waiting: VecDeque<QueuedPacket>,
     /// The first packet: its fragments, the index of the next fragment, and its datagram.
-    at_hand: Option<(Fragments, u64, u32)>,
+    head: Option<(Fragments, u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,11 +62,11 @@ struct QueuedPacket {
 
 impl InjectedSenders {
     pub(in crate::simulate) fn new(senders: Vec<Sender>, ports: usize) -> Self {
-        let gates = if senders.is_empty() { 0 } else { ports };
+        let queues = if senders.is_empty() { 0 } else { ports };
         let hosts = senders.iter().map(|sender| sender.host + 1).max().unwrap_or(0);
         Self {
             senders,
-            gates: vec![NicQueue::default(); gates],
+            queues: vec![NicQueue::default(); queues],
             backlogs: vec![0; hosts],
             flows: BTreeMap::new(),
             last: None,
@@ -75,23 +75,25 @@ impl InjectedSenders {
 
     /// Returns the packet's fragment that is being handed over to a NIC.
     pub(in crate::simulate) fn ready_packet(&self, nic: usize) -> ReadyPacket {
-        let gate = &self.gates[nic];
-        let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
-        let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("the NIC has a queued packet");
+        let queue = &self.queues[nic];
+        let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
+        let QueuedPacket { sender, way, .. } = *queue.waiting.front().expect("the NIC has a queued packet");
         ReadyPacket {
             flow: self.senders[sender].flow,
             nic,
             way,
-            ip: cut.payload(fragment) + IP_HEADER_BYTES,
+            ip: fragments.payload(fragment) + IP_HEADER_BYTES,
             datagram,
-            offset: (fragment * cut.full / 8) as u16,
+            offset: (fragment * fragments.full / 8) as u16,
         }
     }
 
     /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more fragments follow.
     pub(in crate::simulate) fn fragment(&self, nic: usize) -> (u64, bool) {
-        let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
-        at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
+        let head = self.queues.get(nic).and_then(|queue| queue.head);
+        head.map_or((0, false), |(fragments, fragment, _)| {
+            (fragment * fragments.full, fragment + 1 < fragments.count)
+        })
     }
 
     /// Returns the sender of the path with index `way`.
@@ -151,9 +153,9 @@ impl Network {
         let this = &mut self.injected.senders[sender];
         this.queued += 1;
         self.injected.backlogs[this.host] += 1;
-        let gate = &mut self.injected.gates[nic];
-        gate.waiting.push_back(queued);
-        if gate.waiting.len() == 1 {
+        let queue = &mut self.injected.queues[nic];
+        queue.waiting.push_back(queued);
+        if queue.waiting.len() == 1 {
             self.drain_nic_queue(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
@@ -177,7 +179,7 @@ impl Network {
         let QueuedPacket { sender, way, packet, .. } = *first;
         let Sender { flow, mtu, .. } = self.injected.senders[sender];
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        if ip > mtu || !self.injected.gates[nic].waiting.is_empty() {
+        if ip > mtu || !self.injected.queues[nic].waiting.is_empty() {
             return false;
         }
         let mut ready_packet = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
@@ -194,8 +196,8 @@ impl Network {
 
     /// Hands waiting packets to a NIC until it has no room.
     fn drain_nic_queue(&mut self, nic: usize) {
-        while let Some(&first) = self.injected.gates[nic].waiting.front() {
-            if self.injected.gates[nic].at_hand.is_none() {
+        while let Some(&first) = self.injected.queues[nic].waiting.front() {
+            if self.injected.queues[nic].head.is_none() {
                 self.begin_head_packet(nic, &first);
             }
             let place = self.processes.len() + self.endpoints.len() + first.sender;
@@ -209,8 +211,8 @@ impl Network {
     /// Starts to hand over the first packet that waits for a NIC.
     fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let cut = Fragments::of(payload, self.injected.senders[first.sender].mtu);
-        let datagram = self.create_datagram(first, cut.count as u16, false);
+        let fragments = Fragments::of(payload, self.injected.senders[first.sender].mtu);
+        let datagram = self.create_datagram(first, fragments.count as u16, false);
         if first.copies > 0 {
             let member = match (self.injected.senders[first.sender].way, first.way) {
                 (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
@@ -218,7 +220,7 @@ impl Network {
             };
             self.begin_copies(first.copies, datagram, &first.packet, member);
         }
-        self.injected.gates[nic].at_hand = Some((cut, 0, datagram));
+        self.injected.queues[nic].head = Some((fragments, 0, datagram));
     }
 
     /// Creates the datagram of a packet or of a packet train.
@@ -234,7 +236,7 @@ impl Network {
             fragments,
             train,
             resent: false,
-            apart: false,
+            paths_differ: false,
             arrived: 0,
             sent: false,
             to: Destination::SOCKET,
@@ -242,12 +244,12 @@ impl Network {
             header: header as u32,
             begun: since,
             lost: false,
-            holds: 1,
+            refs: 1,
             refused: 0,
             trail: Trail::default(),
-            written: true,
+            tracked_per_hop: true,
         };
-        let datagram = self.fabric.begin_datagram(datagram.written, datagram);
+        let datagram = self.fabric.begin_datagram(datagram.tracked_per_hop, datagram);
         let flow = self.injected.number_of(sender as u32, packet.transport);
         if let Some(reports) = &mut self.fabric.reports {
             reports.register_packet(datagram, sender as u32, &packet, flow);
@@ -262,7 +264,7 @@ impl Network {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.injected.gates[nic].waiting.is_empty() || self.nics[nic].has_waiters();
+        let waits = !self.injected.queues[nic].waiting.is_empty() || self.nics[nic].has_waiters();
         if count < 2 || ip > mtu || waits {
             return 0;
         }
@@ -294,14 +296,14 @@ impl Network {
 
     /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
     fn finish_head_fragment(&mut self, nic: usize) {
-        let gate = &mut self.injected.gates[nic];
-        let (cut, fragment, datagram) = gate.at_hand.expect("the NIC queue has a current fragment");
-        if fragment + 1 < cut.count {
-            gate.at_hand = Some((cut, fragment + 1, datagram));
+        let queue = &mut self.injected.queues[nic];
+        let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
+        if fragment + 1 < fragments.count {
+            queue.head = Some((fragments, fragment + 1, datagram));
             return;
         }
-        gate.at_hand = None;
-        let QueuedPacket { sender, .. } = gate.waiting.pop_front().expect("the NIC has a queued packet");
+        queue.head = None;
+        let QueuedPacket { sender, .. } = queue.waiting.pop_front().expect("the NIC has a queued packet");
         let this = &mut self.injected.senders[sender];
         this.queued -= 1;
         self.injected.backlogs[this.host] -= 1;

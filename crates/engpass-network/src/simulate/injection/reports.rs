@@ -22,7 +22,7 @@ pub(in crate::simulate) struct DeliveryReports {
     /// Reports that the caller has not fetched yet, in order of time.
     pending: Vec<DeliveryReport>,
     /// Number of packets and routers' messages in the network.
-    inside: u64,
+    unreported: u64,
     /// Number of losses so far that were found ahead of virtual time.
     known: usize,
     /// True if circuits carry packets. A loss of their cells may be found later than it happens.
@@ -117,7 +117,7 @@ impl DeliveryReports {
         let (way, token) = lost;
         let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself(said));
         self.put(datagram, Head { way, token, priority, ttl, flow, message, ..Head::default() });
-        self.inside += 1;
+        self.unreported += 1;
     }
 
     /// Registers an ARP packet that enters the network as this datagram; `flow` is its flow number for queue disciplines.
@@ -131,7 +131,7 @@ impl DeliveryReports {
             unreachable!("an ICMP message has a content")
         };
         self.pending.push(DeliveryReport::Message { at, way, token, said, routers });
-        self.inside -= 1;
+        self.unreported -= 1;
     }
 
     /// Returns the content of a router's ICMP message; `None` if the datagram is no message.
@@ -160,7 +160,7 @@ impl DeliveryReports {
 
     /// Counts packets that enter the network.
     pub(super) fn count_in(&mut self, packets: u32) {
-        self.inside += u64::from(packets);
+        self.unreported += u64::from(packets);
     }
 
     /// Advances the token of a packet train's datagram to that of the next packet.
@@ -169,8 +169,8 @@ impl DeliveryReports {
         self.heads[datagram as usize].token += 1;
     }
 
-    pub(super) fn inside(&self) -> u64 {
-        self.inside
+    pub(super) fn count_unreported(&self) -> u64 {
+        self.unreported
     }
 
     #[inline]
@@ -206,7 +206,7 @@ impl DeliveryReports {
     fn deliver(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, marked: ce, .. } = *self.head(datagram);
         self.pending.push(DeliveryReport::Delivered { at, way, token, ce, routers });
-        self.inside -= 1;
+        self.unreported -= 1;
     }
 
     /// Registers a loss of a datagram that is earlier than all its losses known so far; `before` is the earliest of these.
@@ -262,7 +262,7 @@ impl DeliveryReports {
                 DeliveryReport::Lost { at, lost_at, way, token, place, message }
             }
         });
-        self.inside -= 1;
+        self.unreported -= 1;
     }
 
     /// Passes all reports to `each`.

@@ -10,7 +10,7 @@ use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
 use engpass_model::wire::icmp;
 
-use super::{Arp, Content, Head, Hidden, Igmp, Packet};
+use super::{Arp, Content, Head, HiddenHeaders, Igmp, Packet};
 use crate::simulate::injection::DeliveryReports;
 use crate::simulate::packet_store::{Datagram, PacketStore};
 use crate::simulate::ready_packet::ReadyPacket;
@@ -27,8 +27,8 @@ pub(in crate::simulate) struct TapBuffers {
     pub(super) pdu_heads: Vec<Head>,
     pub(super) packet_heads: Vec<Head>,
     /// Inner headers of packets in tunnels, which outer headers hide, by PDU and by packet number.
-    pub(super) hidden_of_pdus: BTreeMap<PduId, Hidden>,
-    pub(super) hidden: BTreeMap<u32, Hidden>,
+    pub(super) hidden_of_pdus: BTreeMap<PduId, HiddenHeaders>,
+    pub(super) hidden: BTreeMap<u32, HiddenHeaders>,
     /// By packet, the last transmitter of a host or router that the packet left; and by transmitter, true if it is a switch's.
     pub(super) framed_at: Vec<usize>,
     pub(super) of_switches: Vec<bool>,
@@ -131,7 +131,7 @@ impl TapBuffers {
         id: u32,
         fabric: (&PacketStore, Option<&DeliveryReports>),
         (head, framed_at): (Head, usize),
-        hidden: Option<&Hidden>,
+        hidden: Option<&HiddenHeaders>,
     ) -> Packet {
         let (datagrams, reports) = fabric;
         let datagram = &datagrams[id];

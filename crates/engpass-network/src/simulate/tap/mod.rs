@@ -19,7 +19,7 @@ use super::{Network, RunControl, SWEEP, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
 use buffers::{FlowInfo, Marks, Record};
 pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit};
-pub(super) use tunnels::Hidden;
+pub(super) use tunnels::HiddenHeaders;
 
 /// Simulates one run, and captures all packets and cells that leave the transmitters `ports` (`2 * link + end`). The run is the same as that of
 /// [`simulate`](super::simulate).

@@ -9,9 +9,9 @@ use crate::simulate::timeline::Trace;
 /// Headers that are hidden by outer headers: for each tunnel that a packet is in, its direction, the sequence number of the packet, and the IP header that it
 /// had on entry. The first tunnel entered comes first.
 #[derive(Clone, Debug, Default)]
-pub(in crate::simulate) struct Hidden(Vec<(u32, u32, Head)>);
+pub(in crate::simulate) struct HiddenHeaders(Vec<(u32, u32, Head)>);
 
-impl Hidden {
+impl HiddenHeaders {
     /// Returns the innermost header and the outer headers, given the outermost one, which is not hidden.
     pub(super) fn around(&self, outermost: Head) -> (Head, Vec<Outer>) {
         let Some(((.., innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
@@ -55,12 +55,12 @@ impl Trace {
     }
 
     /// Returns the hidden headers of a packet.
-    pub(in crate::simulate) fn hidden_of(&self, packet: u32) -> Option<Hidden> {
+    pub(in crate::simulate) fn hidden_of(&self, packet: u32) -> Option<HiddenHeaders> {
         self.taps.as_ref()?.hidden.get(&packet).cloned()
     }
 
     /// Sets the hidden headers of a new packet.
-    pub(in crate::simulate) fn hides(&mut self, packet: u32, hidden: Option<Hidden>) {
+    pub(in crate::simulate) fn hides(&mut self, packet: u32, hidden: Option<HiddenHeaders>) {
         let Some(taps) = &mut self.taps else { return };
         match hidden {
             Some(hidden) => taps.hidden.insert(packet, hidden),

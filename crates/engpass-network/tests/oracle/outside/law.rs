@@ -140,7 +140,7 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     live.run_until(end, &mut |output| reports.push(output));
     let put_in = log.len() + messages(&reports);
     assert_eq!(
-        reports.len() as u64 + live.inside(),
+        reports.len() as u64 + live.count_unreported(),
         put_in as u64,
         "each packet is reported or still in the network"
     );
@@ -189,7 +189,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
         while let Some(at) = again.next_wake() {
             again.run_until(at, &mut |output| rest.push(output));
         }
-        prop_assert_eq!((again.inside(), rest.len()), (0, count + messages(&rest) - tokens.len()));
+        prop_assert_eq!((again.count_unreported(), rest.len()), (0, count + messages(&rest) - tokens.len()));
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Del
     }
     network.run_until(end, &mut |output| reports.push(output));
     assert_eq!(
-        reports.len() as u64 + network.inside(),
+        reports.len() as u64 + network.count_unreported(),
         token,
         "each packet is reported or still in the network"
     );
