@@ -8,7 +8,7 @@ const OPEN: usize = 3;
 /// Departures, past or future, that were not handed to the [`CellSink`] yet.
 #[derive(Debug, Default)]
 pub(super) struct DepartureBuffer {
-    ways: Vec<Way>,
+    paths: Vec<PathTrains>,
     /// True if the buffer has cells.
     any: bool,
     /// True if the buffer has cells of PDUs, not only of generators.
@@ -22,7 +22,7 @@ pub(super) struct DepartureBuffer {
 }
 
 #[derive(Debug, Default)]
-struct Way {
+struct PathTrains {
     /// Departing trains. Until a train is handed on, its `last` is the position of its last cell, not an instant.
     trains: Vec<CellTrain>,
     pieces: Vec<TrainPiece>,
@@ -31,7 +31,7 @@ struct Way {
 /// A train in the buffer to which cells can be added: its path, and its index there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenTrain {
-    way: usize,
+    path_number: usize,
     train: u32,
 }
 
@@ -39,15 +39,15 @@ pub(super) struct OpenTrain {
 pub(super) struct InterleavedPieces {
     /// The pieces of each train's path. If both trains take the same path, the first list has the pieces of both.
     lists: [Vec<TrainPiece>; 2],
-    one_way: bool,
+    same_path: bool,
     train: [u32; 2],
     kept: [bool; 2],
 }
 
 impl InterleavedPieces {
     /// Returns whether both trains take the same path, so that their cells must be added in order.
-    pub(super) fn are_of_one_way(&self) -> bool {
-        self.one_way
+    pub(super) fn take_same_path(&self) -> bool {
+        self.same_path
     }
 
     /// Adds `count` cells, at least one, of train `which` (0 or 1): those whose bits are set in `bits`; the lowest bit stands for position `n`.
@@ -57,7 +57,7 @@ impl InterleavedPieces {
             return;
         }
         let [one, other] = &mut self.lists;
-        let (pieces, train) = (if which == 0 || self.one_way { one } else { other }, self.train[which]);
+        let (pieces, train) = (if which == 0 || self.same_path { one } else { other }, self.train[which]);
         let piece = TrainPiece::pattern(n, bits, count, train);
         match pieces.last_mut() {
             Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
@@ -98,17 +98,17 @@ impl DepartureBuffer {
 
     /// Returns whether cells of the circuit `vc` are only counted, without pieces.
     pub(super) fn only_count(&self, vc: VcId, out: &impl CellSink) -> bool {
-        self.gather && out.way(vc) == 0
+        self.gather && out.path_number(vc) == 0
     }
 
     /// Returns the train in the buffer that `cells` continue, or a new one without cells. Unless trains are exact, cells before `cells` may have been lost.
     pub(super) fn open(&mut self, cells: &CellTrain, out: &impl CellSink) -> OpenTrain {
-        let way = out.way(cells.vc);
-        if way >= self.ways.len() {
-            self.ways.resize_with(way + 1, Way::default);
-            self.ways[way].pieces.reserve(self.room);
+        let path_number = out.path_number(cells.vc);
+        if path_number >= self.paths.len() {
+            self.paths.resize_with(path_number + 1, PathTrains::default);
+            self.paths[path_number].pieces.reserve(self.room);
         }
-        let trains = &mut self.ways[way].trains;
+        let trains = &mut self.paths[path_number].trains;
         let gapless = |train: &CellTrain| train.cell + train.step() * train.count as u32 == cells.cell;
         let goes_on = |train: &CellTrain| {
             train.pdu == cells.pdu
@@ -128,26 +128,26 @@ impl DepartureBuffer {
         };
         self.any = true;
         self.pdus |= !cells.are_generated();
-        OpenTrain { way, train: train as u32 }
+        OpenTrain { path_number, train: train as u32 }
     }
 
     /// Adds a piece of `count` cells from position `n` on to the train `open`.
     #[inline]
     pub(super) fn piece(&mut self, open: OpenTrain, n: u64, count: u64) {
-        if open.way == 0 && self.gather {
+        if open.path_number == 0 && self.gather {
             return;
         }
-        add_piece(&mut self.ways[open.way].pieces, n, count, open.train);
+        add_piece(&mut self.paths[open.path_number].pieces, n, count, open.train);
     }
 
     /// Takes the pieces of two trains' paths out of the buffer, so that a loop can add cells.
     pub(super) fn take_pieces(&mut self, open: [OpenTrain; 2]) -> InterleavedPieces {
         // If both take the same path, the second list is empty.
-        let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
-        let kept = open.map(|open| open.way > 0 || !self.gather);
+        let lists = open.map(|open| std::mem::take(&mut self.paths[open.path_number].pieces));
+        let kept = open.map(|open| open.path_number > 0 || !self.gather);
         InterleavedPieces {
             lists,
-            one_way: open[0].way == open[1].way,
+            same_path: open[0].path_number == open[1].path_number,
             train: open.map(|open| open.train),
             kept,
         }
@@ -156,15 +156,15 @@ impl DepartureBuffer {
     /// Puts the pieces that [`Self::take_pieces`] took out back.
     pub(super) fn put_pieces(&mut self, open: [OpenTrain; 2], pieces: InterleavedPieces) {
         let [one, other] = pieces.lists;
-        self.ways[open[0].way].pieces = one;
-        if open[1].way != open[0].way {
-            self.ways[open[1].way].pieces = other;
+        self.paths[open[0].path_number].pieces = one;
+        if open[1].path_number != open[0].path_number {
+            self.paths[open[1].path_number].pieces = other;
         }
     }
 
     /// Counts `count` cells at positions from `first` to `last` as part of the train `open`. `ends` is true if the last one ends its PDU.
     pub(super) fn joined(&mut self, open: OpenTrain, count: u64, (first, last): (u64, u64), ends: bool) {
-        let train = &mut self.ways[open.way].trains[open.train as usize];
+        let train = &mut self.paths[open.path_number].trains[open.train as usize];
         if train.count == 0 {
             train.n = first;
         }
@@ -189,16 +189,16 @@ impl DepartureBuffer {
             return;
         }
         (self.any, self.pdus) = (false, false);
-        for (index, way) in self.ways.iter_mut().enumerate() {
-            if way.trains.is_empty() {
+        for (index, path_number) in self.paths.iter_mut().enumerate() {
+            if path_number.trains.is_empty() {
                 continue;
             }
-            for train in way.trains.iter_mut().filter(|train| train.count > 0) {
+            for train in path_number.trains.iter_mut().filter(|train| train.count > 0) {
                 train.last = train.base + train.pace.after(train.last);
             }
-            out.sent_along(index, &mut way.trains, &way.pieces);
-            way.trains.clear();
-            way.pieces.clear();
+            out.sent_along(index, &mut path_number.trains, &path_number.pieces);
+            path_number.trains.clear();
+            path_number.pieces.clear();
         }
     }
 }
@@ -215,7 +215,7 @@ mod tests {
     fn told(blocks: &[(u64, u64)]) -> (CellTrain, Vec<TrainPiece>, Vec<u64>) {
         let mut pieces = InterleavedPieces {
             lists: [Vec::new(), Vec::new()],
-            one_way: false,
+            same_path: false,
             train: [0; 2],
             kept: [true; 2],
         };
@@ -256,19 +256,19 @@ mod tests {
         }
 
         #[test]
-        fn channel_yields_all_positions_with_any_mix_of_reads(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
+        fn channel_yields_all_positions_with_any_mix_of_reads(blocks in blocks(), paths in vec((0u8..4, 0u64..150), 1..40)) {
             let (train, pieces, places) = told(&blocks);
             let mut channel = Channel::new(train.pace);
             channel.push_pieces(&[train], &pieces, 0);
             let mut left = &places[..];
-            for &(way, many) in ways.iter().cycle() {
+            for &(path_number, many) in paths.iter().cycle() {
                 if left.is_empty() {
                     break;
                 }
                 prop_assert_eq!((channel.head(), channel.front().n), (10 * left[0], left[0]));
                 prop_assert_eq!(channel.front().cell as usize, places.len() - left.len());
                 let until = left[0] + many;
-                let taken = match way {
+                let taken = match path_number {
                     0 => {
                         let (count, last) = channel.take_train(10 * until);
                         prop_assert_eq!(last, left[count as usize - 1]);

@@ -94,13 +94,13 @@ pub trait CellSink {
     fn waiting(&mut self, pdu: PduId, class: usize, sequence: u64);
     /// Returns the number of the path that cells of a circuit take behind the line. A queue hands on cells with equal numbers together, in order. Path 0 leads
     /// to a host that only counts cells. Where the order of all cells matters, all circuits have path 1, even if they lead to hosts.
-    fn way(&self, _vc: VcId) -> usize {
+    fn path_number(&self, _vc: VcId) -> usize {
         1
     }
-    /// The transmitter has sent `trains` to path `way`. `pieces` gives the order of their cells in time. For path 0 there are no pieces if all cells leave by
+    /// The transmitter has sent `trains` to path `path_number`. `pieces` gives the order of their cells in time. For path 0 there are no pieces if all cells leave by
     /// [`Self::count_only_until`].
-    fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
-        let _ = way;
+    fn sent_along(&mut self, path_number: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
+        let _ = path_number;
         one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
     }
     /// Returns the instant up to which cells to a host need only be counted.

@@ -36,7 +36,7 @@ pub struct LedgerInputs<'a> {
     /// The flow directions of each multicast tree.
     pub trees: Vec<Vec<usize>>,
     /// By line: true if nodes could choose this line for data of some flow.
-    pub spared: &'a [bool],
+    pub usable_for_data: &'a [bool],
     /// Lines of each trail, for flows with several paths.
     pub trails: &'a [Box<[u16]>],
 }
@@ -131,8 +131,8 @@ impl Ledger {
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
         ledger.find_users(topology, opening.trees, &rare);
-        let spared = ledger.lines.iter_mut().zip(opening.spared);
-        for (line, _) in spared.filter(|(_, spared)| **spared) {
+        let usable_for_data = ledger.lines.iter_mut().zip(opening.usable_for_data);
+        for (line, _) in usable_for_data.filter(|(_, usable_for_data)| **usable_for_data) {
             line.user = if line.user == LineSenders::Nobody { LineSenders::Elsewhere } else { line.user };
         }
         ledger.list_trails(opening.trails);

@@ -445,7 +445,7 @@ impl Block {
         if let Some(other) = other {
             other.join(self.n, others, of_others);
         }
-        if pieces.are_of_one_way() && ones != 0 && others != 0 {
+        if pieces.take_same_path() && ones != 0 && others != 0 {
             // Both trains take the same path: adds the runs of both sides alternately, in order.
             let mut left = all;
             while left != 0 {

@@ -71,7 +71,7 @@ impl CellSink for Behind<'_> {
         }
     }
 
-    fn way(&self, vc: VcId) -> usize {
+    fn path_number(&self, vc: VcId) -> usize {
         if self.mixed { 1 } else { 1 + vc as usize }
     }
 

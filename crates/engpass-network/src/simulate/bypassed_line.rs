@@ -46,8 +46,8 @@ impl Network {
         let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
         for source in &self.sources {
-            let Some((port, _)) = source.passed else { continue };
-            let (next, place) = source.fills;
+            let Some((port, _)) = source.bypassed else { continue };
+            let (next, place) = source.feeds;
             self.fabric.channels[next][place].drain_generator();
             let line = self
                 .fabric

@@ -76,7 +76,7 @@ impl SharedState {
             if self.datagrams[index].refs > 0
                 || self.ledger.deferred.as_ref().is_some_and(|deferred| deferred.holds(index))
             {
-                if self.parts(index) {
+                if self.is_copied(index) {
                     // The receivers of a multicast datagram count their losses themselves.
                     let fate = self.status_of_open_copies(index);
                     self.datagrams[index].lost = fate == DeliveryStatus::Lost;

@@ -46,7 +46,7 @@ pub(super) struct UdpApplication {
     pub(super) datagram: Option<u32>,
     pub(super) pausing: bool,
     /// True if nodes copy the packets (multicast).
-    pub(super) parts: bool,
+    pub(super) is_copied: bool,
 }
 
 impl UdpApplication {
@@ -159,11 +159,11 @@ impl Network {
         }
         // Shortcut: the CPU needs no time, and no other event comes before the packet is handed over.
         let (flow, host) = (this.flow, this.host);
-        let (parts, is_zero_cost) = (this.parts, this.is_zero_cost);
+        let (is_copied, is_zero_cost) = (this.is_copied, this.is_zero_cost);
         let at_once = is_zero_cost
             && self.cpus[host].is_idle()
             && self.events.would_be_next(self.now, self.rank_of(index, flow), Event::HandOver(process));
-        if at_once && !parts && self.try_send_message(index) {
+        if at_once && !is_copied && self.try_send_message(index) {
             return;
         }
         let this = &mut self.processes[index];
@@ -188,7 +188,7 @@ impl Network {
             tracked_per_hop: match this.way {
                 EgressPath::Circuit { .. } => true,
                 EgressPath::Frames { route } | EgressPath::Bond { route } => {
-                    this.parts || this.fragments.count > 1 && self.frames.has_choices(route)
+                    this.is_copied || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
         };
@@ -334,7 +334,7 @@ impl Network {
             let tally = &mut self.fabric.flows[datagram.flow as usize];
             tally.count_sent(count, datagram.bytes.into(), counts);
         }
-        if self.fabric.parts(id) {
+        if self.fabric.is_copied(id) {
             self.fabric.sent_to_group(id, self.now);
         }
         self.fabric.release_datagram(id);

@@ -476,7 +476,7 @@ impl Network {
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
         // Cells that the queue has drawn need not be drawn again.
-        let (port, channel) = source.fills;
+        let (port, channel) = source.feeds;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
         if let Some(all) = self.fabric.channels[port][channel].generator().and_then(all) {
             return (all, all);
@@ -538,7 +538,7 @@ impl Network {
         };
         // Cells of a generator whose line is bypassed are counted here.
         let passed = self.sources.iter().find_map(|source| {
-            let (line, later) = source.passed?;
+            let (line, later) = source.bypassed?;
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))
         });
         if let Some((source, later)) = passed {

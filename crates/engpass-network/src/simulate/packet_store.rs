@@ -86,7 +86,7 @@ impl Datagram {
 
     /// Returns flow, receiver and whether the datagram counts, in the form that the ledger takes.
     #[inline(always)]
-    pub(super) fn whose(&self) -> DatagramOwner {
+    pub(super) fn owner(&self) -> DatagramOwner {
         DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }
     }
 

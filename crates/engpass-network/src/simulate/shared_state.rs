@@ -112,8 +112,8 @@ pub(super) struct NextHop {
     pub(super) delay: u64,
     /// The next port, and the index of the channel there; `None` if the line leads to the end of the circuit.
     pub(super) channel: Option<(usize, usize)>,
-    /// Path number for the queue, as in [`CellSink::way`].
-    pub(super) way: usize,
+    /// Path number for the queue, as in [`CellSink::path_number`].
+    pub(super) path_number: usize,
     /// Index of the circuit direction in the port's counters.
     pub(super) counter: usize,
     /// Index of the port on the circuit, from 0.
@@ -178,7 +178,7 @@ impl SharedState {
 
     /// Returns the dedicated line of a generator, if the generator passes one in place of a bypassed port.
     pub(super) fn line_of(&self, source: &Source) -> Option<&DedicatedLine> {
-        let (port, channel) = source.fills;
+        let (port, channel) = source.feeds;
         self.channels[port][channel].generator()?.line()
     }
 
@@ -399,18 +399,18 @@ impl CellSink for PortOutput<'_> {
         }
     }
 
-    fn way(&self, vc: VcId) -> usize {
+    fn path_number(&self, vc: VcId) -> usize {
         // Cells pass in order until the first transmission of a measurement window is found.
         if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.deferred.is_none() {
-            self.fabric.next_hop(self.port, vc).way
+            self.fabric.next_hop(self.port, vc).path_number
         } else {
             MIXED
         }
     }
 
-    fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
+    fn sent_along(&mut self, path_number: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let inside = |train: &CellTrain| self.is_within_window(train);
-        if way == MIXED || !trains.iter().all(inside) {
+        if path_number == MIXED || !trains.iter().all(inside) {
             // One by one, because the order of PDUs matters, or because a window edge lies within the trains.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
@@ -520,7 +520,7 @@ impl PortOutput<'_> {
             let datagram = (!cells.are_generated()).then(|| {
                 let Aal5Pdu { datagram, line_index: first, .. } = fabric.pdus[cells.pdu];
                 line_index += first;
-                (datagram, fabric.datagrams[datagram].whose())
+                (datagram, fabric.datagrams[datagram].owner())
             });
             fabric.ledger.defer_cells(self.port, (next_hop.counter, line_index), *cells, datagram);
             self.on_last_cell_sent(cells, next_hop.delay);
@@ -534,7 +534,7 @@ impl PortOutput<'_> {
                 Some(flow) => fabric.ledger.generated(flow, next_hop.hop, begun),
                 None => {
                     let Aal5Pdu { datagram: id, line_index, .. } = fabric.pdus[cells.pdu];
-                    let datagram = (id, fabric.datagrams[id].whose());
+                    let datagram = (id, fabric.datagrams[id].owner());
                     fabric.ledger.carried(self.port, line_index + next_hop.hop, datagram, cells, begun);
                 }
             }

@@ -7,9 +7,9 @@ pub(super) struct Source {
     pub(super) flow: usize,
     pub(super) generator: Generator,
     /// The port that the generator feeds, and its channel there.
-    pub(super) fills: (usize, usize),
+    pub(super) feeds: (usize, usize),
     /// If the line of the generator's NIC is bypassed: that line, and the delay from the generator's instants to the departures of cells there.
-    pub(super) passed: Option<(usize, u64)>,
+    pub(super) bypassed: Option<(usize, u64)>,
     /// Number of cells already removed from `generator`.
     pub(super) before: u64,
 }

@@ -148,7 +148,7 @@ impl Trees {
     }
 
     /// Returns true if a node copies this datagram.
-    pub(super) fn parts(&self, datagram: &Datagram) -> bool {
+    pub(super) fn is_copied(&self, datagram: &Datagram) -> bool {
         self.branch_of(datagram).is_some_and(|branch| !self.branches[branch as usize].onward.is_empty())
     }
 }
@@ -198,8 +198,8 @@ impl SharedState {
 
     /// Returns true if a node copies this datagram.
     #[inline]
-    pub(super) fn parts(&self, datagram: u32) -> bool {
-        self.trees.as_ref().is_some_and(|trees| trees.parts(&self.datagrams[datagram]))
+    pub(super) fn is_copied(&self, datagram: u32) -> bool {
+        self.trees.as_ref().is_some_and(|trees| trees.is_copied(&self.datagrams[datagram]))
     }
 
     /// Returns the router that copies a datagram; `None` if a switch or host does.
@@ -288,9 +288,9 @@ impl SharedState {
 
     /// Finishes a datagram of a tree: first when none of it is in flight, and again when all its copies are gone.
     pub(super) fn branch_ends(&mut self, datagram: u32) {
-        let parts = self.parts(datagram);
+        let is_copied = self.is_copied(datagram);
         let copied = self.trees_mut().copied.get(&datagram);
-        if parts && !copied.is_some_and(|copied| copied.has_ended) {
+        if is_copied && !copied.is_some_and(|copied| copied.has_ended) {
             return self.end_branch(datagram);
         }
         let copied = self.trees_mut().copied.remove(&datagram);
@@ -298,7 +298,7 @@ impl SharedState {
         self.datagrams[datagram].lost |= !was_received;
         self.post_finished_datagram(datagram, false);
         self.ledger.forget_pieces(datagram);
-        if !parts {
+        if !is_copied {
             self.count_loss(datagram);
         }
         let of = self.trees_mut().of.remove(&datagram);
@@ -355,7 +355,7 @@ impl SharedState {
     }
 
     fn lose_behind(&mut self, datagram: u32) {
-        if !self.parts(datagram) {
+        if !self.is_copied(datagram) {
             return;
         }
         let loss = self.loss_of(datagram);

@@ -103,7 +103,7 @@ impl<'a> Builder<'a> {
             flows,
             stride: hops.max().unwrap_or(0).max(frames.most_lines()),
             trees,
-            spared: &frames.spared,
+            usable_for_data: &frames.usable_for_data,
             trails: &frames.trails,
         };
         Ledger::open(

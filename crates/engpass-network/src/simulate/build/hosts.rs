@@ -47,7 +47,7 @@ impl Builder<'_> {
             fragment: 0,
             datagram: None,
             pausing: false,
-            parts: !path.branches.is_empty(),
+            is_copied: !path.branches.is_empty(),
         })
     }
 

@@ -34,7 +34,7 @@ impl Builder<'_> {
             let generators: Vec<_> =
                 self.flows_on(vc).filter_map(|(flow, traffic)| self.generator(flow, vc, traffic)).collect();
             for mut source in generators {
-                source.fills = (port, self.channels[port].len());
+                source.feeds = (port, self.channels[port].len());
                 self.channels[port].push(Channel::generated(source.generator.clone()));
                 self.origins[port].push(None);
                 self.sources.push(source);
@@ -62,7 +62,7 @@ impl Builder<'_> {
             _ => return None,
         };
         let generator = generator.with_clp(self.topology.circuits[vc as usize / 2].clp);
-        Some(Source { flow, generator, fills: (0, 0), passed: None, before: 0 })
+        Some(Source { flow, generator, feeds: (0, 0), bypassed: None, before: 0 })
     }
 
     /// Adds the inputs of switch ports: the lines that lead to the switch, in the order of the links.
@@ -80,7 +80,7 @@ impl Builder<'_> {
                     vc,
                     delay,
                     channel: next.map(|next| (next, 0)),
-                    way: 0,
+                    path_number: 0,
                     counter,
                     hop: hop as u16,
                 });
@@ -134,7 +134,7 @@ impl Builder<'_> {
         let mut next: Vec<_> = Vec::new();
         for next_hop in &mut self.next_hops[port] {
             let behind = next_hop.channel.map(|(port, _)| port);
-            next_hop.way = match behind {
+            next_hop.path_number = match behind {
                 _ if mixed => MIXED,
                 None if nic => MIXED,
                 None => 0,
@@ -169,9 +169,9 @@ impl Builder<'_> {
             .sources
             .iter_mut()
             .find(|source| hops(source)[0] == line && hops(source).get(1) == Some(&next))?;
-        source.fills = (next, place);
+        source.feeds = (next, place);
         let later = if even { slot } else { 0 };
-        source.passed = Some((line, later));
+        source.bypassed = Some((line, later));
         if !even {
             source.generator = source.generator.clone().through(self.slots[line], self.window.end);
         }

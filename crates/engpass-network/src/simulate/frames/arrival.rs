@@ -134,7 +134,7 @@ impl Network {
     #[inline(never)]
     pub(super) fn receive_slow_path(&mut self, packet: u32) {
         let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
-        if self.fabric.parts(datagram) {
+        if self.fabric.is_copied(datagram) {
             self.on_branch_point(packet);
             return;
         }

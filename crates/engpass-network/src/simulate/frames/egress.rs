@@ -141,7 +141,7 @@ impl<'a> Egress<'a> {
             SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.posts_each_packet {
-            fabric.ledger.attribute_shared_idle(self.line_index, fabric.datagrams[id].whose(), id, ip, line);
+            fabric.ledger.attribute_shared_idle(self.line_index, fabric.datagrams[id].owner(), id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];

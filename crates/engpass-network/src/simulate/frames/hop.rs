@@ -85,7 +85,7 @@ impl Network {
                 };
                 packet.ttl -= u8::from(step.is_routed());
                 if line.posts_each_packet {
-                    ledger.attribute_shared_idle(step.line_index, datagram.whose(), id, packet.ip, line);
+                    ledger.attribute_shared_idle(step.line_index, datagram.owner(), id, packet.ip, line);
                 }
                 if then <= last && step.lookahead == Lookahead::NextPort {
                     (place, at) = (place + 1, then);
@@ -166,7 +166,7 @@ impl Network {
         if line.posts_each_packet {
             fabric.ledger.post_transmission(
                 line_index,
-                (whole, datagram.whose()),
+                (whole, datagram.owner()),
                 id,
                 &{ sent.transmission },
                 line,
@@ -225,7 +225,7 @@ impl Network {
                 if line.posts_each_packet {
                     fabric.ledger.attribute_shared_idle(
                         step.line_index,
-                        fabric.datagrams[datagram].whose(),
+                        fabric.datagrams[datagram].owner(),
                         id,
                         ip,
                         line,

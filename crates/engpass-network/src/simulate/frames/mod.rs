@@ -99,7 +99,7 @@ pub(super) struct Frames {
     /// Routes of senders whose route differs from that of their flow, by flow, connection and direction (0 for data).
     own_routes: BTreeMap<(usize, u32, usize), u32>,
     /// By transmitter: true if data of some flow could use its line, if policies chose that.
-    pub(super) spared: Vec<bool>,
+    pub(super) usable_for_data: Vec<bool>,
     /// The nodes whose policies decide for every packet.
     decision_mode: DecisionMode,
     /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.

@@ -100,7 +100,7 @@ impl Network {
                     until = sent.transmission.end;
                     begins.get_or_insert(sent.transmission);
                 } else if line.posts_each_packet {
-                    let datagram = (datagram, fabric.datagrams[datagram].whose());
+                    let datagram = (datagram, fabric.datagrams[datagram].owner());
                     fabric.ledger.post_transmission(
                         step.line_index,
                         datagram,

@@ -246,12 +246,12 @@ impl Frames {
         }
         self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
-            self.spared = vec![false; self.port_indices.len()];
+            self.usable_for_data = vec![false; self.port_indices.len()];
         }
         for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
             let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
             for hop in legs.flat_map(|leg| topology.hops(leg)) {
-                self.spared[topology.port_of(&hop)] = true;
+                self.usable_for_data[topology.port_of(&hop)] = true;
             }
         }
         Ok(())

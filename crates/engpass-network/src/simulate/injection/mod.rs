@@ -315,7 +315,7 @@ impl InjectedNetwork {
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
         let group = Group::new(ways, |way| network.injected.sender(way).way, &network.frames);
-        if group.parts() {
+        if group.has_copies() {
             // Copies come to a port only when they are made, so no packet may pass a port ahead of time.
             network.disable_lookahead();
         }

@@ -95,7 +95,7 @@ impl Group {
     }
 
     /// Returns true if any packet to the group is copied on its path.
-    pub(super) fn parts(&self) -> bool {
+    pub(super) fn has_copies(&self) -> bool {
         self.roots.iter().any(|(_, branches)| !branches.is_empty())
     }
 }

@@ -22,7 +22,7 @@ pub(in crate::simulate) struct TapBuffers {
     /// Records by port; `None` for a port that is not captured.
     pub(super) ports: Vec<Option<Vec<Record>>>,
     /// Captured lines that are bypassed: port, generator, and the cells of its last train that are still to be recorded.
-    pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
+    pub(super) bypassed: Vec<(usize, Generator, Option<CellTrain>)>,
     /// Headers of packets, by PDU and by packet number.
     pub(super) pdu_heads: Vec<Head>,
     pub(super) packet_heads: Vec<Head>,

@@ -91,14 +91,14 @@ impl Network {
                 }
             }
         }
-        let passed = self.sources.iter().filter_map(|source| {
-            let (port, later) = source.passed?;
+        let bypassed = self.sources.iter().filter_map(|source| {
+            let (port, later) = source.bypassed?;
             ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
         });
-        let passed = passed.collect();
+        let bypassed = bypassed.collect();
         let taps = TapBuffers {
             ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
-            passed,
+            bypassed,
             next_id: vec![0; topology.hosts],
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
@@ -151,7 +151,7 @@ impl Network {
         let mut all = Vec::new();
         for (port, records) in taps.ports.iter_mut().enumerate() {
             let Some(records) = records else { continue };
-            for (_, generator, left) in taps.passed.iter_mut().filter(|(line, ..)| *line == port) {
+            for (_, generator, left) in taps.bypassed.iter_mut().filter(|(line, ..)| *line == port) {
                 generated_until(generator, left, until, records);
             }
             let mut later = Vec::new();
