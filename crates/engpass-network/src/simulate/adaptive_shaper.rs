@@ -26,10 +26,10 @@ impl Network {
     pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, pdu: PduId) {
         let this = &mut self.adaptive_shapers[shaper];
         let vc = this.vc;
-        let next = self.fabric.vcs[vc as usize].shaper.next();
+        let next = self.shared.vcs[vc as usize].shaper.next();
         this.waiting.push_back((sender, pdu));
         if this.waiting.len() > 1 {
-            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
+            self.shared.ledger.note_shaper_wait(sender, self.now, next);
         } else if self.now >= next {
             self.start_next_pdu(shaper as u32);
         } else {
@@ -43,9 +43,9 @@ impl Network {
         if this.waiting.is_empty() {
             return;
         }
-        let next = self.fabric.vcs[this.vc as usize].shaper.next();
+        let next = self.shared.vcs[this.vc as usize].shaper.next();
         for &(sender, _) in &this.waiting {
-            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
+            self.shared.ledger.note_shaper_wait(sender, self.now, next);
         }
         self.events.push(next, this.vc as usize, Event::NextPdu(shaper as u32));
     }
@@ -56,7 +56,7 @@ impl Network {
         let this = &mut self.adaptive_shapers[shaper];
         let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
         let (vc, pace) = (this.vc as usize, this.rate.begin());
-        self.fabric.vcs[vc].shaper.restart(self.now, pace);
+        self.shared.vcs[vc].shaper.restart(self.now, pace);
         self.emit_pdu(sender, pdu);
         self.schedule_next_pdu(shaper);
     }
@@ -65,13 +65,13 @@ impl Network {
     pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
         let here =
             self.adaptive_shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
-        here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
+        here.map(|this| self.shared.vcs[this.vc as usize].shaper.next())
     }
 
     /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper.
     pub(super) fn schedule_feedback(&mut self, pdu: PduId) {
-        let this = &self.fabric.pdus[pdu];
-        let Some(shaper) = self.fabric.vcs[this.vc as usize].adaptive_shaper else { return };
+        let this = &self.shared.pdus[pdu];
+        let Some(shaper) = self.shared.vcs[this.vc as usize].adaptive_shaper else { return };
         let at = self.now + self.adaptive_shapers[shaper].back;
         self.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
     }

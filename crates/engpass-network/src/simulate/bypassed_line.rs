@@ -43,17 +43,17 @@ impl CellSink for BypassedLine<'_> {
 impl Network {
     /// Posts the use of bypassed lines in the ledger at the end of the run: sends the generators' cells over them in whole trains.
     pub(super) fn post_bypassed_lines(&mut self) {
-        let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
-        let window = self.fabric.window;
+        let mut rules = vec![VcTreatment::default(); self.shared.vcs.len()];
+        let window = self.shared.window;
         for source in &self.sources {
             let Some((port, _)) = source.bypassed else { continue };
             let (next, place) = source.feeds;
-            self.fabric.channels[next][place].drain_generator();
+            self.shared.channels[next][place].drain_generator();
             let line = self
-                .fabric
+                .shared
                 .line_of(source)
                 .map(|line| (line.sent().0, line.idle(), line.line_status(window.end)));
-            let ledger = &mut self.fabric.ledger;
+            let ledger = &mut self.shared.ledger;
             if let Some((sent, (idle, rounding), doing)) = line {
                 ledger.generated(source.flow, 0, sent);
                 ledger.idle(port, idle, rounding);

@@ -44,26 +44,26 @@ pub(super) enum Queue {
 
 impl Port {
     /// Takes all arrivals up to and including `until`; the ports before this one must have announced them.
-    pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut SharedState) {
+    pub(super) fn advance(&mut self, until: u64, port: usize, shared: &mut SharedState) {
         // Cells never return to the port that they leave. Therefore the port adds nothing to its own channels.
-        let mut channels = std::mem::take(&mut fabric.channels[port]);
+        let mut channels = std::mem::take(&mut shared.channels[port]);
         let inputs = Inputs::new(&mut channels);
-        let mut outlet = PortOutput { fabric, port };
+        let mut outlet = PortOutput { shared, port };
         match &mut self.queue {
             Queue::Fifo(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
             Queue::Classes(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
         }
-        fabric.channels[port] = channels;
+        shared.channels[port] = channels;
         self.horizon = Some(until);
-        if fabric.window.from == Some(until) {
+        if shared.window.from == Some(until) {
             match &mut self.queue {
                 Queue::Fifo(queue) => queue.measure_from(until),
                 Queue::Classes(queue) => {
-                    queue.measure_from(until, |channel| fabric.channels[port][channel].head() <= until);
+                    queue.measure_from(until, |channel| shared.channels[port][channel].head() <= until);
                 }
             }
-            fabric.write_cells(port, until);
-            fabric.ledger.begin_window_on(port, self.line_status(until));
+            shared.write_cells(port, until);
+            shared.ledger.begin_window_on(port, self.line_status(until));
         }
     }
 
@@ -110,20 +110,20 @@ impl Network {
     pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
         // A train must lie on one side of the window edge.
-        let from = self.fabric.window.from;
+        let from = self.shared.window.from;
         loop {
             let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
-            let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_check(port));
+            let look = self.shared.trace.as_ref().and_then(|trace| trace.next_check(port));
             match (edge, look.filter(|look| *look <= until)) {
                 (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
-                    this.advance(edge, port, &mut self.fabric);
+                    this.advance(edge, port, &mut self.shared);
                 }
                 (_, Some(look)) if look < until || this.is_advanced_to(look) => {
                     if !this.is_advanced_to(look) {
-                        this.advance(look, port, &mut self.fabric);
+                        this.advance(look, port, &mut self.shared);
                     }
                     let length = this.length(look);
-                    self.fabric.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
+                    self.shared.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
                 }
                 _ => break,
             }
@@ -147,35 +147,35 @@ impl Network {
     pub(super) fn end_measurement(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
         for port in (0..self.ports.len()).filter(cells) {
-            self.fabric.ledger.end_window_on(port, self.ports[port].line_status(self.end));
+            self.shared.ledger.end_window_on(port, self.ports[port].line_status(self.end));
         }
         for line in &self.frames.ports {
-            self.fabric.ledger.end_window_on_frame_line(line, self.end);
+            self.shared.ledger.end_window_on_frame_line(line, self.end);
         }
         self.post_bypassed_lines();
     }
 
     /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
     pub(super) fn begin_measurement(&mut self, from: u64) {
-        self.fabric.ledger.end_warmup(from);
+        self.shared.ledger.end_warmup(from);
         for line in &mut self.frames.ports {
             // Lines that lookahead has taken beyond this instant have begun their window already.
             if line.begin_window() == Some(from) {
-                self.fabric.ledger.begin_window_on_frame_line(line, from);
+                self.shared.ledger.begin_window_on_frame_line(line, from);
             }
         }
     }
 
     /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
     pub(super) fn advance_downstream(&mut self, vc: u32) {
-        if self.fabric.reports.is_some() {
+        if self.shared.reports.is_some() {
             // A measurement window may begin and end at any time, so no port works ahead of virtual time.
             return;
         }
-        for hop in 0..self.fabric.vcs[vc as usize].hops.len() {
-            let port = self.fabric.vcs[vc as usize].hops[hop];
+        for hop in 0..self.shared.vcs[vc as usize].hops.len() {
+            let port = self.shared.vcs[vc as usize].hops[hop];
             let Some(sole) = self.ports[port].sole else { break };
-            let last = self.fabric.channels[port][sole].last();
+            let last = self.shared.channels[port][sole].last();
             self.advance_with_upstream(port, last, |upstream| upstream.foreseeable);
         }
         self.collect_nic_departures();
@@ -183,15 +183,15 @@ impl Network {
 
     /// Returns a lower bound of the arrival of a PDU's last cell at the end of its circuit, in picoseconds.
     pub(super) fn earliest_arrival(&self, pdu: PduId) -> u64 {
-        let this = &self.fabric.pdus[pdu];
-        let vc = &self.fabric.vcs[this.vc as usize];
+        let this = &self.shared.pdus[pdu];
+        let vc = &self.shared.vcs[this.vc as usize];
         let hop = usize::from(this.hop);
         let Some(&port) = vc.hops.get(hop) else { return this.eta };
         let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
         let Queue::Classes(queue) = &self.ports[port].queue else {
             unreachable!("cells wait only at ports with priority classes");
         };
-        let channels = &self.fabric.channels[port];
+        let channels = &self.shared.channels[port];
         let periodic_channel =
             self.ports[port].periodic_channel.filter(|_| class > 0).map(|channel| &channels[channel]);
         queue.departure_bound(class, sequence, periodic_channel) + vc.transit[hop]
@@ -200,26 +200,26 @@ impl Network {
 
     /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
     pub(super) fn on_pdu_may_arrive(&mut self, pdu: PduId) {
-        let vc = self.fabric.pdus[pdu].vc as usize;
-        let adapts = self.fabric.vcs[vc].adaptive_shaper.is_some();
+        let vc = self.shared.pdus[pdu].vc as usize;
+        let adapts = self.shared.vcs[vc].adaptive_shaper.is_some();
         loop {
-            let this = &self.fabric.pdus[pdu];
+            let this = &self.shared.pdus[pdu];
             let hop = usize::from(this.hop);
-            if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
+            if this.is_over(adapts) || hop == self.shared.vcs[vc].hops.len() {
                 break;
             }
             // Only cells that have left this port by then can have reached the end of the circuit by now.
-            let until = self.now - self.fabric.vcs[vc].delays[hop];
-            self.advance(self.fabric.vcs[vc].hops[hop], until);
-            if usize::from(self.fabric.pdus[pdu].hop) == hop {
+            let until = self.now - self.shared.vcs[vc].delays[hop];
+            self.advance(self.shared.vcs[vc].hops[hop], until);
+            if usize::from(self.shared.pdus[pdu].hop) == hop {
                 break;
             }
         }
         self.collect_nic_departures();
-        let this = &self.fabric.pdus[pdu];
-        let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
+        let this = &self.shared.pdus[pdu];
+        let arrived = usize::from(this.hop) == self.shared.vcs[vc].hops.len();
         if this.is_over(adapts) {
-            self.fabric.release_cells(pdu, 1);
+            self.shared.release_cells(pdu, 1);
         } else if arrived && this.eta <= self.now {
             self.pdu_arrived(pdu);
         } else {
@@ -231,39 +231,39 @@ impl Network {
     pub(super) fn schedule_pdu_check(&mut self, pdu: PduId) {
         let at = self.earliest_arrival(pdu);
         debug_assert!(at > self.now, "the PDU arrives later than now");
-        let Aal5Pdu { vc, datagram, .. } = self.fabric.pdus[pdu];
-        let vc = &self.fabric.vcs[vc as usize];
+        let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
+        let vc = &self.shared.vcs[vc as usize];
         match vc.ends_at_router() {
             Some(_) => {
                 let last = *vc.hops.last().expect("a circuit has a line");
                 self.events.push(at, last, Event::PduAtRouter(pdu));
             }
             None => {
-                let flow = self.fabric.datagrams[datagram].flow as usize;
+                let flow = self.shared.datagrams[datagram].flow as usize;
                 self.events.push(at, flow, Event::PduAtHost(pdu));
             }
         }
     }
 
     fn pdu_arrived(&mut self, pdu: PduId) {
-        let Some(reassembled) = self.fabric.pdus[pdu].reassembled else {
+        let Some(reassembled) = self.shared.pdus[pdu].reassembled else {
             unreachable!("the arrived frame is a PDU");
         };
         self.schedule_feedback(pdu);
         match reassembled {
             Pdu::Bad => {
-                let router = self.fabric.vcs[self.fabric.pdus[pdu].vc as usize].ends_at_router();
-                self.fabric.lose_pdu(pdu, DropLocation::Reassembly(router), self.now);
+                let router = self.shared.vcs[self.shared.pdus[pdu].vc as usize].ends_at_router();
+                self.shared.lose_pdu(pdu, DropLocation::Reassembly(router), self.now);
             }
             Pdu::Good => {
-                let datagram = self.fabric.pdus[pdu].datagram;
-                let this = &mut self.fabric.datagrams[datagram];
-                if self.fabric.pdus[pdu].efci && self.fabric.window.holds(self.now) {
-                    self.fabric.flows[this.flow as usize].rare().marked += 1;
+                let datagram = self.shared.pdus[pdu].datagram;
+                let this = &mut self.shared.datagrams[datagram];
+                if self.shared.pdus[pdu].efci && self.shared.window.holds(self.now) {
+                    self.shared.flows[this.flow as usize].rare().marked += 1;
                 }
-                if self.fabric.pdus[pdu].packet != Aal5Pdu::NO_PACKET {
+                if self.shared.pdus[pdu].packet != Aal5Pdu::NO_PACKET {
                     self.leave_circuit(pdu);
-                    self.fabric.release_cells(pdu, 1);
+                    self.shared.release_cells(pdu, 1);
                     return;
                 }
                 this.arrived += 1;
@@ -272,6 +272,6 @@ impl Network {
                 }
             }
         }
-        self.fabric.release_cells(pdu, 1);
+        self.shared.release_cells(pdu, 1);
     }
 }

@@ -14,14 +14,14 @@ impl Network {
     /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
     #[inline(never)]
     pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
-        let this = &self.fabric.datagrams[datagram];
+        let this = &self.shared.datagrams[datagram];
         let (flow, begun, apart) = (this.flow as usize, this.begun, this.paths_differ);
         if apart {
             // Its packets took different paths, so it has no idle delay.
-            self.fabric.flows[flow].lose_queueing();
+            self.shared.flows[flow].lose_queueing();
             return;
         }
-        let first = self.fabric.flows[flow].queueing_mut().is_new();
+        let first = self.shared.flows[flow].queueing_mut().is_new();
         let known = if first { None } else { Some(*self.idle_delays.place(flow as u32, key)) };
         let idle = match known {
             Some((of, same, idle)) if (of as usize, same) == (flow, key) => idle,
@@ -30,14 +30,14 @@ impl Network {
         if !first {
             *self.idle_delays.place(flow as u32, key) = (flow as u32, key, idle);
         }
-        let queueing = self.fabric.flows[flow].queueing_mut();
+        let queueing = self.shared.flows[flow].queueing_mut();
         queueing.learn(key, idle);
         queueing.add(key, self.now - begun);
     }
 
     /// Notes that a packet of a datagram has arrived at this step, the end of a route with decision steps.
     pub(super) fn note_end(&mut self, datagram: u32, end: u32) {
-        let this = &mut self.fabric.datagrams[datagram];
+        let this = &mut self.shared.datagrams[datagram];
         if this.fragments == 1 {
             return;
         }
@@ -52,12 +52,12 @@ impl Network {
     // Inlined, it would take registers from the code around it.
     #[inline(never)]
     pub(super) fn count_segment(&mut self, (datagram, path): (u32, PathId), endpoint: usize, delivered: u64) {
-        let this = &self.fabric.datagrams[datagram];
-        let tally = &mut self.fabric.flows[this.flow as usize];
+        let this = &self.shared.datagrams[datagram];
+        let tally = &mut self.shared.flows[this.flow as usize];
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
         tally.receive_payload(delivered, self.now);
-        if !self.fabric.window.holds(self.now) {
+        if !self.shared.window.holds(self.now) {
             return;
         }
         tally.received += 1;
@@ -73,9 +73,9 @@ impl Network {
     /// Counts the delays of a segment one by one. `delivered`: what it has brought to the application, if its own delay is no message delay.
     #[inline(never)]
     fn count_delays_apart(&mut self, datagram: u32, key: IdleKey, endpoint: usize, delivered: Option<u64>) {
-        let this = &self.fabric.datagrams[datagram];
+        let this = &self.shared.datagrams[datagram];
         let delay = self.now - this.begun;
-        let tally = &mut self.fabric.flows[this.flow as usize];
+        let tally = &mut self.shared.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
         match delivered {
             None => tally.add_delay(delay),
@@ -96,7 +96,7 @@ impl Network {
     fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
         let this = &self.endpoints[endpoint];
         let to = this.connection.received_to();
-        let tally = &mut self.fabric.flows[this.flow as usize];
+        let tally = &mut self.shared.flows[this.flow as usize];
         for first in self.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
             tally.add_late_delay(self.now - first.ps());
         }
@@ -104,7 +104,7 @@ impl Network {
 
     /// Returns the path of the packets of a datagram, all of which have arrived.
     pub(super) fn path_of(&self, datagram: u32) -> PathId {
-        let this = &self.fabric.datagrams[datagram];
+        let this = &self.shared.datagrams[datagram];
         if let Some(end) = self.frames.end_of_trail(this.trail) {
             return PathId(end);
         }
@@ -120,7 +120,7 @@ impl Network {
     fn idle_delay(&mut self, datagram: u32, path: PathId) -> u64 {
         let mut packets = std::mem::take(&mut self.lone_packets);
         packets.clear();
-        let this = &self.fabric.datagrams[datagram];
+        let this = &self.shared.datagrams[datagram];
         let idle = match this.to.get().filter(|to| (*to as usize) < self.endpoints.len()) {
             Some(to) => self.idle_delay_of_segment(this, to as usize, path, &mut packets),
             None => self.idle_delay_of_message(this, path, &mut packets),
@@ -144,7 +144,7 @@ impl Network {
     }
 
     fn idle_delay_of_message(&self, this: &Datagram, path: PathId, packets: &mut Vec<LonePacket>) -> u64 {
-        let trees = self.fabric.trees.as_ref().and_then(|trees| trees.path_of(this));
+        let trees = self.shared.trees.as_ref().and_then(|trees| trees.path_of(this));
         let (flow, routes) = trees.unwrap_or((this.flow, Vec::new()));
         let process = self.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
         let process = &self.processes[process.expect("a process sends the flow's messages")];
@@ -156,7 +156,7 @@ impl Network {
 
     /// Takes lone packets over a circuit.
     fn cross_circuit_alone(&self, vc: u32, encapsulation: Encapsulation, packets: &mut [LonePacket]) {
-        let Vc { hops, delays, pace, .. } = &self.fabric.vcs[vc as usize];
+        let Vc { hops, delays, pace, .. } = &self.shared.vcs[vc as usize];
         let delay = |hop: usize| delays[hop] - delays.get(hop + 1).copied().unwrap_or(0);
         let lines = hops.iter().enumerate().map(|(hop, port)| (self.ports[*port].slot, delay(hop)));
         let lines: Vec<_> = lines.collect();

@@ -34,7 +34,7 @@ impl Network {
     /// Returns the nodes that have engines whose work takes time, hosts before routers, each in the order of the file.
     fn engines<'a>(&'a self, testbed: &'a Testbed) -> impl Iterator<Item = Engines<'a>> {
         // Injected packets take no time of hosts.
-        let outside = self.fabric.reports.is_some();
+        let outside = self.shared.reports.is_some();
         let hosts = testbed.hosts.iter().zip(&self.cpus);
         let hosts = hosts.filter(move |((_, host), _)| host.takes_time() && !outside);
         let hosts = hosts.map(|((name, _), cpu)| (name, vec![("cpu", &cpu.busy)]));
@@ -49,7 +49,7 @@ impl Network {
 
     /// Returns how busy the engines were in the measurement window.
     pub(super) fn node_uses(&self, testbed: &Testbed) -> Vec<NodeUse> {
-        let window = self.fabric.window;
+        let window = self.shared.window;
         let measured = window.end - window.from.unwrap_or(0);
         let engine = |(name, time): (&str, &BusyTime)| {
             let busy = time.in_window(window.end);

@@ -152,7 +152,7 @@ impl Network {
             {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
-                self.fabric.ledger.set_sender_state(index, self.now, SenderState::Application);
+                self.shared.ledger.set_sender_state(index, self.now, SenderState::Application);
                 self.events.push(self.now.saturating_add(length), this.flow, Event::ProcessWake(process));
                 return;
             }
@@ -192,13 +192,13 @@ impl Network {
                 }
             },
         };
-        this.datagram = Some(self.fabric.begin_datagram(datagram.tracked_per_hop, datagram));
+        this.datagram = Some(self.shared.begin_datagram(datagram.tracked_per_hop, datagram));
         this.fragment = 0;
         if at_once {
             self.hand_over(process);
             return;
         }
-        self.fabric.ledger.set_sender_state(index, self.now, SenderState::Cpu);
+        self.shared.ledger.set_sender_state(index, self.now, SenderState::Cpu);
         self.queue_cpu_task(host, CpuTask::Send(index));
     }
 
@@ -249,7 +249,7 @@ impl Network {
         match item {
             CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
             CpuTask::Receive(datagram) => {
-                let this = &self.fabric.datagrams[datagram];
+                let this = &self.shared.datagrams[datagram];
                 let flow = this.flow as usize;
                 (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
             }
@@ -265,7 +265,7 @@ impl Network {
                 (self.endpoints[endpoint].flow as usize, cost)
             }
             CpuTask::Input(datagram) => {
-                (self.fabric.datagrams[datagram].flow as usize, self.input_cost(datagram))
+                (self.shared.datagrams[datagram].flow as usize, self.input_cost(datagram))
             }
         }
     }
@@ -291,17 +291,17 @@ impl Network {
                 self.events.push(self.now, self.rank_of(process, flow), Event::HandOver(process as u32));
             }
             CpuTask::Receive(datagram) => {
-                let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
+                let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
                 self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
                 self.received(datagram, Some(self.path_of(datagram)));
-                self.fabric.release_datagram(datagram);
+                self.shared.release_datagram(datagram);
             }
             CpuTask::Write(endpoint) => self.on_write_copied(endpoint),
             CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
                 self.finish_input(datagram);
                 self.process_segment(datagram);
-                self.fabric.release_datagram(datagram);
+                self.shared.release_datagram(datagram);
             }
         }
     }
@@ -311,13 +311,13 @@ impl Network {
         let this = &mut self.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.fabric.ledger.set_sender_state(process, self.now, SenderState::Cpu);
+            self.shared.ledger.set_sender_state(process, self.now, SenderState::Cpu);
             self.queue_cpu_task(self.processes[process].host, CpuTask::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
-        self.fabric.ledger.set_sender_state(process, self.now, SenderState::Application);
+        self.shared.ledger.set_sender_state(process, self.now, SenderState::Application);
         let due = this.next_message();
         self.events.push(due.max(self.now), this.flow, Event::ProcessWake(process as u32));
         self.datagram_sent(id);
@@ -326,29 +326,29 @@ impl Network {
     /// Counts a datagram as sent, because its last packet has been handed over.
     #[inline(always)]
     pub(super) fn datagram_sent(&mut self, id: u32) {
-        let datagram = &mut self.fabric.datagrams[id];
+        let datagram = &mut self.shared.datagrams[id];
         datagram.sent = true;
         if datagram.counted {
             let count = if datagram.train { datagram.fragments.into() } else { 1 };
-            let counts = self.fabric.window.holds(self.now);
-            let tally = &mut self.fabric.flows[datagram.flow as usize];
+            let counts = self.shared.window.holds(self.now);
+            let tally = &mut self.shared.flows[datagram.flow as usize];
             tally.count_sent(count, datagram.bytes.into(), counts);
         }
-        if self.fabric.is_copied(id) {
-            self.fabric.sent_to_group(id, self.now);
+        if self.shared.is_copied(id) {
+            self.shared.sent_to_group(id, self.now);
         }
-        self.fabric.release_datagram(id);
+        self.shared.release_datagram(id);
     }
 
     /// Receives a datagram that is complete at its host.
     #[inline]
     pub(super) fn receive(&mut self, datagram: u32) {
-        let this = &mut self.fabric.datagrams[datagram];
+        let this = &mut self.shared.datagrams[datagram];
         if let Some(endpoint) = this.to.get() {
             self.receive_segment(datagram, endpoint);
             return;
         }
-        if self.fabric.reports.is_some() {
+        if self.shared.reports.is_some() {
             self.delivered(datagram);
             return;
         }
@@ -358,13 +358,13 @@ impl Network {
     /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
     pub(super) fn receive_message(&mut self, datagram: u32) {
-        if self.fabric.trees.is_some() {
-            let host = self.socket(self.fabric.datagrams[datagram].flow as usize).host;
-            if !self.fabric.reaches_receiver(datagram, host, self.now) {
+        if self.shared.trees.is_some() {
+            let host = self.socket(self.shared.datagrams[datagram].flow as usize).host;
+            if !self.shared.reaches_receiver(datagram, host, self.now) {
                 return;
             }
         }
-        let this = &mut self.fabric.datagrams[datagram];
+        let this = &mut self.shared.datagrams[datagram];
         let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
@@ -372,7 +372,7 @@ impl Network {
             return;
         }
         if socket.used + bytes > socket.capacity {
-            self.fabric.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.now);
+            self.shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.now);
             return;
         }
         socket.used += bytes;
@@ -384,16 +384,16 @@ impl Network {
     /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay.
     #[inline]
     pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>) {
-        let this = &self.fabric.datagrams[datagram];
-        let tally = &mut self.fabric.flows[this.flow as usize];
+        let this = &self.shared.datagrams[datagram];
+        let tally = &mut self.shared.flows[this.flow as usize];
         // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
         tally.receive_payload(this.bytes.into(), self.now);
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.received(this.flow as usize, this.index);
         }
-        if self.fabric.window.holds(self.now) {
+        if self.shared.window.holds(self.now) {
             tally.received += 1;
             tally.received_bytes += u64::from(this.bytes);
             let delay = self.now - this.begun;

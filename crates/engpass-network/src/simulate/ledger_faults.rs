@@ -20,7 +20,7 @@ fn with(fault: Option<Fault>) -> Result<(), SimError> {
     let point = point();
     let mut network = Network::new(&point.testbed, &point.topology, 1)?;
     network.run(&|| false)?;
-    fault.into_iter().for_each(|fault| network.fabric.ledger.inject_fault(fault));
+    fault.into_iter().for_each(|fault| network.shared.ledger.inject_fault(fault));
     network.outcome(&point.testbed, &point.topology).map(|_| ())
 }
 

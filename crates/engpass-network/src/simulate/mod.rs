@@ -117,7 +117,7 @@ pub struct Network {
     ports: Vec<Port>,
     rings: Vec<Ring>,
     worklist: Worklist,
-    fabric: SharedState,
+    shared: SharedState,
     frames: Frames,
     processes: Vec<UdpApplication>,
     /// TCP endpoints, two for every connection.
@@ -183,7 +183,7 @@ pub fn simulate(
 impl Network {
     /// Runs to the end of the testbed's duration.
     pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
-        if let Some(from) = self.fabric.window.from {
+        if let Some(from) = self.shared.window.from {
             self.run_until(from, watch)?;
             self.begin_window(from);
         }
@@ -207,7 +207,7 @@ impl Network {
         self.now = self.end;
         self.advance_all(self.end);
         self.record_packets_in_flight();
-        self.fabric.count_open_losses();
+        self.shared.count_open_losses();
         self.end_measurement();
     }
 
@@ -278,9 +278,9 @@ impl Network {
             self.next_release = now.saturating_add(RELEASE_INTERVAL);
             self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
-        if self.fabric.datagrams.release_unused_memory() {
-            self.fabric.losses = Vec::new();
-            self.fabric.ledger.forget_packets();
+        if self.shared.datagrams.release_unused_memory() {
+            self.shared.losses = Vec::new();
+            self.shared.ledger.forget_packets();
         }
     }
 
@@ -293,8 +293,8 @@ impl Network {
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
     #[doc(hidden)]
     pub fn disable_ledger(&mut self) {
-        self.fabric.ledger.on = false;
-        self.frames.update_posting(&self.fabric.ledger);
+        self.shared.ledger.on = false;
+        self.frames.update_posting(&self.shared.ledger);
     }
 
     /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.

@@ -60,9 +60,9 @@ impl Nic {
 impl Network {
     /// Passes the departures of PDUs' last cells, which the lines have computed, to the NICs, or to the queues of circuits at routers.
     pub(super) fn collect_nic_departures(&mut self) {
-        let mut all = std::mem::take(&mut self.fabric.nic_departures);
+        let mut all = std::mem::take(&mut self.shared.nic_departures);
         for left in all.drain(..) {
-            if !self.fabric.is_nic_port[left.nic] {
+            if !self.shared.is_nic_port[left.nic] {
                 self.on_last_cell_left_router(left);
                 continue;
             }
@@ -72,7 +72,7 @@ impl Network {
             nic.unknown.remove(known.expect("a departing packet was emitted"));
         }
         // Keep the allocation.
-        self.fabric.nic_departures = all;
+        self.shared.nic_departures = all;
     }
 
     /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
@@ -81,7 +81,7 @@ impl Network {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].ready_packet(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
-                Some(this) => this.ready_packet(&self.fabric.datagrams),
+                Some(this) => this.ready_packet(&self.shared.datagrams),
                 // An injected sender may have packets for several NICs.
                 None => self.injected.ready_packet(nic),
             },
@@ -106,7 +106,7 @@ impl Network {
             self.clear_bond_member(sender);
             return true;
         }
-        self.fabric.ledger.set_sender_state(sender, self.now, SenderState::Nic);
+        self.shared.ledger.set_sender_state(sender, self.now, SenderState::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.schedule_first_space_check(nic);
@@ -221,18 +221,18 @@ impl Network {
     fn emit_cells(&mut self, sender: usize, ready_packet: ReadyPacket, vc: u32, sdu: u64) {
         let ReadyPacket { datagram, .. } = ready_packet;
         let cells = aal5::cells(sdu) as u32;
-        let pdu = self.fabric.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
-        if self.fabric.trace.is_some() {
+        let pdu = self.shared.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
+        if self.shared.trace.is_some() {
             self.tap_emitted(Carrier::Pdu(pdu), sender, &ready_packet);
         }
-        self.fabric.datagrams[datagram].refs += 1;
+        self.shared.datagrams[datagram].refs += 1;
         self.hand_to_shaper(sender, pdu);
     }
 
     /// Passes a sender's PDU to the shaper of its circuit.
     fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
-        let vc = self.fabric.pdus[pdu].vc;
-        match self.fabric.vcs[vc as usize].adaptive_shaper {
+        let vc = self.shared.pdus[pdu].vc;
+        match self.shared.vcs[vc as usize].adaptive_shaper {
             Some(shaper) => self.enqueue_pdu(shaper, sender, pdu),
             None => self.emit_pdu(sender, pdu),
         }
@@ -240,13 +240,13 @@ impl Network {
 
     /// Starts the emission of a PDU's cells by the shaper.
     pub(super) fn emit_pdu(&mut self, sender: usize, pdu: PduId) {
-        let Aal5Pdu { vc, datagram, .. } = self.fabric.pdus[pdu];
-        let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
-        let hop = self.fabric.vcs[vc as usize].hops[0];
+        let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
+        let (elastic, now) = (self.shared.datagrams[datagram].counted, self.now);
+        let hop = self.shared.vcs[vc as usize].hops[0];
         let train = self.train_of(pdu);
         self.nics[hop].unknown.push_back(train.last);
         let sent = train.last + self.ports[hop].slot_at_least;
-        self.fabric.ledger.emitted(sender, pdu, elastic, now, sent);
+        self.shared.ledger.emitted(sender, pdu, elastic, now, sent);
         self.push(pdu, train);
     }
 
@@ -258,17 +258,17 @@ impl Network {
 
     /// Returns the cells of a PDU with the instants at which its shaper emits them, from now on.
     fn train_of(&mut self, pdu: PduId) -> CellTrain {
-        let Aal5Pdu { vc, sdu, .. } = self.fabric.pdus[pdu];
-        let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, pdu, aal5::cells(sdu.into()) as u32);
-        self.fabric.pdus[pdu].eta = train.last;
+        let Aal5Pdu { vc, sdu, .. } = self.shared.pdus[pdu];
+        let train = self.shared.vcs[vc as usize].shaper.emit(self.now, pdu, aal5::cells(sdu.into()) as u32);
+        self.shared.pdus[pdu].eta = train.last;
         train
     }
 
     /// Adds the cells of a PDU to the channel of its circuit's first line.
     fn push(&mut self, pdu: PduId, train: CellTrain) {
-        let vc = self.fabric.pdus[pdu].vc;
-        let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);
-        self.fabric.channels[hop][entry].push(train);
+        let vc = self.shared.pdus[pdu].vc;
+        let (hop, entry) = (self.shared.vcs[vc as usize].hops[0], self.shared.vcs[vc as usize].entry);
+        self.shared.channels[hop][entry].push(train);
         self.advance_downstream(vc);
         self.schedule_pdu_check(pdu);
     }

@@ -298,19 +298,19 @@ impl Network {
     /// # Errors
     /// [`SimError::Ledger`] if the ledger of a link does not balance.
     pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
-        let window = self.fabric.window;
+        let window = self.shared.window;
         let measured = window.end - window.from.unwrap_or(0);
         let mut flows = Vec::with_capacity(testbed.traffic.len());
         let mut drops = Vec::new();
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let path = &topology.flows[index];
-            let trees = self.fabric.trees.as_ref();
+            let trees = self.shared.trees.as_ref();
             let receivers = trees.map_or(&[][..], |trees| trees.receivers(index));
             let mut tallies = vec![(path.to, index)];
             tallies.extend(path.leaves().map(|leaf| path.branches[leaf].to).zip(receivers.iter().copied()));
             let mut lost: Vec<(Losses, NodeId)> = Vec::new();
             for (host, tally) in &tallies {
-                for losses in self.fabric.flows[*tally].cold_counters().places {
+                for losses in self.shared.flows[*tally].cold_counters().places {
                     // Before the paths part, all receivers lose datagrams at one place.
                     match lost.iter_mut().find(|(known, at)| {
                         known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
@@ -376,9 +376,9 @@ impl Network {
 
     /// Returns the results of a flow, or of one of its receivers if `counted` is its counter index; without paths and receivers.
     fn flow_of(&self, index: usize, counted: usize, testbed: &Testbed) -> Flow {
-        let window = self.fabric.window;
+        let window = self.shared.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
-        let (tally, traffic) = (&self.fabric.flows[counted], &testbed.traffic[index]);
+        let (tally, traffic) = (&self.shared.flows[counted], &testbed.traffic[index]);
         let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.cold_counters();
         let generated = traffic.cells().is_some();
         let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
@@ -425,7 +425,7 @@ impl Network {
                 };
                 let (carried, vcs) = self.carried(port);
                 let cells = capacity_cells.map(|_| carried.sent());
-                let closed = self.fabric.ledger.close(topology, port, cells)?;
+                let closed = self.shared.ledger.close(topology, port, cells)?;
                 ledger += &closed.accounts;
                 capacity += closed.capacity;
                 parts_per_bit = closed.parts_per_bit;
@@ -478,7 +478,7 @@ impl Network {
         // Cells that the queue has drawn need not be drawn again.
         let (port, channel) = source.feeds;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
-        if let Some(all) = self.fabric.channels[port][channel].generator().and_then(all) {
+        if let Some(all) = self.shared.channels[port][channel].generator().and_then(all) {
             return (all, all);
         }
         let mut generator = source.generator.clone();
@@ -497,7 +497,7 @@ impl Network {
             let PortTally { frames, bytes, lost } = port.tally();
             return (Carried::Frames { frames, bytes, lost_frames: lost }, Vec::new());
         }
-        let counters = self.fabric.counters[port].iter();
+        let counters = self.shared.counters[port].iter();
         let vcs: Vec<_> = counters.map(|counter| self.vc_count(port, counter)).collect();
         let carried = Carried::Cells {
             cells: vcs.iter().map(|vc| vc.sent).sum(),
@@ -512,7 +512,7 @@ impl Network {
     fn queue_use(&self, topology: &Topology, port: usize) -> Option<QueueUse> {
         let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
         // With injected packets, a measurement window may begin at an instant that lookahead has already passed.
-        if at_host || self.fabric.reports.is_some() {
+        if at_host || self.shared.reports.is_some() {
             return None;
         }
         match self.longest_cell_queue(port) {
@@ -525,7 +525,7 @@ impl Network {
     }
 
     fn vc_count(&self, port: usize, counter: &VcCounters) -> VcCount {
-        let vc = &self.fabric.vcs[counter.vc as usize];
+        let vc = &self.shared.vcs[counter.vc as usize];
         let mut count = VcCount {
             circuit: vc.circuit,
             forward: vc.forward,
@@ -542,12 +542,12 @@ impl Network {
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))
         });
         if let Some((source, later)) = passed {
-            if let Some(line) = self.fabric.line_of(source) {
+            if let Some(line) = self.shared.line_of(source) {
                 (count.sent, count.last_sent) = line.sent();
                 count.clp = if source.generator.clp() { count.sent } else { 0 };
                 return count;
             }
-            let window = self.fabric.window;
+            let window = self.shared.window;
             let mut generator = source.generator.clone().shifted(later);
             while let Some(cells) = generator.next_cells() {
                 let left = window.count(&cells, 0);

@@ -106,8 +106,8 @@ impl Network {
     fn take(&mut self, port: usize, until: u64) {
         if !self.ports[port].is_advanced_to(until) {
             self.stop_at_edges_and_samples(port, until);
-            self.ports[port].advance(until, port, &mut self.fabric);
-            if self.fabric.trace.is_some() {
+            self.ports[port].advance(until, port, &mut self.shared);
+            if self.shared.trace.is_some() {
                 // A sample may be due at `until` itself, after these arrivals.
                 self.stop_at_edges_and_samples(port, until);
             }
@@ -137,7 +137,7 @@ impl Network {
 
     /// Returns the earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
     fn next_transmission(&self, port: usize) -> u64 {
-        let heads = self.fabric.channels[port].iter().map(|channel| channel.head());
+        let heads = self.shared.channels[port].iter().map(|channel| channel.head());
         heads.chain([self.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
     }
 

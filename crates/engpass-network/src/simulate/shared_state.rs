@@ -381,28 +381,28 @@ impl SharedState {
 
 /// One port's view of the shared state: takes the cells that the port's queue hands on.
 pub(super) struct PortOutput<'a> {
-    pub(super) fabric: &'a mut SharedState,
+    pub(super) shared: &'a mut SharedState,
     pub(super) port: usize,
 }
 
 impl CellSink for PortOutput<'_> {
     fn sent(&mut self, cells: CellTrain) {
-        if self.fabric.trace.is_some() {
-            self.fabric.tap_cells(self.port, &cells);
+        if self.shared.trace.is_some() {
+            self.shared.tap_cells(self.port, &cells);
         }
         let next_hop = self.post(&cells);
         match next_hop.channel {
             Some((port, channel)) => {
-                self.fabric.channels[port][channel].push(cells.shifted(next_hop.delay));
+                self.shared.channels[port][channel].push(cells.shifted(next_hop.delay));
             }
-            None => self.fabric.deliver(cells, next_hop.delay),
+            None => self.shared.deliver(cells, next_hop.delay),
         }
     }
 
     fn path_number(&self, vc: VcId) -> usize {
         // Cells pass in order until the first transmission of a measurement window is found.
-        if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.deferred.is_none() {
-            self.fabric.next_hop(self.port, vc).path_number
+        if self.shared.ledger.has_started(self.port) && self.shared.ledger.deferred.is_none() {
+            self.shared.next_hop(self.port, vc).path_number
         } else {
             MIXED
         }
@@ -415,41 +415,41 @@ impl CellSink for PortOutput<'_> {
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
         }
-        if self.fabric.trace.is_some() {
-            self.fabric.tap_pieces(self.port, trains, pieces);
+        if self.shared.trace.is_some() {
+            self.shared.tap_pieces(self.port, trains, pieces);
         }
         let mut behind = None;
         for train in trains.iter().filter(|train| train.count > 0) {
             let next_hop = self.post(train);
             match next_hop.channel {
-                None => self.fabric.deliver(*train, next_hop.delay),
+                None => self.shared.deliver(*train, next_hop.delay),
                 Some(channel) => behind = Some((channel, next_hop.delay)),
             }
         }
         if let Some(((port, channel), delay)) = behind {
-            self.fabric.channels[port][channel].push_pieces(trains, pieces, delay);
+            self.shared.channels[port][channel].push_pieces(trains, pieces, delay);
         }
     }
 
     fn count_only_until(&self) -> u64 {
-        let Window { from, end } = self.fabric.window;
+        let Window { from, end } = self.shared.window;
         // A window edge needs every instant, and so does a capture.
         if from.is_some() || self.is_tapped() {
             return 0;
         }
-        end.saturating_sub(self.fabric.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay))
+        end.saturating_sub(self.shared.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay))
     }
 
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause) {
-        let fabric = &mut *self.fabric;
-        let next_hop = fabric.next_hop(self.port, cells.vc);
-        if let Some(trace) = &mut fabric.trace {
+        let shared = &mut *self.shared;
+        let next_hop = shared.next_hop(self.port, cells.vc);
+        if let Some(trace) = &mut shared.trace {
             trace.dropped(self.port, at);
         }
-        if fabric.window.holds(at) {
-            fabric.counters[self.port][next_hop.counter].lost += cells.count;
+        if shared.window.holds(at) {
+            shared.counters[self.port][next_hop.counter].lost += cells.count;
         }
-        if let Some(deferred) = &mut fabric.ledger.deferred {
+        if let Some(deferred) = &mut shared.ledger.deferred {
             deferred.lost(self.port, cells.count);
         }
         self.gone(cells, DropLocation::Port(self.port, cause), at);
@@ -458,16 +458,16 @@ impl CellSink for PortOutput<'_> {
     #[inline]
     fn needs_loss_times(&self) -> bool {
         // Ports stop at the window edges anyway; only a recording needs the times.
-        self.fabric.trace.is_some()
+        self.shared.trace.is_some()
     }
 
     fn policed(&mut self, cells: &CellTrain, at: u64) {
-        let fabric = &mut *self.fabric;
-        let next_hop = fabric.next_hop(self.port, cells.vc);
-        if fabric.window.holds(at) {
-            fabric.counters[self.port][next_hop.counter].policed += cells.count;
+        let shared = &mut *self.shared;
+        let next_hop = shared.next_hop(self.port, cells.vc);
+        if shared.window.holds(at) {
+            shared.counters[self.port][next_hop.counter].policed += cells.count;
         }
-        if let Some(deferred) = &mut fabric.ledger.deferred {
+        if let Some(deferred) = &mut shared.ledger.deferred {
             deferred.lost(self.port, cells.count);
         }
         self.gone(cells, DropLocation::Policer(self.port), at);
@@ -475,20 +475,20 @@ impl CellSink for PortOutput<'_> {
 
     #[inline]
     fn idle(&mut self, ps: u64, rounding: u64) {
-        if self.fabric.ledger.deferred.is_some() {
+        if self.shared.ledger.deferred.is_some() {
             // Everything sent so far has left before this idle time.
-            self.fabric.write_cells(self.port, u64::MAX);
+            self.shared.write_cells(self.port, u64::MAX);
         }
-        self.fabric.ledger.idle(self.port, ps, rounding);
+        self.shared.ledger.idle(self.port, ps, rounding);
     }
 
     fn waiting(&mut self, pdu: PduId, class: usize, sequence: u64) {
-        self.fabric.pdus[pdu].waiting = Some((class, sequence));
+        self.shared.pdus[pdu].waiting = Some((class, sequence));
     }
 
     fn coalesce_until(&self) -> u64 {
         // A host only counts; the next queue needs every instant.
-        if self.fabric.may_coalesce[self.port] { self.count_only_until() } else { 0 }
+        if self.shared.may_coalesce[self.port] { self.count_only_until() } else { 0 }
     }
 }
 
@@ -499,51 +499,51 @@ pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {
     fn is_tapped(&self) -> bool {
-        self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
+        self.shared.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
     }
 
     /// Returns true if all cells of `train` leave the line and arrive at its far end within the measurement window, and none is the first in it.
     fn is_within_window(&self, train: &CellTrain) -> bool {
-        let Window { from, end } = self.fabric.window;
-        let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
-        let delay = self.fabric.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay);
+        let Window { from, end } = self.shared.window;
+        let begins = |from| self.shared.ledger.has_started(self.port) && train.first() > from;
+        let delay = self.shared.next_hops[self.port].first().map_or(0, |next_hop| next_hop.delay);
         train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
     }
 
     /// Counts the sent cells of one train, and posts them in the ledger. Returns their next hop.
     fn post(&mut self, cells: &CellTrain) -> NextHop {
-        let fabric = &mut *self.fabric;
-        let next_hop = fabric.next_hop(self.port, cells.vc);
+        let shared = &mut *self.shared;
+        let next_hop = shared.next_hop(self.port, cells.vc);
         let last = cells.last;
-        if fabric.ledger.deferred.is_some() {
+        if shared.ledger.deferred.is_some() {
             let mut line_index = next_hop.hop;
             let datagram = (!cells.are_generated()).then(|| {
-                let Aal5Pdu { datagram, line_index: first, .. } = fabric.pdus[cells.pdu];
+                let Aal5Pdu { datagram, line_index: first, .. } = shared.pdus[cells.pdu];
                 line_index += first;
-                (datagram, fabric.datagrams[datagram].owner())
+                (datagram, shared.datagrams[datagram].owner())
             });
-            fabric.ledger.defer_cells(self.port, (next_hop.counter, line_index), *cells, datagram);
+            shared.ledger.defer_cells(self.port, (next_hop.counter, line_index), *cells, datagram);
             self.on_last_cell_sent(cells, next_hop.delay);
             return next_hop;
         }
-        let counted = fabric.count_sent(self.port, next_hop.counter, cells);
-        let counter = &mut fabric.counters[self.port][next_hop.counter];
-        if fabric.ledger.on {
-            let begun = fabric.ledger.begun(self.port, cells, counted);
+        let counted = shared.count_sent(self.port, next_hop.counter, cells);
+        let counter = &mut shared.counters[self.port][next_hop.counter];
+        if shared.ledger.on {
+            let begun = shared.ledger.begun(self.port, cells, counted);
             match generator_of(cells.pdu) {
-                Some(flow) => fabric.ledger.generated(flow, next_hop.hop, begun),
+                Some(flow) => shared.ledger.generated(flow, next_hop.hop, begun),
                 None => {
-                    let Aal5Pdu { datagram: id, line_index, .. } = fabric.pdus[cells.pdu];
-                    let datagram = (id, fabric.datagrams[id].owner());
-                    fabric.ledger.carried(self.port, line_index + next_hop.hop, datagram, cells, begun);
+                    let Aal5Pdu { datagram: id, line_index, .. } = shared.pdus[cells.pdu];
+                    let datagram = (id, shared.datagrams[id].owner());
+                    shared.ledger.carried(self.port, line_index + next_hop.hop, datagram, cells, begun);
                 }
             }
         }
-        if last <= fabric.window.end {
+        if last <= shared.window.end {
             // Interleaved trains of one circuit are not in order of time.
             counter.last_sent = counter.last_sent.max(Some(last));
         } else {
-            let ever = fabric.window.with_warmup().count(cells, 0);
+            let ever = shared.window.with_warmup().count(cells, 0);
             if ever > 0 {
                 counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
             }
@@ -555,12 +555,12 @@ impl PortOutput<'_> {
     /// If the train ends a PDU, records that its last cell has left the port.
     #[inline]
     fn on_last_cell_sent(&mut self, cells: &CellTrain, delay: u64) {
-        let fabric = &mut *self.fabric;
+        let shared = &mut *self.shared;
         if !cells.are_generated() && cells.ends_pdu() {
-            let pdu = &mut fabric.pdus[cells.pdu];
+            let pdu = &mut shared.pdus[cells.pdu];
             if pdu.hop == 0 {
                 let nic = self.port;
-                fabric.nic_departures.push(NicDeparture {
+                shared.nic_departures.push(NicDeparture {
                     nic,
                     pdu: cells.pdu,
                     emitted: pdu.eta,
@@ -576,16 +576,16 @@ impl PortOutput<'_> {
 
     fn gone(&mut self, cells: &CellTrain, place: DropLocation, at: u64) {
         match generator_of(cells.pdu) {
-            Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
+            Some(flow) => self.shared.lose_generated(flow, cells, place, at),
             None => {
-                self.fabric.lose_pdu(cells.pdu, place, at);
-                self.fabric.pdus[cells.pdu].end_lost |= cells.ends_pdu();
-                if self.fabric.window.holds(at) {
-                    let datagram = self.fabric.pdus[cells.pdu].datagram;
-                    let flow = self.fabric.datagrams[datagram].flow as usize;
-                    self.fabric.flows[flow].losses(place).cells += cells.count;
+                self.shared.lose_pdu(cells.pdu, place, at);
+                self.shared.pdus[cells.pdu].end_lost |= cells.ends_pdu();
+                if self.shared.window.holds(at) {
+                    let datagram = self.shared.pdus[cells.pdu].datagram;
+                    let flow = self.shared.datagrams[datagram].flow as usize;
+                    self.shared.flows[flow].losses(place).cells += cells.count;
                 }
-                self.fabric.release_cells(cells.pdu, cells.count as u32);
+                self.shared.release_cells(cells.pdu, cells.count as u32);
             }
         }
     }

@@ -164,10 +164,10 @@ impl Endpoint {
 
     /// Returns the route of the endpoint's packets if they may take the fast path: frames, without captures, deferred postings or injection.
     #[inline(always)]
-    fn fast_path_route(&self, fabric: &SharedState) -> Option<u32> {
+    fn fast_path_route(&self, shared: &SharedState) -> Option<u32> {
         match self.egress_path() {
             EgressPath::Frames { route }
-                if self.is_open() && fabric.fast_path_allowed() && fabric.reports.is_none() =>
+                if self.is_open() && shared.fast_path_allowed() && shared.reports.is_none() =>
             {
                 Some(route)
             }
@@ -217,9 +217,9 @@ impl Endpoint {
         now: u64,
         endpoint: usize,
         datagram: u32,
-        fabric: &mut SharedState,
+        shared: &mut SharedState,
     ) -> SegmentEffects {
-        let (this, segment) = fabric.datagrams.with_segment(datagram);
+        let (this, segment) = shared.datagrams.with_segment(datagram);
         let (mut refused, mut in_order) = (0, u64::from(this.bytes));
         if !self.connection.take_next(Time(now), segment) {
             let mut out = Effects::default();
@@ -229,12 +229,12 @@ impl Endpoint {
             // Receive-only endpoints keep no measurements and no sender states.
             if let Some(application) = &mut self.application {
                 if let Some(round_trip) = out.round_trip
-                    && fabric.window.holds(now)
+                    && shared.window.holds(now)
                 {
-                    fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
+                    shared.flows[this.flow as usize].round_trips.add(round_trip.ps());
                 }
                 application.connected |= out.established;
-                fabric.ledger.note_writer_activity(endpoint, now);
+                shared.ledger.note_writer_activity(endpoint, now);
             }
         }
         let load = (refused == 0).then(|| this.load());
@@ -280,13 +280,13 @@ impl Network {
             let mut out = Effects::default();
             let before = this.connection.stats().timeouts;
             this.connection.on_timer(Time(now), &mut out);
-            if let Some(trace) = &mut self.fabric.trace
+            if let Some(trace) = &mut self.shared.trace
                 && this.connection.stats().timeouts > before
             {
                 trace.record_timeout(this.flow as usize, now);
             }
             if out.timed_out {
-                self.fabric.ledger.reassign_to_timer(self.processes.len() + index, now);
+                self.shared.ledger.reassign_to_timer(self.processes.len() + index, now);
             }
         }
         self.send_and_schedule_wake(index);
@@ -373,7 +373,7 @@ impl Network {
             return;
         }
         let reads = this.application.is_none();
-        match this.fast_path_route(&self.fabric) {
+        match this.fast_path_route(&self.shared) {
             Some(route) if reads => self.send_receiver_segments_fast_path(endpoint, route),
             Some(route) => self.send_and_write_fast_path(endpoint, route),
             None => self.send_and_write_slow_path(endpoint),
@@ -392,13 +392,13 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         let host = self.nics[this.nic as usize].host as usize;
         if !this.is_open() {
-            self.fabric.ledger.set_sender_state(sender, now, SenderState::Application);
+            self.shared.ledger.set_sender_state(sender, now, SenderState::Application);
             return;
         }
         let limited = this.connection.limited_by(Time(now));
         if limited == LimitedBy::Nothing {
             this.busy = true;
-            self.fabric.ledger.set_sender_state(sender, now, SenderState::Cpu);
+            self.shared.ledger.set_sender_state(sender, now, SenderState::Cpu);
             self.queue_cpu_task(host, CpuTask::Output(endpoint));
             return;
         }
@@ -406,7 +406,7 @@ impl Network {
         // An incoming segment that the CPU has not processed yet may remove the reason.
         let asked = self.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
         let wait = if asked { SenderState::Cpu } else { self.sender_state_of(endpoint, limited) };
-        self.fabric.ledger.set_sender_state(sender, now, wait);
+        self.shared.ledger.set_sender_state(sender, now, wait);
         if copies {
             self.queue_cpu_task(host, CpuTask::Write(endpoint));
         }
@@ -420,14 +420,14 @@ impl Network {
         loop {
             let this = &mut self.endpoints[endpoint];
             if !this.is_open() {
-                self.fabric.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
+                self.shared.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
                 return;
             }
             // If a window holds data back, further writes cannot make segments go.
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    let ready_packet = self.endpoints[endpoint].ready_packet(&self.fabric.datagrams);
+                    let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
                     if !self.enter_nic_or_wait_with(sender, ready_packet) {
                         self.endpoints[endpoint].busy = true;
                         return;
@@ -446,7 +446,7 @@ impl Network {
             self.commit_write(endpoint);
         }
         let wait = limited.map_or(SenderState::Cpu, |limited| self.sender_state_of(endpoint, limited));
-        self.fabric.ledger.set_sender_state(sender, now.ps(), wait);
+        self.shared.ledger.set_sender_state(sender, now.ps(), wait);
     }
 
     /// Returns the sender state of an endpoint whose connection sends nothing for the reason `limited`.
@@ -469,23 +469,23 @@ impl Network {
     #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
-        let before = self.fabric.trace.as_ref().map(|_| this.connection.stats().retransmissions);
-        let next = self.fabric.datagrams.next();
-        let segment = self.fabric.datagrams.segment_mut(next);
+        let before = self.shared.trace.as_ref().map(|_| this.connection.stats().retransmissions);
+        let next = self.shared.datagrams.next();
+        let segment = self.shared.datagrams.segment_mut(next);
         let new = this.connection.next_sequence();
         this.connection.next_segment(Time(self.now), segment)?;
         let (header, len, resent) = (segment.header_len(), segment.len, segment.seq < new);
-        if let Some(trace) = &mut self.fabric.trace
+        if let Some(trace) = &mut self.shared.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
             trace.on_retransmit(this.flow as usize, self.now);
         }
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.formed(endpoint, segment);
         }
         let cost = this.segment_cost(&self.costs, u64::from(len), false);
         let (tracked_per_hop, begun) = (this.encapsulation.is_some(), self.now);
-        this.ready_segment = self.fabric.begin_datagram(
+        this.ready_segment = self.shared.begin_datagram(
             tracked_per_hop,
             Datagram {
                 flow: this.flow,
@@ -519,7 +519,7 @@ impl Network {
             self.send_and_schedule_wake(endpoint);
             return;
         }
-        let ready_packet = self.endpoints[endpoint].ready_packet(&self.fabric.datagrams);
+        let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
         if self.enter_nic_or_wait_with(self.processes.len() + endpoint, ready_packet) {
             self.on_segment_sent(endpoint);
         }
@@ -537,7 +537,7 @@ impl Network {
     pub(super) fn on_segment_in_nic(&mut self, endpoint: usize) {
         let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
-        self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
+        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
     }
 
@@ -548,14 +548,14 @@ impl Network {
             self.process_segment(datagram);
             return;
         }
-        self.fabric.datagrams[datagram].refs += 1;
+        self.shared.datagrams[datagram].refs += 1;
         let endpoint = endpoint as usize;
         if self.unprocessed_segments.is_empty() {
             self.unprocessed_segments.resize(self.endpoints.len(), 0);
         }
         self.unprocessed_segments[endpoint] += 1;
         if !self.endpoints[endpoint].busy {
-            self.fabric.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
+            self.shared.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
         }
         let host = self.nics[self.endpoints[endpoint].nic as usize].host;
         self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
@@ -566,10 +566,10 @@ impl Network {
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let SegmentEffects { load, delivered } =
-            this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
+            this.on_segment(self.now, endpoint, datagram, &mut self.shared);
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
-            let path = PathId::to(self.fabric.datagrams.packet(datagram).place);
+            let path = PathId::to(self.shared.datagrams.packet(datagram).place);
             self.count_segment((datagram, path), endpoint, delivered);
         }
         self.finish_datagram_fast_path(datagram, direction, load);
@@ -578,24 +578,24 @@ impl Network {
 
     /// Returns the CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
-        let this = &self.fabric.datagrams[datagram];
+        let this = &self.shared.datagrams[datagram];
         let endpoint = this.to.get().expect("a segment is addressed to an endpoint");
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
     /// Records that the CPU has processed a segment, which the caller then passes to the connection.
     pub(super) fn finish_input(&mut self, datagram: u32) {
-        let to = self.fabric.datagrams[datagram].to.get();
+        let to = self.shared.datagrams[datagram].to.get();
         self.unprocessed_segments[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
     /// Passes a segment to its connection, counts it, and lets the endpoint answer.
     #[inline(never)]
     pub(super) fn process_segment(&mut self, datagram: u32) {
-        let to = self.fabric.datagrams[datagram].to.get();
+        let to = self.shared.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
         let this = &mut self.endpoints[endpoint];
-        let effects = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
+        let effects = this.on_segment(self.now, endpoint, datagram, &mut self.shared);
         if let Some(delivered) = effects.delivered {
             self.count_segment((datagram, self.path_of(datagram)), endpoint, delivered);
         }

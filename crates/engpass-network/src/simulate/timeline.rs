@@ -172,7 +172,7 @@ impl Network {
         let instants: Vec<u64> = instants.collect();
         let mut timeline = self.watch(testbed, topology, &instants);
         let mut busy = Vec::with_capacity(instants.len());
-        let mut warmup = self.fabric.window.from;
+        let mut warmup = self.shared.window.from;
         for at in instants {
             if let Some(from) = warmup.take_if(|from| *from <= at) {
                 self.run_until(from, watch)?;
@@ -194,9 +194,9 @@ impl Network {
     /// Starts recording. Returns the empty timeline.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
-        let counters = self.fabric.flows.len();
-        self.fabric.trace = Some(Box::new(Trace::new(ports, flows, counters, instants)));
-        let trees = self.fabric.trees.as_ref();
+        let counters = self.shared.flows.len();
+        self.shared.trace = Some(Box::new(Trace::new(ports, flows, counters, instants)));
+        let trees = self.shared.trees.as_ref();
         let line = |traffic: &Traffic| match traffic.sends() {
             SourceOutput::Writes(_) => {
                 Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() })
@@ -223,7 +223,7 @@ impl Network {
         let (numbers, flows): (_, IndexMap<_, _>) = flows.unzip();
         let watched = |port: &usize| {
             let node = topology.links[port / 2].ends[port % 2];
-            node >= topology.hosts && self.fabric.ledger.carries(*port)
+            node >= topology.hosts && self.shared.ledger.carries(*port)
         };
         let ports: Vec<usize> = (0..ports).filter(watched).collect();
         let name = |port: usize| {
@@ -266,7 +266,7 @@ impl Network {
         for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             queue.time_s.push(seconds(at));
             // Cell ports take samples when they are advanced to the instant.
-            if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.fabric.trace) {
+            if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.shared.trace) {
                 trace.sample_queue_before(port, at + 1, line);
             }
         }
@@ -290,12 +290,12 @@ impl Network {
                 tcp.receive_window_bytes.push(receive);
                 tcp.flight_bytes.push(flight);
             } else {
-                let trees = self.fabric.trees.as_ref();
+                let trees = self.shared.trees.as_ref();
                 let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow));
                 let counters = if receivers.is_empty() { &[flow][..] } else { receivers };
-                let least = counters.iter().map(|at| self.fabric.flows[*at].ever_bytes()).min();
+                let least = counters.iter().map(|at| self.shared.flows[*at].ever_bytes()).min();
                 delivered = least.expect("a flow has counters");
-                if let (Some(line), Some(trace)) = (&mut line.datagrams, &self.fabric.trace) {
+                if let (Some(line), Some(trace)) = (&mut line.datagrams, &self.shared.trace) {
                     // Of a group, the receiver that misses most.
                     let counts = counters.iter().map(|at| trace.receptions[*at]);
                     let (received, newest) = counts
@@ -310,7 +310,7 @@ impl Network {
     }
 
     fn write_events(&mut self, (ports, flows, timeline): &mut Watched) {
-        let Some(trace) = &mut self.fabric.trace else { return };
+        let Some(trace) = &mut self.shared.trace else { return };
         for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
             queue.length = std::mem::take(&mut trace.lengths[port]);
@@ -332,14 +332,14 @@ impl Network {
         flow: usize,
     ) -> impl Iterator<Item = (NodeId, usize)> + 't {
         let path = &topology.flows[flow];
-        let tallies = self.fabric.trees.as_ref().map_or(&[][..], |trees| trees.receivers(flow));
+        let tallies = self.shared.trees.as_ref().map_or(&[][..], |trees| trees.receivers(flow));
         path.leaves().map(|leaf| path.branches[leaf].to).zip(tallies.iter().copied())
     }
 
     /// Returns the intervals of membership, in seconds, of receivers that join or leave.
     fn memberships(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut all = IndexMap::new();
-        let Some(trees) = &self.fabric.trees else { return all };
+        let Some(trees) = &self.shared.trees else { return all };
         for (flow, path) in topology.flows.iter().enumerate() {
             for (host, tally) in self.receivers(topology, flow) {
                 let Some((membership, _)) = trees.members.seen(tally) else { continue };
@@ -355,7 +355,7 @@ impl Network {
     fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
         let mut is_down = vec![false; topology.links.len()];
-        for &(at, link, down) in self.fabric.trace.iter().flat_map(|trace| &trace.changes) {
+        for &(at, link, down) in self.shared.trace.iter().flat_map(|trace| &trace.changes) {
             if std::mem::replace(&mut is_down[link], down) == down {
                 continue;
             }

@@ -538,7 +538,7 @@ impl Builder<'_> {
             ports: self.ports,
             rings: self.rings,
             worklist: Worklist::default(),
-            fabric: SharedState {
+            shared: SharedState {
                 window: self.window,
                 channels: self.channels,
                 vcs: self.vcs,

@@ -236,7 +236,7 @@ impl Network {
     #[cold]
     pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        self.fabric.datagrams.packet_mut(id).place = place;
+        self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, self.now) {
             return;
         }
@@ -266,7 +266,7 @@ impl Network {
 
     /// Moves a packet from the mark on to the line behind it.
     fn leave_hold(&mut self, id: u32) {
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         packet.place += 1;
         let place = packet.place;
         self.forward(id, place, self.now, true);
@@ -328,7 +328,7 @@ impl Network {
         let place = lines[&said.line.port];
         let is_host = said.line.from < kinds[0];
         let messages = self.frames.icmp.ways.len();
-        let tracked_per_hop = self.fabric.reports.is_some();
+        let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
             flow: *tally,
             to: Destination::endpoint(self.endpoints.len() + 2 * (messages + direction) + 1),
@@ -340,12 +340,12 @@ impl Network {
             tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(tracked_per_hop, datagram);
+        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
         self.frames.arp.packets.insert(datagram, said);
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.asks(datagram, self.frames.arp.seen(&said));
         }
-        let sender = match &mut self.fabric.reports {
+        let sender = match &mut self.shared.reports {
             None => (self.processes.len() + self.endpoints.len() + messages) as u32,
             Some(reports) => {
                 let number = self.injected.number_of_control(messages);
@@ -353,7 +353,7 @@ impl Network {
                 number
             }
         };
-        let packet = self.fabric.datagrams.insert_packet(Packet {
+        let packet = self.shared.datagrams.insert_packet(Packet {
             datagram,
             ip: BYTES as u32,
             sender,

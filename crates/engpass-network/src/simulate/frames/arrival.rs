@@ -63,10 +63,10 @@ impl Network {
     fn drop_on_arrival(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
-        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+        if let Some(deferred) = &mut self.shared.ledger.deferred {
             deferred.lost(number, 1);
         }
-        if self.fabric.window.holds(self.now) {
+        if self.shared.window.holds(self.now) {
             line.count_lost();
         }
         self.drop_packet(packet, place(number), self.now);
@@ -75,7 +75,7 @@ impl Network {
     /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
     #[inline(never)]
     fn receive_or_forward_copies(&mut self, packet: u32) {
-        let place = self.fabric.datagrams.packet(packet).place;
+        let place = self.shared.datagrams.packet(packet).place;
         let is_inside = self.frames.steps[place as usize].is_unwrap();
         let copies = if is_inside { Vec::new() } else { self.copy(packet) };
         for id in std::iter::once(packet).chain(copies) {
@@ -86,7 +86,7 @@ impl Network {
     /// Delivers a packet to its host, or forwards it from a switch or router.
     #[inline(always)]
     pub(super) fn receive_or_forward(&mut self, packet: u32) {
-        let place = self.fabric.datagrams.packet(packet).place;
+        let place = self.shared.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.on_packet_at_host(packet);
@@ -104,18 +104,18 @@ impl Network {
     /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
     #[cold]
     pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
-        let whole = *self.fabric.datagrams.packet(id);
+        let whole = *self.shared.datagrams.packet(id);
         let hop = self.frames.lines_before(whole.place);
-        let stamp = self.fabric.ledger.snapshot_of(id);
+        let stamp = self.shared.ledger.snapshot_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
             let place = self.frames.first_place(route, hop);
             let sender =
-                self.fabric.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
+                self.shared.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
-            let copy = self.fabric.datagrams.insert_packet(copy);
-            self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.fabric.trace {
+            let copy = self.shared.datagrams.insert_packet(copy);
+            self.shared.ledger.set_snapshot(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.shared.trace {
                 trace.copied(id, copy);
             }
             copies.push(copy);
@@ -125,7 +125,7 @@ impl Network {
 
     #[inline]
     fn on_packet_at_host(&mut self, packet: u32) {
-        let Packet { datagram, ecn, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, ecn, .. } = *self.shared.datagrams.packet(packet);
         if !self.receive_fast_path(packet, datagram, ecn) {
             self.receive_slow_path(packet);
         }
@@ -133,24 +133,24 @@ impl Network {
 
     #[inline(never)]
     pub(super) fn receive_slow_path(&mut self, packet: u32) {
-        let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
-        if self.fabric.is_copied(datagram) {
+        let Packet { datagram, ecn, place, ttl, .. } = *self.shared.datagrams.packet(packet);
+        if self.shared.is_copied(datagram) {
             self.on_branch_point(packet);
             return;
         }
         if self.frames.is_branched(place) {
             self.note_end(datagram, place);
         }
-        let this = &mut self.fabric.datagrams[datagram];
+        let this = &mut self.shared.datagrams[datagram];
         this.trail = self.frames.trail(place);
         this.arrived += 1;
         let (complete, train, tracked_per_hop) =
             (this.arrived == this.fragments, this.train, this.tracked_per_hop);
         let (to, lost) = (this.to.get(), this.lost);
         if ecn == Ecn::Marked && to.is_some() {
-            let segment = self.fabric.datagrams.segment_mut(datagram);
+            let segment = self.shared.datagrams.segment_mut(datagram);
             segment.ce |= segment.ect;
-        } else if let Some(reports) = &mut self.fabric.reports {
+        } else if let Some(reports) = &mut self.shared.reports {
             reports.arrives(datagram, ttl, ecn == Ecn::Marked);
         }
         if train && !complete {
@@ -165,10 +165,10 @@ impl Network {
                 "a packet without a per-hop record has its expected length"
             );
         }
-        self.fabric.datagrams.release_packet(packet);
+        self.shared.datagrams.release_packet(packet);
         if complete && !lost {
             match to {
-                Some(_) if self.fabric.is_of_tree(datagram) => self.receive_message(datagram),
+                Some(_) if self.shared.is_of_tree(datagram) => self.receive_message(datagram),
                 Some(direction) if direction as usize >= self.endpoints.len() => {
                     self.take_control(datagram, direction)
                 }
@@ -176,16 +176,16 @@ impl Network {
                 None => self.receive(datagram),
             }
         }
-        self.fabric.release_datagram(datagram);
+        self.shared.release_datagram(datagram);
     }
 
     /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
     fn has_expected_length(&self, packet: u32) -> bool {
-        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
-        let this = &self.fabric.datagrams[datagram];
+        let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(packet);
+        let this = &self.shared.datagrams[datagram];
         let (direction, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
         let place = u64::from(this.arrived) - 1;
-        self.fabric.ledger.fragments_of_sender(direction, bytes.into()).payload(place) + IP_HEADER_BYTES
+        self.shared.ledger.fragments_of_sender(direction, bytes.into()).payload(place) + IP_HEADER_BYTES
             == u64::from(ip)
     }
 
@@ -197,7 +197,7 @@ impl Network {
             self.begin_work(step.router, packet, copies);
             return None;
         }
-        let ip = self.fabric.datagrams.packet(packet).ip;
+        let ip = self.shared.datagrams.packet(packet).ip;
         let engine = &mut self.frames.routers[step.router as usize];
         if !engine.has_room(ip) {
             self.drop_packet(packet, DropLocation::InputFull(step.router as usize), self.now);
@@ -227,22 +227,22 @@ impl Network {
         let engine = &mut self.frames.routers[number as usize];
         let router = (engine.node - first) as u32;
         let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
-        engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
+        engine.bytes -= u64::from(self.shared.datagrams.packet(packet).ip);
         if let Some(&(at, _)) = engine.packets.front() {
             self.events.push(at, engine.node, Event::EngineDone(number));
         }
         if router != number && self.continues_work(router, packet) {
             return;
         }
-        let place = self.fabric.datagrams.packet(packet).place;
+        let place = self.shared.datagrams.packet(packet).place;
         self.leave_engine(packet, place);
     }
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
     pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.now, at);
-        let datagram = self.fabric.datagrams.packet(id).datagram;
-        if let Some(to) = self.fabric.datagrams[datagram].to.get() {
+        let datagram = self.shared.datagrams.packet(id).datagram;
+        if let Some(to) = self.shared.datagrams[datagram].to.get() {
             self.endpoints[to as usize].handled_until = at;
         }
         self.on_packet_at_host(id);

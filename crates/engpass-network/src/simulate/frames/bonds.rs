@@ -155,7 +155,7 @@ impl Network {
         let chosen = match self.frames.bonds.chosen.get(&sender) {
             Some(chosen) => *chosen,
             None => {
-                let fragment = self.fabric.datagrams[ready_packet.datagram].fragments > 1;
+                let fragment = self.shared.datagrams[ready_packet.datagram].fragments > 1;
                 let heads = self.frames.choices.heads[sender];
                 let chosen = self.choose_member(route, &heads, fragment);
                 self.frames.bonds.chosen.insert(sender, chosen);

@@ -39,9 +39,9 @@ impl Network {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
     #[cold]
     pub(super) fn on_branch_point(&mut self, packet: u32) {
-        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(packet);
         let router = self
-            .fabric
+            .shared
             .copying_router(datagram)
             .filter(|router| !self.frames.routers[*router].takes_no_time());
         let Some(router) = router else {
@@ -51,7 +51,7 @@ impl Network {
         // A packet that finds no room decides nothing.
         let first = self.first_engine(router, packet);
         let copies = match self.frames.routers[first].has_room(ip) {
-            true => self.fabric.decide_copies(datagram, self.now),
+            true => self.shared.decide_copies(datagram, self.now),
             false => 0,
         };
         self.process(behind(router), packet, copies);
@@ -59,32 +59,32 @@ impl Network {
 
     /// Copies a packet to the branches that begin at the node where its own branch ends.
     pub(super) fn copy_onward(&mut self, id: u32) {
-        let whole = *self.fabric.datagrams.packet(id);
-        if let Some(router) = self.fabric.copying_router(whole.datagram)
+        let whole = *self.shared.datagrams.packet(id);
+        if let Some(router) = self.shared.copying_router(whole.datagram)
             && whole.ttl <= 1
         {
-            self.fabric.datagrams.packet_mut(id).ttl = 0;
+            self.shared.datagrams.packet_mut(id).ttl = 0;
             self.drop_or_fragment(id, behind(router), self.now);
             return;
         }
         // For a packet that has left a tunnel here, the copies were not decided before.
-        self.fabric.decide_copies(whole.datagram, self.now);
-        let stamp = self.fabric.ledger.snapshot_of(id);
+        self.shared.decide_copies(whole.datagram, self.now);
+        let stamp = self.shared.ledger.snapshot_of(id);
         let mut copies = Vec::new();
-        for (datagram, route) in self.fabric.copies_of(whole.datagram) {
+        for (datagram, route) in self.shared.copies_of(whole.datagram) {
             let place = self.frames.routes[route as usize].first;
-            let copy = self.fabric.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
-            self.fabric.datagrams[datagram].refs += 1;
-            self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.fabric.trace {
+            let copy = self.shared.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
+            self.shared.datagrams[datagram].refs += 1;
+            self.shared.ledger.set_snapshot(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.shared.trace {
                 trace.copied(id, copy);
             }
             copies.push((copy, place));
         }
-        self.fabric.datagrams[whole.datagram].arrived += 1;
+        self.shared.datagrams[whole.datagram].arrived += 1;
         self.record_hops_carried(id);
-        self.fabric.datagrams.release_packet(id);
-        self.fabric.release_datagram(whole.datagram);
+        self.shared.datagrams.release_packet(id);
+        self.shared.release_datagram(whole.datagram);
         for (copy, place) in copies {
             self.forward(copy, place, self.now, true);
         }

@@ -139,8 +139,8 @@ impl Network {
     /// Returns the headers of a packet, as policies see them.
     fn heads_of(&self, packet: &Packet) -> Headers {
         let heads = &self.frames.choices.heads;
-        let Some(reports) = &self.fabric.reports else { return heads[packet.sender as usize] };
-        let this = &self.fabric.datagrams[packet.datagram];
+        let Some(reports) = &self.shared.reports else { return heads[packet.sender as usize] };
+        let this = &self.shared.datagrams[packet.datagram];
         match this.to.get() {
             // Headers of routers' messages are at the end of the list.
             Some(direction) => heads[heads.len() - self.frames.icmp.ways.len() + direction as usize / 2],
@@ -155,7 +155,7 @@ impl Network {
     /// expires here does not reach the policy.
     #[inline(never)]
     pub(super) fn choose_path(&mut self, id: u32, step: Step) {
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
             self.drop_or_fragment(id, step, self.now);
@@ -163,18 +163,18 @@ impl Network {
         }
         let packet = *packet;
         let takes_first =
-            self.fabric.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
+            self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
         let place = if takes_first && !self.frames.choices.is_of_bond(step.mtu) {
             self.frames.choices.first_result(step.mtu)
         } else {
-            let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
+            let fragment = self.shared.datagrams[packet.datagram].fragments > 1;
             let heads = match self.frames.choices.decisions[step.mtu as usize].tunnel {
                 Some(tunnel) => self.frames.tunnels.directions[tunnel as usize].heads,
                 None => self.heads_of(&packet),
             };
             self.frames.choices.decide(step.mtu, &heads, fragment)
         };
-        self.fabric.datagrams.packet_mut(id).place = place;
+        self.shared.datagrams.packet_mut(id).place = place;
         self.forward(id, place, self.now, true);
     }
 }

@@ -153,7 +153,7 @@ impl Network {
     pub(super) fn enter_circuit(&mut self, id: u32, place: u32, at: u64) {
         debug_assert_eq!(at, self.now, "a packet enters a circuit at the present instant");
         let step = self.frames.steps[place as usize];
-        self.fabric.datagrams.packet_mut(id).place = place;
+        self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, at) {
             return;
         }
@@ -161,11 +161,11 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         // The packet being sent may have left the queue by now.
-        if entry.queue().pdu.is_some_and(|pdu| self.fabric.pdus[pdu].eta < at) {
+        if entry.queue().pdu.is_some_and(|pdu| self.shared.pdus[pdu].eta < at) {
             self.catch_up_departures(position);
         }
         let entry = &mut self.frames.entries[number as usize];
-        let packet = self.fabric.datagrams.packet(id);
+        let packet = self.shared.datagrams.packet(id);
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
         let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
         let view = queue::Packet { id, bytes, flow, priority, ecn };
@@ -174,7 +174,7 @@ impl Network {
             self.events.push(due, position, Event::CircuitFree(number));
         }
         if marks {
-            self.frames.marks.add(position, self.fabric.window.holds(at));
+            self.frames.marks.add(position, self.shared.window.holds(at));
         }
         self.drop_discarded_at_circuit(position);
     }
@@ -196,14 +196,14 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         match entry.queue().next(self.now, &mut self.frames.dropped) {
             Ok(chosen) => {
-                let ecn = std::mem::replace(&mut self.fabric.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
+                let ecn = std::mem::replace(&mut self.shared.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
                 let entry = &mut self.frames.entries[number as usize];
                 if ecn != chosen.ecn && entry.queue().admission.is_none() {
-                    self.frames.marks.add(position, self.fabric.window.holds(self.now));
+                    self.frames.marks.add(position, self.shared.window.holds(self.now));
                 }
-                if let Some(shaper) = self.fabric.vcs[vc].adaptive_shaper {
+                if let Some(shaper) = self.shared.vcs[vc].adaptive_shaper {
                     let pace = self.adaptive_shapers[shaper].rate.begin();
-                    self.fabric.vcs[vc].shaper.restart(self.now, pace);
+                    self.shared.vcs[vc].shaper.restart(self.now, pace);
                 }
                 let pdu = self.create_pdu(chosen.id, number);
                 let queue = self.frames.entries[number as usize].queue();
@@ -249,7 +249,7 @@ impl Network {
         let queue = entry.queue();
         let at = match queue.pdu {
             // The emission time of the last cell is known; the cell leaves the line later.
-            Some(pdu) => self.fabric.pdus[pdu].eta.max(self.now) + 1,
+            Some(pdu) => self.shared.pdus[pdu].eta.max(self.now) + 1,
             None => queue.sends.0,
         };
         if at <= self.now {
@@ -272,7 +272,7 @@ impl Network {
                 continue;
             };
             // An adaptive shaper begins its next PDU no earlier than its pace allows.
-            let vc = &self.fabric.vcs[entry.vc as usize];
+            let vc = &self.shared.vcs[entry.vc as usize];
             let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
             (queue.sends.0, queue.pdu) = (begins.max(turn), None);
         }
@@ -281,10 +281,10 @@ impl Network {
     /// Drops the packets that the discipline in front of a circuit has dropped in the current call.
     fn drop_discarded_at_circuit(&mut self, port: usize) {
         while let Some((packet, cause)) = self.frames.dropped.pop() {
-            if let Some(deferred) = &mut self.fabric.ledger.deferred {
+            if let Some(deferred) = &mut self.shared.ledger.deferred {
                 deferred.lost(port, 1);
             }
-            if let Some(trace) = &mut self.fabric.trace {
+            if let Some(trace) = &mut self.shared.trace {
                 trace.dropped(port, self.now);
             }
             self.drop_packet(packet.id, DropLocation::Queue(port, cause), self.now);
@@ -293,34 +293,34 @@ impl Network {
 
     /// Converts a packet into a PDU on a circuit. When all cells have arrived, the packet continues at the step after the circuit.
     fn create_pdu(&mut self, id: u32, number: u32) -> u32 {
-        let place = self.fabric.datagrams.packet(id).place;
-        let datagram = self.fabric.datagrams.packet(id).datagram;
+        let place = self.shared.datagrams.packet(id).place;
+        let datagram = self.shared.datagrams.packet(id).datagram;
         // The frame lines crossed so far are recorded now; on the lines of the circuit, the cells are.
-        self.fabric.track_per_hop(datagram);
+        self.shared.track_per_hop(datagram);
         self.record_hops_carried(id);
         let step = self.frames.steps[place as usize];
         let since = self.frames.lines_before(place + 1);
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         (packet.place, packet.since) = (place + 1, since);
         let ip = packet.ip;
         let Entry { vc, encapsulation, ref ports, .. } = self.frames.entries[number as usize];
-        if self.frames.is_branched(place) || self.fabric.ledger.tracks_packets() {
-            let packet = self.fabric.datagrams.packet(id);
+        if self.frames.is_branched(place) || self.shared.ledger.tracks_packets() {
+            let packet = self.shared.datagrams.packet(id);
             let piece = self.frames.piece(id, &Packet { place, ..*packet }, place);
             for line_index in step.line_index..step.line_index + ports.len() as u16 {
-                self.fabric.ledger.track_packet(datagram, line_index, piece);
+                self.shared.ledger.track_packet(datagram, line_index, piece);
             }
         }
         let sdu = encapsulation.sdu(ip.into());
-        let pdu = self.fabric.pdus.insert(Aal5Pdu {
+        let pdu = self.shared.pdus.insert(Aal5Pdu {
             packet: id,
             line_index: step.line_index,
             ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
-        self.fabric.datagrams[datagram].refs += 1;
-        self.fabric.ledger.copy_snapshot_to_pdu(pdu, id);
-        if let Some(trace) = &mut self.fabric.trace {
-            trace.carries(pdu, id, self.fabric.datagrams.packet(id).ttl());
+        self.shared.datagrams[datagram].refs += 1;
+        self.shared.ledger.copy_snapshot_to_pdu(pdu, id);
+        if let Some(trace) = &mut self.shared.trace {
+            trace.carries(pdu, id, self.shared.datagrams.packet(id).ttl());
         }
         pdu
     }
@@ -333,7 +333,7 @@ impl Network {
         route: u32,
     ) -> u32 {
         let id = self.packet_of(sender, ready_packet, route);
-        if self.fabric.trace.is_some() {
+        if self.shared.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let first = self.frames.routes[route as usize].first;
@@ -343,8 +343,8 @@ impl Network {
 
     /// Forwards the packet of a PDU that has arrived at the end of its circuit.
     pub(in crate::simulate) fn leave_circuit(&mut self, pdu: u32) {
-        let packet = std::mem::replace(&mut self.fabric.pdus[pdu].packet, Aal5Pdu::NO_PACKET);
-        self.fabric.ledger.copy_snapshot_to_packet(packet, pdu);
+        let packet = std::mem::replace(&mut self.shared.pdus[pdu].packet, Aal5Pdu::NO_PACKET);
+        self.shared.ledger.copy_snapshot_to_packet(packet, pdu);
         self.receive_or_forward(packet);
     }
 

@@ -15,13 +15,13 @@ impl Network {
         if self.try_defer_drop(id, DropLocation::Queue(number, cause), at) {
             return;
         }
-        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+        if let Some(deferred) = &mut self.shared.ledger.deferred {
             deferred.lost(number, 1);
         }
-        if self.fabric.window.holds(at) {
+        if self.shared.window.holds(at) {
             self.frames.ports[port as usize].count_lost();
         }
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.dropped(number, at);
         }
         self.drop_packet(id, DropLocation::Queue(number, cause), at);
@@ -30,7 +30,7 @@ impl Network {
     /// Schedules a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns true if it was scheduled.
     #[inline]
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
-        let Some(reports) = self.fabric.reports.as_mut().filter(|_| at > self.now) else { return false };
+        let Some(reports) = self.shared.reports.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
         let order = reports.defer_loss(packet, place);
         self.events.push(at, order, Event::DeferredDrop(packet));
@@ -39,22 +39,22 @@ impl Network {
 
     /// Carries out a loss that was found ahead of time.
     pub(in crate::simulate) fn on_deferred_drop(&mut self, packet: u32) {
-        let reports = self.fabric.reports.as_mut().expect("only injected packets have deferred losses");
+        let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
         match reports.place_of(packet) {
             DropLocation::Queue(number, cause) => {
                 self.drop_at_port(self.frames.port_indices[number], packet, cause, self.now);
             }
             place => {
-                let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
+                let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
                 self.drop_at_router(packet, step, place, self.now);
             }
         }
     }
 
     pub(super) fn drop_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
-        let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, place: came_to, .. } = *self.shared.datagrams.packet(packet);
         let trail = self.frames.trail(came_to);
-        if packet != datagram || !self.fabric.try_drop_unfragmented(datagram, trail, place, at) {
+        if packet != datagram || !self.shared.try_drop_unfragmented(datagram, trail, place, at) {
             self.drop_packet_slow_path(packet, place, at);
         }
     }
@@ -62,19 +62,19 @@ impl Network {
     /// Slow path of a loss: the packet is one of several of its datagram, or the datagram has a per-hop record.
     #[inline(never)]
     pub(super) fn drop_packet_slow_path(&mut self, packet: u32, place: DropLocation, at: u64) {
-        let datagram = self.fabric.datagrams.packet(packet).datagram;
-        self.fabric.track_fragments_per_hop(datagram);
+        let datagram = self.shared.datagrams.packet(packet).datagram;
+        self.shared.track_fragments_per_hop(datagram);
         self.record_hops_carried(packet);
-        self.fabric.lose_datagram(datagram, place, at);
+        self.shared.lose_datagram(datagram, place, at);
         if !self.groups.is_idle() {
             self.lose_copies(datagram, place, at);
         }
-        if self.fabric.window.holds(at) {
-            let flow = self.fabric.datagrams[datagram].flow as usize;
-            self.fabric.flows[flow].losses(place).cells += 1;
+        if self.shared.window.holds(at) {
+            let flow = self.shared.datagrams[datagram].flow as usize;
+            self.shared.flows[flow].losses(place).cells += 1;
         }
-        self.fabric.datagrams.release_packet(packet);
-        self.fabric.release_datagram(datagram);
+        self.shared.datagrams.release_packet(packet);
+        self.shared.release_datagram(datagram);
     }
 
     /// Drops the packets that the discipline of a port has dropped in the current call.

@@ -108,7 +108,7 @@ impl<'a> Egress<'a> {
         &mut self,
         id: u32,
         whole: UnfragmentedDatagram,
-        fabric: &mut SharedState,
+        shared: &mut SharedState,
         events: &mut EventQueue,
         whose: SenderRef,
     ) -> FastPathResult {
@@ -118,7 +118,7 @@ impl<'a> Egress<'a> {
         if nic.has_waiters() || !line.has_memory(now, ip, nic.capacity) {
             return FastPathResult::NeedsSlowPath;
         }
-        let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
+        let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &shared.window) else {
             return FastPathResult::NeedsSlowPath;
         };
         let packet = Packet {
@@ -132,21 +132,21 @@ impl<'a> Egress<'a> {
             priority: route.priority,
             ecn: whole.ecn,
         };
-        fabric.datagrams.insert_next(id, whole.datagram(now, true), packet);
+        shared.datagrams.insert_next(id, whole.datagram(now, true), packet);
         let until = line.free_at();
         match whose {
             SenderRef::Endpoint(states) => {
-                fabric.ledger.sends_packet(states, (whole.counted, id), now, until);
+                shared.ledger.sends_packet(states, (whole.counted, id), now, until);
             }
-            SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
+            SenderRef::Process(process) => shared.ledger.sends_message(process, id, now, until),
         }
         if line.posts_each_packet {
-            fabric.ledger.attribute_shared_idle(self.line_index, fabric.datagrams[id].owner(), id, ip, line);
+            shared.ledger.attribute_shared_idle(self.line_index, shared.datagrams[id].owner(), id, ip, line);
         }
         if whole.counted {
-            let tally = &mut fabric.flows[whole.flow as usize];
+            let tally = &mut shared.flows[whole.flow as usize];
             tally.in_flight += 1;
-            if fabric.window.holds(now) {
+            if shared.window.holds(now) {
                 tally.sent += 1;
                 tally.sent_bytes += u64::from(whole.bytes);
             }
@@ -163,11 +163,11 @@ impl Network {
     /// effect, if the slow path must take it.
     #[inline(always)]
     pub(in crate::simulate) fn try_send_message(&mut self, process: usize) -> bool {
-        if !self.fast_path_allowed() || self.fabric.reports.is_some() {
+        if !self.fast_path_allowed() || self.shared.reports.is_some() {
             return false;
         }
         let (now, end) = (self.now, self.end);
-        let Self { processes, frames, fabric, events, nics, .. } = self;
+        let Self { processes, frames, shared, events, nics, .. } = self;
         let this = &mut processes[process];
         let EgressPath::Frames { route } = this.way else { return false };
         if this.fragments.count > 1 {
@@ -186,8 +186,8 @@ impl Network {
             resent: false,
             ecn: Ecn::NotCapable,
         };
-        let id = fabric.datagrams.next();
-        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, fabric, events, SenderRef::Process(process))
+        let id = shared.datagrams.next();
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, events, SenderRef::Process(process))
         else {
             return false;
         };

@@ -248,15 +248,15 @@ impl Network {
 
     /// Returns the work on a packet at the router to which it has come.
     fn work_on(&mut self, router: u32, packet: u32) -> &StepWork {
-        let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(packet);
-        let is_of_tree = self.fabric.is_of_tree(datagram);
+        let Packet { datagram, place, .. } = *self.shared.datagrams.packet(packet);
+        let is_of_tree = self.shared.is_of_tree(datagram);
         let is_multicast = is_of_tree
-            || self.frames.switching.is_multicast(self.fabric.datagrams[datagram].flow)
+            || self.frames.switching.is_multicast(self.shared.datagrams[datagram].flow)
             // Only injected packets to a group take the first of equal-cost paths.
-            || self.fabric.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
+            || self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
         let step = (place, is_multicast);
         if !self.frames.switching.known.contains_key(&step) {
-            let branches = if is_of_tree { self.fabric.branches_behind(datagram) } else { Vec::new() };
+            let branches = if is_of_tree { self.shared.branches_behind(datagram) } else { Vec::new() };
             self.frames.find_work(router, step, &branches);
         }
         &self.frames.switching.known[&step]
@@ -264,7 +264,7 @@ impl Network {
 
     /// Gives a packet to the engine that forwards it; `copies` of it will leave.
     fn forward_with_engine(&mut self, router: u32, packet: u32, copies: u64) {
-        let Packet { ip, datagram, place, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { ip, datagram, place, .. } = *self.shared.datagrams.packet(packet);
         // The headers of a tunnel let routers fragment the packets in it.
         let is_whole = self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram);
         let StepWork { work, segments, .. } = self.work_on(router, packet);
@@ -279,7 +279,7 @@ impl Network {
 
     /// Adds a packet to the queue of an engine, which needs `more` in addition to the time of this work. Drops it if there is no room, and returns false.
     fn enter_engine(&mut self, router: u32, packet: u32, work: Work, more: u64) -> bool {
-        let ip = self.fabric.datagrams.packet(packet).ip;
+        let ip = self.shared.datagrams.packet(packet).ip;
         let index = self.frames.engine_index(router, work);
         let engine = &mut self.frames.routers[index];
         if !engine.has_room(ip) {

@@ -11,17 +11,17 @@ impl Network {
     /// Returns true if nothing records the run and postings are not deferred.
     #[inline(always)]
     pub(in crate::simulate) fn fast_path_allowed(&self) -> bool {
-        self.fabric.fast_path_allowed()
+        self.shared.fast_path_allowed()
     }
 
     /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns false,
     /// without effect, for all other packets.
     #[inline(always)]
     pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        if self.fabric.ledger.deferred.is_some() {
+        if self.shared.ledger.deferred.is_some() {
             return false;
         }
-        match self.fabric.datagrams[datagram].to.get() {
+        match self.shared.datagrams[datagram].to.get() {
             Some(to) => self.receive_segment_fast_path(packet, datagram, to as usize, ecn),
             None => self.is_sole_unmarked(packet, datagram, ecn) && self.receive_datagram_fast_path(datagram),
         }
@@ -49,9 +49,9 @@ impl Network {
     ) {
         // Nearly all datagrams are identical to the one before.
         if let Some(load) = load
-            && self.fabric.ledger.try_extend_run(direction, load)
+            && self.shared.ledger.try_extend_run(direction, load)
         {
-            self.fabric.datagrams.release(datagram);
+            self.shared.datagrams.release(datagram);
             return;
         }
         self.finish_datagram_slow_path(datagram);
@@ -60,31 +60,31 @@ impl Network {
     /// Like [`Self::finish_datagram_fast_path`], for a datagram that differs from the one before, or part of which the receiver refused.
     #[inline(never)]
     fn finish_datagram_slow_path(&mut self, datagram: u32) {
-        let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
-        let this = &self.fabric.datagrams[datagram];
-        let (direction, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
-        self.fabric.ledger.post_datagram(
+        let trail = self.frames.trail(self.shared.datagrams.packet(datagram).place);
+        let this = &self.shared.datagrams[datagram];
+        let (direction, load) = ((this.flow, this.to.get()), self.shared.load_of(this));
+        self.shared.ledger.post_datagram(
             direction,
             DeliveryStatus::Delivered,
             load,
             Carried::Whole(trail),
             this.refused,
         );
-        self.fabric.datagrams.release(datagram);
+        self.shared.datagrams.release(datagram);
     }
 
     /// Like [`Self::receive_fast_path`], for an unfragmented datagram to a socket.
     #[inline(never)]
     fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
-        let flow = self.fabric.datagrams[datagram].flow as usize;
+        let flow = self.shared.datagrams[datagram].flow as usize;
         let socket = self.sockets.get(flow).and_then(Option::as_ref);
         if !socket.is_some_and(|socket| socket.is_zero_cost) {
             return false;
         }
-        let end = self.fabric.datagrams.packet(datagram).place;
+        let end = self.shared.datagrams.packet(datagram).place;
         self.received(datagram, Some(PathId::to(end)));
-        let this = &self.fabric.datagrams[datagram];
-        let load = self.fabric.load_of(this);
+        let this = &self.shared.datagrams[datagram];
+        let load = self.shared.load_of(this);
         self.finish_datagram_fast_path(datagram, (this.flow, None), Some(load));
         true
     }
@@ -92,6 +92,6 @@ impl Network {
     /// Returns true if a packet is an unfragmented datagram, stored at the same index, without other references and without a congestion mark.
     #[inline(always)]
     fn is_sole_unmarked(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
-        packet == datagram && self.fabric.datagrams[datagram].is_sole_unmarked(ecn)
+        packet == datagram && self.shared.datagrams[datagram].is_sole_unmarked(ecn)
     }
 }

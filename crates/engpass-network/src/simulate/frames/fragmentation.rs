@@ -10,7 +10,7 @@ impl Network {
     /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a too large one, or one whose TTL expires, is
     /// handled here.
     pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         // Hosts may send packets with a TTL of 0.
         packet.ttl = packet.ttl.saturating_sub(1);
         let stops = packet.ttl == 0 || packet.ip > step.mtu;
@@ -23,7 +23,7 @@ impl Network {
     /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
     #[cold]
     pub(super) fn drop_or_fragment(&mut self, id: u32, step: Step, at: u64) {
-        let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ttl, place, .. } = *self.shared.datagrams.packet(id);
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
         let node = self.frames.routers[step.router as usize].node;
         if ttl == 0 {
@@ -52,17 +52,17 @@ impl Network {
 
     /// Fragments a packet for the MTU of `step`, and forwards the fragments.
     pub(super) fn fragment(&mut self, id: u32, step: Step, at: u64) {
-        let whole = *self.fabric.datagrams.packet(id);
+        let whole = *self.shared.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         // The first fragment may reuse the packet's index.
-        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        let head = self.shared.trace.as_ref().and_then(|trace| trace.head_of(id));
         // The first fragment may arrive, and use up the sender snapshot, before the second one is created.
-        let stamp = self.fabric.ledger.snapshot_of(id);
-        self.fabric.track_per_hop(whole.datagram);
+        let stamp = self.shared.ledger.snapshot_of(id);
+        self.shared.track_per_hop(whole.datagram);
         self.record_hops_carried(id);
-        self.fabric.datagrams.release_packet(id);
+        self.shared.datagrams.release_packet(id);
         let more = cut.count - 1;
-        let datagram = &mut self.fabric.datagrams[whole.datagram];
+        let datagram = &mut self.shared.datagrams[whole.datagram];
         datagram.fragments += more as u16;
         datagram.refs += more as u32;
         let since = self.frames.lines_before(whole.place);
@@ -71,9 +71,9 @@ impl Network {
             let offset = whole.offset + (index * cut.full / 8) as u16;
             // The TTL was decremented here for the whole packet, and is again when the fragment continues.
             let ttl = whole.ttl + 1;
-            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
-            self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
-            if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
+            let fragment = self.shared.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            self.shared.ledger.set_snapshot(fragment, stamp.as_ref());
+            if let (Some(trace), Some(head)) = (&mut self.shared.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.fragment(head, fragment, (ip, offset), index + 1 == cut.count);
             }

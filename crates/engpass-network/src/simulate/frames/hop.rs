@@ -35,8 +35,8 @@ impl Network {
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         let fast = self.fast_path_allowed();
         loop {
-            let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
-            let SharedState { datagrams, ledger, window, trace, .. } = fabric;
+            let Self { frames: Frames { ports, steps, .. }, shared, events, endpoints, .. } = self;
+            let SharedState { datagrams, ledger, window, trace, .. } = shared;
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, lookahead) = loop {
                 let step = &steps[place as usize];
@@ -132,17 +132,17 @@ impl Network {
         if step.is_routed() && !self.passes_router(id, step, at) {
             return None;
         }
-        let Self { frames: Frames { ports, dropped, marks, .. }, fabric, .. } = self;
-        let Packet { ip, sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
+        let Self { frames: Frames { ports, dropped, marks, .. }, shared, .. } = self;
+        let Packet { ip, sender: flow, priority, ecn, .. } = *shared.datagrams.packet(id);
         let line = &mut ports[step.port as usize];
-        fabric.catch_up_before(line, at);
+        shared.catch_up_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        match line.admit(at, view, dropped, &fabric.window) {
+        match line.admit(at, view, dropped, &shared.window) {
             AdmitResult::Departs(sent, mark) => {
                 if mark
-                    && std::mem::replace(&mut fabric.datagrams.packet_mut(id).ecn, Ecn::Marked) != Ecn::Marked
+                    && std::mem::replace(&mut shared.datagrams.packet_mut(id).ecn, Ecn::Marked) != Ecn::Marked
                 {
-                    marks.add(line.port as usize, fabric.window.holds(at));
+                    marks.add(line.port as usize, shared.window.holds(at));
                 }
                 self.transmit((id, view.bytes), place, &sent, last)
             }
@@ -157,30 +157,30 @@ impl Network {
     /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
-        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, events, .. } = self;
         let Step { port, line_index, .. } = steps[place as usize];
         let line = &mut ports[port as usize];
-        let (packet, datagram) = fabric.datagrams.packet_of(id);
+        let (packet, datagram) = shared.datagrams.packet_of(id);
         packet.place = place + 1;
         let Packet { datagram: whole, ttl, ecn, .. } = *packet;
         if line.posts_each_packet {
-            fabric.ledger.post_transmission(
+            shared.ledger.post_transmission(
                 line_index,
                 (whole, datagram.owner()),
                 id,
                 &{ sent.transmission },
                 line,
             );
-            if fabric.ledger.tracks_packets() {
+            if shared.ledger.tracks_packets() {
                 let piece = tunnels.piece_on(id, packet, place);
-                fabric.ledger.track_packet(whole, line_index, piece);
+                shared.ledger.track_packet(whole, line_index, piece);
             }
         }
-        if fabric.trace.is_some() {
-            fabric.tap_packet(line.port as usize, sent.left, id, whole, (ttl, ecn));
+        if shared.trace.is_some() {
+            shared.tap_packet(line.port as usize, sent.left, id, whole, (ttl, ecn));
         }
         if !line.is_in_order() {
-            fabric.track_fragments_per_hop(whole);
+            shared.track_fragments_per_hop(whole);
         }
         let at = sent.left + line.delay;
         // Packets that arrive after the end of the run are never handed over.
@@ -206,26 +206,26 @@ impl Network {
     #[inline(always)]
     pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
         let id = self.packet_of(sender, ready_packet, route);
-        if self.fabric.trace.is_some() {
+        if self.shared.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, elastic) =
-            (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
+            (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
+        let Self { frames: Frames { ports, steps, .. }, shared, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
-        if fabric.fast_path_allowed() {
+        if shared.fast_path_allowed() {
             // Fast path, as for the segments of an endpoint.
             let last = if step.delivers_ahead() { self.end } else { 0 };
-            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window)
+            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &shared.window)
             {
-                fabric.datagrams.packet_mut(id).place = first + 1;
-                fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
+                shared.datagrams.packet_mut(id).place = first + 1;
+                shared.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.posts_each_packet {
-                    fabric.ledger.attribute_shared_idle(
+                    shared.ledger.attribute_shared_idle(
                         step.line_index,
-                        fabric.datagrams[datagram].owner(),
+                        shared.datagrams[datagram].owner(),
                         id,
                         ip,
                         line,
@@ -244,15 +244,15 @@ impl Network {
 
     /// Slow path: sends a packet from the NIC of its host. `sender` has true if the packet carries its data; ARP and IGMP packets have no sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
-        let Self { frames: Frames { ports, steps, dropped, .. }, fabric, .. } = self;
-        let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
+        let Self { frames: Frames { ports, steps, dropped, .. }, shared, .. } = self;
+        let Packet { sender: flow, priority, ecn, ip, place, .. } = *shared.datagrams.packet(id);
         let line = &mut ports[steps[place as usize].port as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &fabric.window) else {
+        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");
         };
         if let Some((sender, elastic)) = sender {
-            fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+            shared.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         }
         if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);
@@ -267,7 +267,7 @@ impl Network {
             AdmitResult::Queued(due, marks) => {
                 if marks {
                     let number = self.frames.ports[port as usize].port as usize;
-                    self.frames.marks.add(number, self.fabric.window.holds(at));
+                    self.frames.marks.add(number, self.shared.window.holds(at));
                 }
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
@@ -283,19 +283,19 @@ impl Network {
     /// Handles a `Serve` event of a port: its discipline chooses the packet that is sent next.
     pub(in crate::simulate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
-        let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.fabric.window);
+        let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.shared.window);
         if let Some(again) = again {
             self.events.push(again, this.port as usize, Event::Dequeue(port));
         }
         if let Some((chosen, sent)) = next {
             if sent.transmission.held > 0 && !this.posts_each_packet {
-                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.totals.idle);
+                self.shared.ledger.held(this.port as usize, &sent.transmission, this.totals.idle);
             }
             let number = this.port as usize;
             let decides_when_free = !this.marks_on_arrival();
-            let packet = self.fabric.datagrams.packet_mut(chosen.id);
+            let packet = self.shared.datagrams.packet_mut(chosen.id);
             if decides_when_free && packet.ecn != chosen.ecn {
-                self.frames.marks.add(number, self.fabric.window.holds(self.now));
+                self.frames.marks.add(number, self.shared.window.holds(self.now));
             }
             packet.ecn = chosen.ecn;
             let place = packet.place;

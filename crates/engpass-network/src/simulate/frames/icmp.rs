@@ -102,8 +102,8 @@ impl Frames {
 impl Network {
     /// Returns true if the packets of a datagram carry the DF bit, so that routers must not fragment them.
     pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
-        let this = &self.fabric.datagrams[datagram];
-        if let Some(reports) = &self.fabric.reports {
+        let this = &self.shared.datagrams[datagram];
+        if let Some(reports) = &self.shared.reports {
             return reports.head(datagram).whole;
         }
         // Data goes to the second endpoint of a connection.
@@ -114,8 +114,8 @@ impl Network {
     /// Returns the ICMP message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
     #[cold]
     pub(super) fn message_about(&mut self, id: u32, step: Step, place: DropLocation) -> Option<Draft> {
-        let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
-        let this = &self.fabric.datagrams[datagram];
+        let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.shared.datagrams.packet(id);
+        let this = &self.shared.datagrams[datagram];
         let (flow, to, was_lost, more) = (this.flow, this.to.get(), this.lost, this.fragments > 1);
         let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
         let is_too_big = matches!(place, DropLocation::TooBig(_));
@@ -125,8 +125,8 @@ impl Network {
         let ForwardingEngine { node, .. } = self.frames.routers[step.router as usize];
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
-        let segment = *self.fabric.datagrams.segment(datagram);
-        let (about, bytes) = match &mut self.fabric.reports {
+        let segment = *self.shared.datagrams.segment(datagram);
+        let (about, bytes) = match &mut self.shared.reports {
             None if is_too_big => {
                 let endpoint = to.expect("only TCP segments must not be fragmented") ^ 1;
                 let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
@@ -149,7 +149,7 @@ impl Network {
                 (About::Outside(reports.packet(datagram), said), bytes)
             }
         };
-        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        let head = self.shared.trace.as_ref().and_then(|trace| trace.head_of(id));
         // The router has already decremented the TTL; the message quotes the packet as it arrived.
         let head = head.map(|head| Head { ttl: ttl + 1, ..head });
         let (line, router) = (self.frames.last_line(came_to), step.router as usize);
@@ -161,7 +161,7 @@ impl Network {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
         self.frames.icmp.made += 1;
-        let tracked_per_hop = self.fabric.reports.is_some();
+        let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
             flow,
             // No datagram of the flow has this index.
@@ -175,9 +175,9 @@ impl Network {
             tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(tracked_per_hop, datagram);
+        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
         // A capture shows the segment that the message quotes.
-        *self.fabric.datagrams.segment_mut(datagram) = segment;
+        *self.shared.datagrams.segment_mut(datagram) = segment;
         let (sender, quoted) = match about {
             About::Segment(message) => {
                 self.frames.icmp.messages.insert(datagram, message);
@@ -188,12 +188,12 @@ impl Network {
             About::Outside(lost, said) => {
                 let flow = self.injected.number_of_control(number);
                 let reports =
-                    self.fabric.reports.as_mut().expect("an injected network has delivery statuses");
+                    self.shared.reports.as_mut().expect("an injected network has delivery statuses");
                 reports.register_message(datagram, lost, said, flow);
                 (flow, None)
             }
         };
-        let packet = self.fabric.datagrams.insert_packet(Packet {
+        let packet = self.shared.datagrams.insert_packet(Packet {
             datagram,
             ip: bytes as u32,
             sender,
@@ -205,7 +205,7 @@ impl Network {
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
         });
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.made(packet, bytes as u32, router, quoted);
         }
         self.frames.icmp.begun.insert(made, packet);
@@ -233,7 +233,7 @@ impl Network {
 
     /// Delivers an ICMP message to the sender of the packet that it is about.
     fn deliver_icmp_message(&mut self, datagram: u32) {
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.on_message_delivered(datagram, self.now);
             return;
         }
@@ -242,7 +242,7 @@ impl Network {
         let endpoint = endpoint as usize;
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(self.now), seq, mtu.into());
-        self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
+        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.send_and_schedule_wake(endpoint);
     }
 }

@@ -113,7 +113,7 @@ impl Frames {
 impl Network {
     /// Schedules the IGMP messages of all receivers that join or leave.
     pub(in crate::simulate) fn begin_memberships(&mut self) {
-        let Some(trees) = &self.fabric.trees else { return };
+        let Some(trees) = &self.shared.trees else { return };
         let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.end)).collect();
         for (member, messages) in messages.into_iter().enumerate() {
             self.frames.igmp.members[member].due = messages.into();
@@ -137,8 +137,8 @@ impl Network {
     pub(in crate::simulate) fn on_igmp_timer(&mut self, timer: u32) {
         let (member, now) = (timer / 2, self.now);
         if timer % 2 == PRUNE {
-            if self.fabric.members_mut().on_deadline(member, now) {
-                self.fabric.forward_to(member, false);
+            if self.shared.members_mut().on_deadline(member, now) {
+                self.shared.forward_to(member, false);
             }
             return;
         }
@@ -146,7 +146,7 @@ impl Network {
         let (_, message) = message.expect("a due host has a message");
         self.await_message(member);
         if message == Message::Leave {
-            let deadline = self.fabric.members_mut().get_mut(member).on_left(now);
+            let deadline = self.shared.members_mut().get_mut(member).on_left(now);
             self.await_deadline(member, deadline);
         }
         self.send_igmp(member, message);
@@ -166,13 +166,13 @@ impl Network {
             begun: self.now,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(false, datagram);
+        let datagram = self.shared.begin_datagram(false, datagram);
         self.frames.igmp.messages.insert(datagram, (member, message));
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             let Reporter { flow, host, port, .. } = self.frames.igmp.members[member as usize];
             trace.says(datagram, Seen { flow, message, host: (host, port) });
         }
-        let packet = self.fabric.datagrams.insert_packet(Packet {
+        let packet = self.shared.datagrams.insert_packet(Packet {
             datagram,
             ip: PACKET_BYTES as u32,
             // The number follows those of all senders, of routers' messages, and of ARP.
@@ -191,10 +191,10 @@ impl Network {
     pub(super) fn take_igmp(&mut self, datagram: u32) {
         let message = self.frames.igmp.messages.remove(&datagram);
         let (member, message) = message.expect("an arriving IGMP message is registered");
-        let (change, deadline) = self.fabric.members_mut().on_message(member, message, self.now);
+        let (change, deadline) = self.shared.members_mut().on_message(member, message, self.now);
         self.await_deadline(member, deadline);
         if change == Some(true) {
-            self.fabric.forward_to(member, true);
+            self.shared.forward_to(member, true);
         }
     }
 }

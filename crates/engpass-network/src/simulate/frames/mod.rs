@@ -372,9 +372,9 @@ impl Network {
     fn packet_of(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> u32 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
         let (datagram, ip, offset) = (ready_packet.datagram, ready_packet.ip as u32, ready_packet.offset);
-        let this = &mut self.fabric.datagrams[datagram];
+        let this = &mut self.shared.datagrams[datagram];
         this.refs += 1;
-        let ecn = match this.to.get().map(|_| self.fabric.datagrams.segment(datagram)) {
+        let ecn = match this.to.get().map(|_| self.shared.datagrams.segment(datagram)) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
@@ -390,37 +390,37 @@ impl Network {
             priority,
             ecn,
         };
-        if let Some(reports) = &self.fabric.reports {
+        if let Some(reports) = &self.shared.reports {
             let head = reports.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
-        self.fabric.datagrams.insert_packet(packet)
+        self.shared.datagrams.insert_packet(packet)
     }
 
     /// Tells the ledger that an edge of the window cuts a transmission on the line of step `place`: the packet does not count as carried there.
     #[cold]
     #[inline(never)]
     fn clip_to_window(&mut self, place: u32, id: u32, sent: &Transmission) {
-        if self.fabric.ledger.deferred.is_some() {
+        if self.shared.ledger.deferred.is_some() {
             // With deferred postings, the transmission is posted when it has ended.
             return;
         }
-        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(id);
         let step = self.frames.steps[place as usize];
         let line = &self.frames.ports[step.port as usize];
-        self.fabric.ledger.clip_to_window(line.port as usize, sent);
-        self.fabric.track_per_hop(datagram);
-        self.fabric.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
+        self.shared.ledger.clip_to_window(line.port as usize, sent);
+        self.shared.track_per_hop(datagram);
+        self.shared.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
     }
 
     /// Records which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
     #[inline(always)]
     fn record_hops_carried(&mut self, id: u32) {
-        let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
-        let this = &mut self.fabric.datagrams[datagram];
+        let Packet { datagram, place, .. } = *self.shared.datagrams.packet(id);
+        let this = &mut self.shared.datagrams[datagram];
         this.trail = self.frames.trail(place);
-        if this.tracked_per_hop && self.fabric.ledger.deferred.is_none() {
+        if this.tracked_per_hop && self.shared.ledger.deferred.is_none() {
             self.record_bytes_per_hop(id);
         }
     }
@@ -428,7 +428,7 @@ impl Network {
     /// Records in the ledger, line by line, the bytes of a packet on the lines that carried it.
     #[inline(never)]
     fn record_bytes_per_hop(&mut self, id: u32) {
-        let packet = *self.fabric.datagrams.packet(id);
+        let packet = *self.shared.datagrams.packet(id);
         let Packet { datagram, ip, place, since, .. } = packet;
         let branched = self.frames.is_branched(place);
         for there in self.frames.carried(place, since) {
@@ -438,27 +438,27 @@ impl Network {
             }
             let line = &self.frames.ports[step.port as usize];
             let bytes = line.queue_bytes(self.frames.length_at(ip, place, there));
-            self.fabric.ledger.write(datagram, step.line_index, bytes, false);
+            self.shared.ledger.write(datagram, step.line_index, bytes, false);
             if branched {
                 let piece = self.frames.piece(id, &packet, there);
-                self.fabric.ledger.track_packet(datagram, step.line_index, piece);
+                self.shared.ledger.track_packet(datagram, step.line_index, piece);
             }
         }
     }
 
     /// Records, at the end of the run, which lines have carried the packets in flight.
     pub(super) fn record_packets_in_flight(&mut self) {
-        let datagrams = &mut self.fabric.datagrams;
+        let datagrams = &mut self.shared.datagrams;
         datagrams.forget_free();
         // The per-hop records must exist before the first packet is recorded.
         for id in 0..datagrams.len() {
-            let this = &self.fabric.datagrams[id];
+            let this = &self.shared.datagrams[id];
             if this.refs > 0 && this.arrived < this.fragments {
-                self.fabric.track_fragments_per_hop(id);
+                self.shared.track_fragments_per_hop(id);
             }
         }
-        for id in 0..self.fabric.datagrams.len() {
-            if !self.fabric.datagrams.packet(id).is_none() {
+        for id in 0..self.shared.datagrams.len() {
+            if !self.shared.datagrams.packet(id).is_none() {
                 self.record_hops_carried(id);
             }
         }

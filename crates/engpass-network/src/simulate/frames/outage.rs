@@ -177,7 +177,7 @@ impl Network {
             self.line_changes[event].from = from;
             self.await_change(event);
         }
-        if self.fabric.reports.is_some() && !self.frames.arp.is_idle() {
+        if self.shared.reports.is_some() && !self.frames.arp.is_idle() {
             self.events.push(from, 0, Event::ArpTimeout(FORGET));
         }
     }
@@ -197,19 +197,19 @@ impl Network {
         let change = self.line_changes[event as usize].next;
         let Change { link, seen_by, down, .. } = change.expect("a due event has a change");
         self.await_change(event as usize);
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.changed(self.now, link, down);
         }
         for (end, seen) in seen_by.into_iter().enumerate() {
             let port = self.frames.port_indices[2 * link + end];
             let line = &mut self.frames.ports[port as usize];
-            self.fabric.catch_up_before(line, self.now);
-            if self.fabric.ledger.deferred.is_some() {
+            self.shared.catch_up_before(line, self.now);
+            if self.shared.ledger.deferred.is_some() {
                 // Transmissions before the change are posted before it.
-                self.fabric.write_frames(2 * link + end, self.now);
+                self.shared.write_frames(2 * link + end, self.now);
             }
             let line = &mut self.frames.ports[port as usize];
-            self.fabric.ledger.line_changes(line, self.now, down);
+            self.shared.ledger.line_changes(line, self.now, down);
             for packet in line.change(self.now, down) {
                 self.drop_by_outage(port, packet.id, self.now);
             }
@@ -233,13 +233,13 @@ impl Network {
     pub(super) fn drop_by_outage(&mut self, port: u32, packet: u32, at: u64) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
-        if let Some(deferred) = &mut self.fabric.ledger.deferred {
+        if let Some(deferred) = &mut self.shared.ledger.deferred {
             deferred.lost(number, 1);
         }
-        if self.fabric.window.holds(at) {
+        if self.shared.window.holds(at) {
             line.count_lost();
         }
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.dropped(number, at);
         }
         self.drop_packet(packet, DropLocation::Down(number), at);

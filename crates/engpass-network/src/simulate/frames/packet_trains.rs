@@ -29,10 +29,10 @@ impl Network {
         let port = line.port as usize;
         // A capture needs every packet. A route with decision steps, circuits, tunnels or holds has `hops` 0.
         if hops == 0
-            || self.fabric.trace.is_some()
+            || self.shared.trace.is_some()
             || step.is_routed()
             || !line.is_unlimited_in_order()
-            || self.fabric.ledger.is_shared(port)
+            || self.shared.ledger.is_shared(port)
         {
             return 0;
         }
@@ -48,7 +48,7 @@ impl Network {
                 ttl = ttl.saturating_sub(1);
             }
             if !before.delivers_ahead()
-                || self.fabric.ledger.is_shared(line.port as usize)
+                || self.shared.ledger.is_shared(line.port as usize)
                 || step.is_routed() && (ttl == 0 || ip > step.mtu)
             {
                 return 0;
@@ -61,15 +61,15 @@ impl Network {
     /// Sends a packet train: all packets of this datagram, each of `ip` bytes.
     pub(in crate::simulate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
-        let Self { frames, fabric, events, .. } = self;
-        let this = &mut fabric.datagrams[datagram];
+        let Self { frames, shared, events, .. } = self;
+        let this = &mut shared.datagrams[datagram];
         this.refs += 1;
         let (elastic, count) = (this.counted, this.fragments);
-        let head = *fabric.reports.as_ref().expect("only injected packets form trains").head(datagram);
+        let head = *shared.reports.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
         // Packets whose TTL would expire form no train.
         let routers = steps.iter().filter(|step| step.is_routed()).count();
-        let id = fabric.datagrams.insert_packet(Packet {
+        let id = shared.datagrams.insert_packet(Packet {
             datagram,
             ip,
             sender: head.flow,
@@ -87,10 +87,10 @@ impl Network {
             for (hop, step) in steps.iter().enumerate() {
                 let line = &mut frames.ports[step.port as usize];
                 if hop > 0 {
-                    fabric.catch_up_before(line, at);
+                    shared.catch_up_before(line, at);
                 }
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
-                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &fabric.window)
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &shared.window)
                 else {
                     unreachable!("every line has room for the train");
                 };
@@ -100,8 +100,8 @@ impl Network {
                     until = sent.transmission.end;
                     begins.get_or_insert(sent.transmission);
                 } else if line.posts_each_packet {
-                    let datagram = (datagram, fabric.datagrams[datagram].owner());
-                    fabric.ledger.post_transmission(
+                    let datagram = (datagram, shared.datagrams[datagram].owner());
+                    shared.ledger.post_transmission(
                         step.line_index,
                         datagram,
                         id,
@@ -119,17 +119,17 @@ impl Network {
         }
         let line = &frames.ports[steps[0].port as usize];
         if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
-            fabric.ledger.defer_train(datagram, count.into(), &begins, (until, line));
+            shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
-        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
+        shared.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
 
     /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
     #[inline]
     pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
         self.delivered(datagram);
-        self.fabric.datagrams[datagram].index += 1;
-        if let Some(reports) = &mut self.fabric.reports {
+        self.shared.datagrams[datagram].index += 1;
+        if let Some(reports) = &mut self.shared.reports {
             reports.next_token(datagram);
         }
     }

@@ -88,15 +88,15 @@ impl Egress<'_> {
         whole: UnfragmentedDatagram,
         states: Option<usize>,
         ready_segment: &mut u32,
-        fabric: &mut SharedState,
+        shared: &mut SharedState,
         events: &mut EventQueue,
     ) -> Option<LoopBreak> {
-        match self.send(id, whole, fabric, events, SenderRef::Endpoint(states)) {
+        match self.send(id, whole, shared, events, SenderRef::Endpoint(states)) {
             FastPathResult::ArrivesAt(at) if at <= self.last => {
                 Some(LoopBreak::DeliveredAhead(id, self.route.first + 1, at))
             }
             FastPathResult::NeedsSlowPath => {
-                fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
+                shared.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
                 *ready_segment = id;
                 Some(LoopBreak::Formed)
             }
@@ -110,7 +110,7 @@ impl Network {
     #[inline(never)]
     pub(in crate::simulate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
-        let states = self.fabric.ledger.states_of_writer(endpoint);
+        let states = self.shared.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
         let mut act = SendLoop { this, limited: None, write_begun: false };
         loop {
@@ -141,7 +141,7 @@ impl Network {
                 }
                 Some(limited) => self.sender_state_of(endpoint, limited),
             };
-            self.fabric.ledger.set_state_at(states, self.now, wait);
+            self.shared.ledger.set_state_at(states, self.now, wait);
         }
     }
 
@@ -152,10 +152,10 @@ impl Network {
         let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
         loop {
             let (now, end) = (self.now, self.end);
-            let Self { endpoints, frames, fabric, events, nics, .. } = self;
+            let Self { endpoints, frames, shared, events, nics, .. } = self;
             let this = &mut endpoints[endpoint];
-            let id = fabric.datagrams.next();
-            let segment = fabric.datagrams.segment_mut(id);
+            let id = shared.datagrams.next();
+            let segment = shared.datagrams.segment_mut(id);
             if this.connection.next_segment(Time(now), segment).is_err() {
                 return;
             }
@@ -165,7 +165,7 @@ impl Network {
             let nic = &nics[this.nic as usize];
             let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
             if let Some(pause) =
-                exit.try_send_segment(id, whole, None, &mut this.ready_segment, fabric, events)
+                exit.try_send_segment(id, whole, None, &mut this.ready_segment, shared, events)
                 && !self.complete_send(acting, pause)
             {
                 return;
@@ -179,14 +179,14 @@ impl Network {
     /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the cause for which the loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
-        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
+        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, shared, events, nics, .. } = self;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
         let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
-        let id = fabric.datagrams.next();
-        let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
+        let id = shared.datagrams.next();
+        let whole = acting.whole(this.flow, shared.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
-        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, fabric, events)
+        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, events)
     }
 
     /// Continues after the loop has stopped: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path. Returns false
@@ -203,7 +203,7 @@ impl Network {
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
     fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
-        let ready_packet = self.endpoints[this.endpoint].ready_packet(&self.fabric.datagrams);
+        let ready_packet = self.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
         let enters = self.enter_nic_or_wait_with(this.sender, ready_packet);
         if enters {
             self.on_segment_in_nic(this.endpoint);
@@ -217,7 +217,7 @@ impl Network {
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.now, self.end);
-        let Self { endpoints, frames, fabric, events, nics, .. } = self;
+        let Self { endpoints, frames, shared, events, nics, .. } = self;
         let Endpoint { connection, application, ready_segment, nic, flow, .. } =
             &mut endpoints[act.this.endpoint];
         let connection = connection.whole();
@@ -231,12 +231,12 @@ impl Network {
                         let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
                         let whole = act.this.whole(*flow, burst.pattern(), true);
                         while burst.goes_on() {
-                            let id = fabric.datagrams.next();
-                            connection.next_in_burst(&mut burst, Time(now), fabric.datagrams.segment_mut(id));
+                            let id = shared.datagrams.next();
+                            connection.next_in_burst(&mut burst, Time(now), shared.datagrams.segment_mut(id));
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
                             if let Some(pause) =
-                                exit.try_send_segment(id, whole, states, ready_segment, fabric, events)
+                                exit.try_send_segment(id, whole, states, ready_segment, shared, events)
                             {
                                 return pause;
                             }
@@ -247,8 +247,8 @@ impl Network {
                 };
                 act.limited = match ended {
                     None => {
-                        let (next, new) = (fabric.datagrams.next(), connection.next_sequence());
-                        let segment = fabric.datagrams.segment_mut(next);
+                        let (next, new) = (shared.datagrams.next(), connection.next_sequence());
+                        let segment = shared.datagrams.segment_mut(next);
                         match connection.next_segment(Time(now), segment) {
                             Ok(()) => return LoopBreak::Other(segment.seq < new),
                             Err(reason) => Some(reason),

@@ -240,11 +240,11 @@ impl Network {
     /// Encapsulates a packet at the entry of a tunnel, and forwards it.
     pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        self.fabric.datagrams.packet_mut(id).place = place;
+        self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, self.now) {
             return;
         }
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         let tunnels = &mut self.frames.tunnels;
         let depth = tunnels.at(place).len();
         let direction = &mut tunnels.directions[(step.port - WRAP) as usize];
@@ -256,7 +256,7 @@ impl Network {
         }
         (hidden.ttl[depth], hidden.sequence[depth]) = (packet.ttl, sequence);
         packet.ip += added;
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             let direction = step.port - WRAP;
             let inner = (packet.ttl, packet.ecn);
             trace.enters(id, (direction, sequence), step.router as usize, (packet.ip, ttl), inner);
@@ -291,10 +291,10 @@ impl Network {
             self.drop_packet(id, DropLocation::OutOfSequence(end), self.now);
             return;
         }
-        let packet = self.fabric.datagrams.packet_mut(id);
+        let packet = self.shared.datagrams.packet_mut(id);
         packet.ip -= added;
         (packet.ttl, packet.place) = (ttl, place + 1);
-        if let Some(trace) = &mut self.fabric.trace {
+        if let Some(trace) = &mut self.shared.trace {
             trace.leaves_tunnel(id);
         }
         let parts = !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty();
@@ -305,16 +305,16 @@ impl Network {
 
     /// Fragments the outer packet of a tunnel for the MTU of the next hop.
     pub(super) fn fragment_outer(&mut self, id: u32, step: Step, at: u64) {
-        let whole = *self.fabric.datagrams.packet(id);
+        let whole = *self.shared.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
-        let stamp = self.fabric.ledger.snapshot_of(id);
+        let stamp = self.shared.ledger.snapshot_of(id);
         // The first fragment may reuse the packet's index.
         let head =
-            self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
-        self.fabric.track_per_hop(whole.datagram);
+            self.shared.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
+        self.shared.track_per_hop(whole.datagram);
         self.record_hops_carried(id);
-        self.fabric.datagrams.release_packet(id);
-        self.fabric.datagrams[whole.datagram].refs += (cut.count - 1) as u32;
+        self.shared.datagrams.release_packet(id);
+        self.shared.datagrams[whole.datagram].refs += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
         let hidden = self.frames.tunnels.hidden[id as usize];
         // The packet may be a fragment of an outer packet whose reassembly has timed out.
@@ -332,10 +332,10 @@ impl Network {
             let offset = begin + (index * cut.full / 8) as u16;
             // The TTL was decremented here for the whole packet, and is again when the fragment continues.
             let ttl = whole.ttl + 1;
-            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            let fragment = self.shared.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             *self.frames.tunnels.hide(fragment) = Encapsulation { cut: number, depth: depth as u8, ..hidden };
-            self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
-            if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, &head) {
+            self.shared.ledger.set_snapshot(fragment, stamp.as_ref());
+            if let (Some(trace), Some((head, hidden))) = (&mut self.shared.trace, &head) {
                 trace.fragment(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
                 trace.hides(fragment, hidden.clone());
             }
@@ -357,7 +357,7 @@ impl Network {
         if cut.len() < *room {
             return;
         }
-        let datagrams = &self.fabric.datagrams;
+        let datagrams = &self.shared.datagrams;
         // Newest first: a fragmented packet inside another one was fragmented before that.
         let numbers: Vec<u32> = cut.keys().rev().copied().collect();
         let mut needed = BTreeSet::new();
@@ -376,7 +376,7 @@ impl Network {
 
     /// Takes a fragment at the end of a tunnel into reassembly. Returns the outer packet if it is now complete.
     fn gather(&mut self, id: u32, place: u32) -> Option<u32> {
-        let Packet { datagram, ip, ecn, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ip, ecn, .. } = *self.shared.datagrams.packet(id);
         let tunnels = &mut self.frames.tunnels;
         let number = tunnels.hidden[id as usize].cut;
         let stack = tunnels.at(place);
@@ -397,13 +397,13 @@ impl Network {
         let payload = ip - IP_HEADER_BYTES as u32;
         let apart = cut.come.1 > 0 && cut.place != place;
         (cut.come, cut.place) = ((cut.come.0 + payload, cut.come.1 + 1), place);
-        self.fabric.datagrams[datagram].paths_differ |= apart;
+        self.shared.datagrams[datagram].paths_differ |= apart;
         cut.ecn = if ecn == Ecn::Marked { ecn } else { cut.ecn };
         let is_whole = cut.come.0 + IP_HEADER_BYTES as u32 == cut.whole.ip;
         let head =
-            self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
+            self.shared.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
         self.record_hops_carried(id);
-        self.fabric.datagrams.release_packet(id);
+        self.shared.datagrams.release_packet(id);
         if !is_whole {
             self.await_timeout(tunnel);
             return None;
@@ -413,13 +413,13 @@ impl Network {
         let direction = &mut tunnels.directions[tunnel as usize];
         direction.waiting.remove(&cut.until);
         direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
-        self.fabric.datagrams[datagram].refs -= cut.come.1 - 1;
+        self.shared.datagrams[datagram].refs -= cut.come.1 - 1;
         let since = self.frames.lines_before(place);
         let whole = Packet { place, since, ecn: cut.ecn, ..cut.whole };
-        let whole = self.fabric.datagrams.insert_packet(whole);
+        let whole = self.shared.datagrams.insert_packet(whole);
         *self.frames.tunnels.hide(whole) = cut.hidden;
-        self.fabric.ledger.set_snapshot(whole, cut.stamp.as_ref());
-        if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, head) {
+        self.shared.ledger.set_snapshot(whole, cut.stamp.as_ref());
+        if let (Some(trace), Some((head, hidden))) = (&mut self.shared.trace, head) {
             trace.fragment(head, whole, (cut.whole.ip, 0), true);
             trace.hides(whole, hidden);
         }
@@ -448,13 +448,13 @@ impl Network {
             let direction = &mut self.frames.tunnels.directions[tunnel as usize];
             direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
             let (datagram, place) = (cut.whole.datagram, DropLocation::Timeout(direction.end));
-            self.fabric.lose_datagram(datagram, place, self.now);
-            if self.fabric.window.holds(self.now) {
-                let flow = self.fabric.datagrams[datagram].flow as usize;
-                self.fabric.flows[flow].losses(place).cells += u64::from(cut.come.1);
+            self.shared.lose_datagram(datagram, place, self.now);
+            if self.shared.window.holds(self.now) {
+                let flow = self.shared.datagrams[datagram].flow as usize;
+                self.shared.flows[flow].losses(place).cells += u64::from(cut.come.1);
             }
             for _ in 0..cut.come.1 {
-                self.fabric.release_datagram(datagram);
+                self.shared.release_datagram(datagram);
             }
         }
         self.await_timeout(tunnel);

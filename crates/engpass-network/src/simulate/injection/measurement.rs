@@ -41,7 +41,7 @@ pub struct LineStats {
 impl InjectedNetwork {
     /// Returns the start of the open measurement window, in picoseconds, if there is one.
     pub fn window(&self) -> Option<u64> {
-        self.network.fabric.window.from.filter(|from| *from < FOREVER)
+        self.network.shared.window.from.filter(|from| *from < FOREVER)
     }
 
     /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. Discards a window that is open. Reports go to `each`.
@@ -49,7 +49,7 @@ impl InjectedNetwork {
         self.run_until(at, each);
         self.network.open_window(self.reached);
         if !self.topology.events.is_empty() {
-            for (path, flow) in self.topology.flows.iter().zip(&mut self.network.fabric.flows) {
+            for (path, flow) in self.topology.flows.iter().zip(&mut self.network.shared.flows) {
                 // Events never affect links that carry the cells of generators.
                 if path.cells.is_none() {
                     flow.note_gaps(self.reached);
@@ -102,7 +102,7 @@ impl InjectedNetwork {
             // Packets injected for this instant have not entered yet.
             self.network.advance_all(before);
         }
-        self.network.fabric.post_until(self.reached);
+        self.network.shared.post_until(self.reached);
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
@@ -113,7 +113,7 @@ impl InjectedNetwork {
                     (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
                 }
             };
-            let deferred = network.fabric.ledger.deferred.as_ref();
+            let deferred = network.shared.ledger.deferred.as_ref();
             let totals = deferred.map(|deferred| deferred.totals(port)).unwrap_or_default();
             LineStats {
                 link: link.name.clone(),
@@ -140,25 +140,25 @@ fn has_happened(flow: &Flow) -> bool {
 
 impl Network {
     fn set_window(&mut self, window: Window) {
-        self.fabric.window = window;
-        self.fabric.ledger.set_window(window);
+        self.shared.window = window;
+        self.shared.ledger.set_window(window);
     }
 
     /// Begins a measurement window at `from`. Everything at `from` must have happened.
     fn open_window(&mut self, from: u64) {
-        self.fabric.post_until(from);
+        self.shared.post_until(from);
         self.set_window(Window { from: Some(from), end: FOREVER });
-        self.fabric.ledger.begin_window(from);
+        self.shared.ledger.begin_window(from);
         for (port, line) in self.ports.iter().enumerate() {
             // Other ports begin when they are advanced to `from`.
             if line.is_advanced_to(from) {
-                self.fabric.ledger.begin_window_on(port, line.line_status(from));
+                self.shared.ledger.begin_window_on(port, line.line_status(from));
             }
         }
-        for counter in self.fabric.counters.iter_mut().flatten() {
+        for counter in self.shared.counters.iter_mut().flatten() {
             *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
         }
-        self.fabric.flows.iter_mut().for_each(FlowCounters::reset_counters);
+        self.shared.flows.iter_mut().for_each(FlowCounters::reset_counters);
         self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
         self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
@@ -167,10 +167,10 @@ impl Network {
     /// Ends the measurement window at `end`. Everything at `end` must have happened.
     fn close_window(&mut self, end: u64) {
         self.advance_all(end);
-        self.fabric.post_until(end);
-        self.set_window(Window { end, ..self.fabric.window });
-        self.fabric.count_open_losses();
-        let ledger = &mut self.fabric.ledger;
+        self.shared.post_until(end);
+        self.set_window(Window { end, ..self.shared.window });
+        self.shared.count_open_losses();
+        let ledger = &mut self.shared.ledger;
         for port in 0..self.nics.len() {
             match self.frames.port_mut(port) {
                 Some(line) => {

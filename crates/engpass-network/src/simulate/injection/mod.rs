@@ -233,12 +233,12 @@ impl InjectedNetwork {
         // Nothing is counted before the first measurement window.
         let mut network =
             Network::build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
-        network.fabric.ledger.enable_deferral();
-        let has_cells = !network.fabric.vcs.is_empty();
-        if let Some(reports) = &mut network.fabric.reports {
+        network.shared.ledger.enable_deferral();
+        let has_cells = !network.shared.vcs.is_empty();
+        if let Some(reports) = &mut network.shared.reports {
             reports.has_cells = has_cells;
         }
-        network.frames.update_posting(&network.fabric.ledger);
+        network.frames.update_posting(&network.shared.ledger);
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
@@ -347,7 +347,7 @@ impl InjectedNetwork {
 
     /// Returns the number of injected packets and routers' messages that were not reported yet.
     pub fn count_unreported(&self) -> u64 {
-        let reports = self.network.fabric.reports.as_ref();
+        let reports = self.network.shared.reports.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
         waiting + reports.map_or(0, |reports| reports.count_unreported())
     }
@@ -386,7 +386,7 @@ impl InjectedNetwork {
     }
 
     fn pass_reports(&mut self, each: &mut impl FnMut(DeliveryReport)) {
-        if let Some(reports) = &mut self.network.fabric.reports {
+        if let Some(reports) = &mut self.network.shared.reports {
             reports.drain_reports(each);
         }
     }
@@ -394,7 +394,7 @@ impl InjectedNetwork {
     /// Returns the instant of the network's next activity, in picoseconds, if nothing is injected before; `None` if there is none.
     pub fn next_wake(&mut self) -> Option<u64> {
         // The caller has time now, because it has received all reports so far.
-        self.network.fabric.post_batch_until(self.reached);
+        self.network.shared.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
         let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
         let wakes = [input, self.network.events.next(), sweep];
@@ -454,8 +454,8 @@ impl Network {
         let at = self.next_sweep;
         self.now = at;
         self.sweep();
-        self.fabric.post_until(at - 1);
-        let Some(reports) = &mut self.fabric.reports else { return };
+        self.shared.post_until(at - 1);
+        let Some(reports) = &mut self.shared.reports else { return };
         reports.confirm_losses_before(at);
         if self.sources.is_empty() && reports.count_unreported() == 0 {
             self.next_sweep = u64::MAX;

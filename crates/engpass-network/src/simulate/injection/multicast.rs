@@ -136,7 +136,7 @@ impl Network {
     pub(super) fn count_copies_in(&mut self, number: u64) {
         let Some(PacketCopies { group, root, .. }) = self.groups.waiting_copies.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.count_in(copies as u32);
         }
     }
@@ -149,11 +149,11 @@ impl Network {
         };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (own, branches) = &roots[root];
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.take_first(datagram);
         }
         let mut datagrams = BTreeMap::from([(*own, datagram)]);
-        let whole = self.fabric.datagrams[datagram].clone();
+        let whole = self.shared.datagrams[datagram].clone();
         for branch in branches {
             let way = ways[branch.member];
             let sender = self.injected.sender(way);
@@ -164,9 +164,9 @@ impl Network {
             };
             // A copy has two references: until it is handed over, and until it is made.
             let copy = Datagram { flow: sender.flow as u32, refs: 2, lost: false, ..whole.clone() };
-            let copy = self.fabric.begin_datagram(copy.tracked_per_hop, copy);
+            let copy = self.shared.begin_datagram(copy.tracked_per_hop, copy);
             let flow = self.injected.number_of(way, packet.transport);
-            if let Some(reports) = &mut self.fabric.reports {
+            if let Some(reports) = &mut self.shared.reports {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
                 reports.register_packet(copy, way, &packet, flow);
                 reports.take_first(copy);
@@ -207,9 +207,9 @@ impl Network {
         at: u64,
     ) {
         for pending in self.groups.pending.remove(&datagram).unwrap_or_default() {
-            self.fabric.lose_datagram(pending.datagram, place, at);
+            self.shared.lose_datagram(pending.datagram, place, at);
             self.lose_copies(pending.datagram, place, at);
-            self.fabric.release_datagram(pending.datagram);
+            self.shared.release_datagram(pending.datagram);
         }
     }
 }

@@ -140,7 +140,7 @@ impl InjectedSenders {
 impl Network {
     /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
     pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.count_in(1);
         }
         let (nic, way) = self.way_of_packet(sender, &packet);
@@ -159,7 +159,7 @@ impl Network {
             self.drain_nic_queue(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
-            self.fabric.ledger.set_sender_state(place, self.now, SenderState::Nic);
+            self.shared.ledger.set_sender_state(place, self.now, SenderState::Nic);
         }
     }
 
@@ -189,7 +189,7 @@ impl Network {
         ready_packet.datagram = self.create_datagram(first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit(place, &ready_packet);
-        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
+        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
         self.datagram_sent(ready_packet.datagram);
         true
     }
@@ -249,9 +249,9 @@ impl Network {
             trail: Trail::default(),
             tracked_per_hop: true,
         };
-        let datagram = self.fabric.begin_datagram(datagram.tracked_per_hop, datagram);
+        let datagram = self.shared.begin_datagram(datagram.tracked_per_hop, datagram);
         let flow = self.injected.number_of(sender as u32, packet.transport);
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.register_packet(datagram, sender as u32, &packet, flow);
         }
         datagram
@@ -272,7 +272,7 @@ impl Network {
         if count < 2 {
             return 0;
         }
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.count_in(count);
         }
         let datagram = self.create_datagram(
@@ -289,7 +289,7 @@ impl Network {
         );
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit_train(place, datagram, route, ip as u32);
-        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
+        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
         self.datagram_sent(datagram);
         count
     }
@@ -309,7 +309,7 @@ impl Network {
         self.injected.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
         let place = self.processes.len() + self.endpoints.len() + sender;
-        self.fabric.ledger.set_sender_state(place, self.now, wait);
+        self.shared.ledger.set_sender_state(place, self.now, wait);
         self.datagram_sent(datagram);
         self.copies_sent(datagram);
     }

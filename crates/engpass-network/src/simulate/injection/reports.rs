@@ -279,11 +279,11 @@ fn is_of_cells(place: DropLocation) -> bool {
 impl Network {
     /// Counts and reports an injected packet that has arrived completely at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
-        if self.fabric.datagrams[datagram].counted {
+        if self.shared.datagrams[datagram].counted {
             // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
             self.received(datagram, None);
         }
-        if let Some(reports) = &mut self.fabric.reports {
+        if let Some(reports) = &mut self.shared.reports {
             reports.deliver(datagram, self.now);
         }
     }

@@ -129,11 +129,11 @@ impl TapBuffers {
     fn packet(
         &self,
         id: u32,
-        fabric: (&PacketStore, Option<&DeliveryReports>),
+        shared: (&PacketStore, Option<&DeliveryReports>),
         (head, framed_at): (Head, usize),
         hidden: Option<&HiddenHeaders>,
     ) -> Packet {
-        let (datagrams, reports) = fabric;
+        let (datagrams, reports) = shared;
         let datagram = &datagrams[id];
         let seen = &self.flows[datagram.flow as usize];
         let flow = seen.table;

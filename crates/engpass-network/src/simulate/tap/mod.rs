@@ -44,15 +44,15 @@ impl Network {
     /// Records the header of a sender's packet that enters its NIC.
     #[cold]
     pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, ready_packet: &ReadyPacket) {
-        let Some(trace) = &mut self.fabric.trace else { return };
-        let (id, datagram) = (ready_packet.datagram, &self.fabric.datagrams[ready_packet.datagram]);
+        let Some(trace) = &mut self.shared.trace else { return };
+        let (id, datagram) = (ready_packet.datagram, &self.shared.datagrams[ready_packet.datagram]);
         let cut = match self.processes.get(sender) {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
             None => self.injected.fragment(ready_packet.nic),
         };
-        let marks = match (&self.fabric.reports, datagram.to.get().map(|_| self.fabric.datagrams.segment(id)))
+        let marks = match (&self.shared.reports, datagram.to.get().map(|_| self.shared.datagrams.segment(id)))
         {
             (Some(reports), _) => {
                 let head = reports.head(id);
@@ -113,13 +113,13 @@ impl Network {
             ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..TapBuffers::default()
         };
-        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), self.fabric.flows.len(), &[]);
+        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
         trace.taps = Some(Box::new(taps));
-        self.fabric.trace = Some(Box::new(trace));
+        self.shared.trace = Some(Box::new(trace));
     }
 
     fn run_tapped(&mut self, watch: &dyn RunControl, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
-        let mut warmup = self.fabric.window.from;
+        let mut warmup = self.shared.window.from;
         let mut at = 0;
         while at < self.end {
             // When the sink wants no more, the run continues without pauses.
@@ -131,7 +131,7 @@ impl Network {
             self.run_until(at, watch)?;
             // With cells, ports were advanced only to the last sweep; later records may be missing.
             let complete_until =
-                if self.fabric.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
+                if self.shared.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
             if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.end) {
                 self.deliver_records(complete_until, capture)?;
             }
@@ -146,7 +146,7 @@ impl Network {
         until: u64,
         capture: &mut dyn CaptureSink,
     ) -> Result<(), SimError> {
-        let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
+        let Some(trace) = &mut self.shared.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
         let mut all = Vec::new();
         for (port, records) in taps.ports.iter_mut().enumerate() {
@@ -166,7 +166,7 @@ impl Network {
                         all.push(CaptureRecord { at, port, unit: Unit::Packet(packet) })
                     }
                     Record::Cells(cells, packet) => {
-                        let vcs = &self.fabric.vcs;
+                        let vcs = &self.shared.vcs;
                         let circuit = |cells: &CellTrain| {
                             let vc = &vcs[cells.vc as usize];
                             (vc.circuit, vc.forward)
