@@ -121,7 +121,7 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     match which {
         Which::Simulate => fast(Network::new, true),
         Which::Unbooked => fast(Network::new, false),
-        Which::Asking => fast(Network::with_decisions_everywhere, true),
+        Which::Asking => fast(Network::with_all_decisions, true),
         Which::Oracle => {
             let end = testbed.run.duration.0;
             let (observed, took) = timed(|| {

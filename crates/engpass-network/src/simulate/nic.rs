@@ -62,7 +62,7 @@ impl Network {
     pub(super) fn collect_nic_departures(&mut self) {
         let mut all = std::mem::take(&mut self.shared.nic_departures);
         for left in all.drain(..) {
-            if !self.shared.is_nic_port[left.nic] {
+            if !self.shared.is_nic[left.nic] {
                 self.on_last_cell_left_router(left);
                 continue;
             }
@@ -194,7 +194,7 @@ impl Network {
     /// senders of one flow.
     #[inline(always)]
     pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
-        self.sender_ranks.get(sender).map_or(flow, |turn| *turn as usize)
+        self.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
     }
 
     /// Sends the sender's packet into the NIC now. The NIC must have room.

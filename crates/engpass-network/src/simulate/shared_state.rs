@@ -140,7 +140,7 @@ pub(super) struct SharedState {
     /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
     pub(super) nic_departures: Vec<NicDeparture>,
     /// By port: true if it is the port of a host's NIC.
-    pub(super) is_nic_port: Vec<bool>,
+    pub(super) is_nic: Vec<bool>,
     pub(super) ledger: Ledger,
     /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,

@@ -142,7 +142,7 @@ fn phantoms(text: &str) -> (SimOutcome, u64) {
         flow.fans = Some(Box::new(fans));
     }
     let mut network =
-        Network::with_decisions_everywhere(&testbed, &topology, 3).expect("the model supports the testbed");
+        Network::with_all_decisions(&testbed, &topology, 3).expect("the model supports the testbed");
     network.run(&|| false).expect("no interrupt is requested");
     let mut outcome = network.outcome(&testbed, &topology).expect("the ledger balances");
     outcome.flows.iter_mut().for_each(|(_, flow)| flow.outage = None);

@@ -94,11 +94,7 @@ impl Network {
 
     /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
     #[doc(hidden)]
-    pub fn with_decisions_everywhere(
-        testbed: &Testbed,
-        topology: &Topology,
-        seed: u64,
-    ) -> Result<Self, SimError> {
+    pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
     }
 
@@ -153,14 +149,14 @@ impl Network {
 }
 
 /// Returns, for each process and then each endpoint, its rank in the order of flows.
-fn sender_ranks(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
+fn rank_senders(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     let flows = processes.iter().map(|process| process.flow);
     let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|sender| flows[*sender]);
-    let mut sender_ranks = vec![0; flows.len()];
-    order.into_iter().enumerate().for_each(|(turn, sender)| sender_ranks[sender] = turn as u32);
-    sender_ranks
+    let mut ranks = vec![0; flows.len()];
+    order.into_iter().enumerate().for_each(|(rank, sender)| ranks[sender] = rank as u32);
+    ranks
 }
 
 /// Returns the measurement window of a run.
@@ -275,19 +271,19 @@ impl Builder<'_> {
                     }
                 }
                 let config = self.testbed.circuits.get_index(index).filter(|_| forward);
-                let adaptive_shaper =
-                    config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
-                        // Feedback returns against the direction of the cells: over the opposite port of each link.
-                        let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
-                        self.adaptive_shapers.push(AdaptiveShaper {
-                            vc,
-                            nic: hops[0],
-                            rate: AdaptiveRate::new(adaptive.clone(), slot),
-                            back: delays[0] + slots.sum::<u64>(),
-                            waiting: VecDeque::new(),
-                        });
-                        self.adaptive_shapers.len() - 1
+                let adaptive = config.and_then(|(_, config)| config.adaptive.as_ref());
+                let adaptive_shaper = adaptive.map(|adaptive| {
+                    // Feedback returns against the direction of the cells: over the opposite port of each link.
+                    let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
+                    self.adaptive_shapers.push(AdaptiveShaper {
+                        vc,
+                        nic: hops[0],
+                        rate: AdaptiveRate::new(adaptive.clone(), slot),
+                        back: delays[0] + slots.sum::<u64>(),
+                        waiting: VecDeque::new(),
                     });
+                    self.adaptive_shapers.len() - 1
+                });
                 let to = self.topology.links[hops[hops.len() - 1] / 2].ends[1 - hops[hops.len() - 1] % 2];
                 self.vcs.push(Vc {
                     adaptive_shaper,
@@ -474,8 +470,7 @@ impl Builder<'_> {
                 SourceOutput::Cells(_) => {}
             }
         }
-        let is_nic_port =
-            (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
+        let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
         (frames.arp.tally, frames.igmp.tally) = (flows.len() as u32, flows.len() as u32);
@@ -487,13 +482,8 @@ impl Builder<'_> {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
             Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
         };
-        let counters = self
-            .next_hops
-            .iter()
-            .map(|list| {
-                list.iter().map(|next_hop| VcCounters { vc: next_hop.vc, ..VcCounters::default() }).collect()
-            })
-            .collect();
+        let counter = |next_hop: &NextHop| VcCounters { vc: next_hop.vc, ..VcCounters::default() };
+        let counters = self.next_hops.iter().map(|list| list.iter().map(counter).collect()).collect();
         sockets.shrink_to_fit();
         processes.shrink_to_fit();
         endpoints.shrink_to_fit();
@@ -512,6 +502,7 @@ impl Builder<'_> {
         let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
         frames.update_posting(&ledger);
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
+        let bonded = !self.topology.bonds.is_empty();
         let mut network = Network {
             now: 0,
             end: self.window.end,
@@ -520,11 +511,7 @@ impl Builder<'_> {
             events,
             nics: (0..self.topology.links.len() * 2).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
-            sender_ranks: if self.topology.bonds.is_empty() {
-                Vec::new()
-            } else {
-                sender_ranks(&processes, &endpoints)
-            },
+            sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
             processes,
             endpoints,
             warmup_counts: Vec::new(),
@@ -550,7 +537,7 @@ impl Builder<'_> {
                 counters,
                 flows,
                 nic_departures: Vec::new(),
-                is_nic_port,
+                is_nic,
                 ledger,
                 trace: None,
                 reports: self.outside.then(Box::<DeliveryReports>::default),

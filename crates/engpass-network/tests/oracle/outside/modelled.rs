@@ -281,7 +281,7 @@ proptest! {
         }
         let testbed = with_all_ways(&testbed);
         let topology = topology(&testbed);
-        let mut network = Network::with_decisions_everywhere(&testbed, &topology, SEED).expect("the model supports the testbed");
+        let mut network = Network::with_all_decisions(&testbed, &topology, SEED).expect("the model supports the testbed");
         network.run(&|| false).expect("no interrupt is requested");
         let modelled = network.outcome(&testbed, &topology).expect("the ledger balances");
         equal(&testbed, &topology, &modelled);
