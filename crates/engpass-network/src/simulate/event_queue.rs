@@ -50,7 +50,7 @@ pub(super) enum Event {
 
 /// Bit of the payload that tells the two kinds of events in a group apart.
 const SECOND_KIND: u32 = 1 << 31;
-/// Second bit of the payload. In `Answer`: the PDU had EFCI. In the group of arrivals: the event is a `Land`.
+/// Second bit of the payload. In `ShaperFeedback`: the PDU had EFCI. In the group of arrivals: the event is a `PduAtRouter`.
 const PAYLOAD_MARK: u32 = 1 << 30;
 
 /// Number of days that the calendar covers; a power of two.

@@ -22,7 +22,7 @@ pub(in crate::simulate) struct Bonded {
     carriers: Vec<bool>,
     config: Monitoring,
     monitor: Monitor,
-    /// True while a `Look` event is pending.
+    /// True while a `BondMonitor` event is pending.
     looks: bool,
 }
 

@@ -34,7 +34,7 @@ struct Queue {
     /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn queue::Admission>>,
     scheduler: Box<dyn Scheduler>,
-    /// Instant of the pending `Feed` event; `u64::MAX` if there is none.
+    /// Instant of the pending `CircuitFree` event; `u64::MAX` if there is none.
     asked: u64,
     /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
     sends: (u64, u32),
@@ -72,7 +72,7 @@ impl Entry {
 }
 
 impl Queue {
-    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `Feed` event, if an earlier one is not pending, and true if the packet was
+    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `CircuitFree` event, if an earlier one is not pending, and true if the packet was
     /// marked.
     fn join(
         &mut self,
@@ -179,7 +179,7 @@ impl Network {
         self.drop_discarded_at_circuit(position);
     }
 
-    /// Handles a `Feed` event: sends the next packet on a circuit that begins at a router, if the line is ready for it.
+    /// Handles a `CircuitFree` event: sends the next packet on a circuit that begins at a router, if the line is ready for it.
     pub(in crate::simulate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
@@ -241,7 +241,7 @@ impl Network {
         self.collect_nic_departures();
     }
 
-    /// Returns true if the line has not begun the last cell of the packet being sent. Then schedules a `Feed` event for the instant at which it has, or at
+    /// Returns true if the line has not begun the last cell of the packet being sent. Then schedules a `CircuitFree` event for the instant at which it has, or at
     /// which that may be known.
     fn is_line_busy(&mut self, number: u32) -> bool {
         let entry = &mut self.frames.entries[number as usize];

@@ -280,7 +280,7 @@ impl Network {
         }
     }
 
-    /// Handles a `Serve` event of a port: its discipline chooses the packet that is sent next.
+    /// Handles a `Dequeue` event of a port: its discipline chooses the packet that is sent next.
     pub(in crate::simulate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
         let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.shared.window);

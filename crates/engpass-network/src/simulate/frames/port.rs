@@ -127,7 +127,7 @@ pub(super) enum FastPathResult {
 pub(super) enum AdmitResult {
     /// The departure of the packet is known; `true` if the packet gets a congestion mark.
     Departs(Departure, bool),
-    /// The packet waits. If an instant is given, a `Serve` event is needed then. `true` if the discipline has marked the packet.
+    /// The packet waits. If an instant is given, a `Dequeue` event is needed then. `true` if the discipline has marked the packet.
     Queued(Option<u64>, bool),
     /// The packet is dropped.
     Dropped(Cause),

@@ -10,7 +10,7 @@ use crate::simulate::frames::outage::{Served, drain};
 /// A queue discipline that chooses a packet when the line is free.
 pub(super) struct ScheduledQueue {
     pub(super) scheduler: Box<dyn Scheduler>,
-    /// Instant of the pending `Serve` event; `u64::MAX` if there is none.
+    /// Instant of the pending `Dequeue` event; `u64::MAX` if there is none.
     pub(super) serve_at: u64,
     /// Instant since which the discipline has held packets back although the line is free, in picoseconds; `None` if it does not.
     pub(super) held_since: Option<u64>,
@@ -82,7 +82,7 @@ impl FramePort {
         }
     }
 
-    /// Handles a `Serve` event: the line may be free. Returns the packet that is sent now, if any, and the instant of the next `Serve` event, if any.
+    /// Handles a `Dequeue` event: the line may be free. Returns the packet that is sent now, if any, and the instant of the next `Dequeue` event, if any.
     pub(in crate::simulate::frames) fn serve(
         &mut self,
         now: u64,
