@@ -88,9 +88,9 @@ macro_rules! family {
                             std::iter::empty::<(&str, &str)>(),
                         );
                         match <$name>::read(kind, empty) {
-                            // The kind stands alone, without a table, so a missing key means that the kind needs one.
+                            // The kind is given as a word, so a missing key means that the kind needs a table.
                             Some(Err(error)) => Err(E::custom(format!(
-                                "`{kind}` needs its own keys, {error}: write `{{ {kind} = {{ key = value }} }}`"))),
+                                "{error} in `{kind}`: write `{kind}` as a table with its keys, `{{ {kind} = {{ key = value }} }}`"))),
                             Some(read) => read,
                             None => Err(E::unknown_variant(kind, $name::KINDS)),
                         }

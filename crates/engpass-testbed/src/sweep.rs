@@ -316,12 +316,17 @@ fn geometric(
     factor: &Node,
     faults: &mut Findings,
 ) -> Option<Vec<i128>> {
+    if from.is_some_and(|from| from.steps == 0) {
+        let message = "a range with a factor cannot begin at zero, because every product would be zero";
+        faults.push(impossible(
+            &factor.origin,
+            message,
+            "set `from` above zero, or give a `step` in place of the factor",
+        ));
+    }
     let mut wrong = |message: &str| {
         faults.push(impossible(&factor.origin, message, "give a factor above one: `factor = 2`"));
     };
-    if from.is_some_and(|from| from.steps == 0) {
-        wrong("a range with a factor cannot begin at zero");
-    }
     let Some((digits, scale)) = decimal(&factor.text()) else {
         wrong("the factor is not a plain number");
         return None;
@@ -346,7 +351,7 @@ fn geometric(
             return Some(values);
         }
         if next == last || values.len() as i128 >= MAX_VALUES {
-            wrong("the factor is so close to one that the values do not grow");
+            wrong("the factor is so close to one that the range has too many values");
             return None;
         }
         values.push(next);
