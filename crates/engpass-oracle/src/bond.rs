@@ -9,20 +9,21 @@ use engpass_testbed::topology::{BondPath, LinkEnds, NodeId};
 
 #[derive(Clone, Debug)]
 pub(crate) struct BondState {
-    /// Members not declared down. A member for which a check found otherwise is not up either.
+    /// Members that the monitor has not declared down. While such a member has an entry in `otherwise`, it is not up
+    /// either.
     pub(crate) kept: BTreeSet<usize>,
     /// By member, the number of consecutive checks whose carrier state differs from the recorded one.
     pub(crate) otherwise: BTreeMap<usize, u64>,
     pub(crate) active: Option<usize>,
     /// The member that was active last.
     pub(crate) last_active: usize,
-    /// Packets sent over it, by node.
+    /// Packets sent over the bond, by node.
     pub(crate) sent: BTreeMap<NodeId, u64>,
     /// Time of the next carrier check, if one is scheduled.
     pub(crate) looks: Option<u64>,
 }
 
-/// Resolves the bonds of a testbed that are up.
+/// Returns the bonds of a testbed that are up, with indices in place of names.
 pub(crate) fn bonds(testbed: &Testbed, links: &[LinkEnds], node: impl Fn(&str) -> NodeId) -> Vec<BondPath> {
     let bond = |(name, config): (&String, &Bond)| {
         let index = |name: &String| {

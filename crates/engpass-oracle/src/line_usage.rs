@@ -24,7 +24,7 @@ pub(crate) struct LineUsage {
 pub(crate) struct Carried {
     /// Cells, or bytes of frames without physical framing, sent entirely in the measurement window.
     pub(crate) units: u64,
-    /// True if some of the datagram was not counted.
+    /// True if a part of the datagram on this line was not counted.
     pub(crate) partly: bool,
     /// Its packets on this line.
     pub(crate) packets: Vec<CarriedPacket>,

@@ -28,8 +28,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Job {
     /// 0 for the route processor, else the number of the card, from 1.
     pub(crate) engine: usize,
-    /// Time without an interrupt, in picoseconds.
+    /// Time of the packet without the interrupt, in picoseconds.
     pub(crate) time: u64,
-    /// What a packet takes in addition that finds the engine without work.
+    /// Additional time of a packet that finds the engine idle, in picoseconds.
     pub(crate) interrupt: u64,
 }

@@ -34,7 +34,7 @@ impl Engine<'_> {
         }
         let pruned = self.pruned_at(now, node, packet);
         let mut legs = self.legs_of_parts(node, &parts);
-        // A datagram to one receiver is that receiver's from the first node on.
+        // A datagram with a single receiver, which joins or leaves, becomes the receiver's own at the first node.
         let divides = legs.len() > 1 || parts.len() == 1;
         legs.retain(|(_, parts)| !pruned.contains(&parts[0]));
         if !divides && !legs.is_empty() {
