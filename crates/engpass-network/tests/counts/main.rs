@@ -36,7 +36,8 @@ fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     campaign.point(variant, &[]).expect("the workload has a base point")
 }
 
-/// Runs it. Also returns the number of heap allocations during the run, without building it and without its outcome.
+/// Runs a point. Returns its outcome and the number of heap allocations during the run; building the network and
+/// computing the outcome do not count.
 fn run(point: &Point) -> (SimOutcome, u64) {
     let mut network =
         Network::new(&point.testbed, &point.topology, 1).expect("the model supports the workload");

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 /// One workload.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Work done: not a cost, but a change shows that the run itself has changed.
+    /// Packets sent. With `hops` this is the work of the run, no cost: if it changes, the run itself has changed.
     pub(crate) packets: u64,
     pub(crate) hops: u64,
     /// Costs.
     pub(crate) counts: Vec<u64>,
 }
 
-/// Tests that write the same file take turns.
+/// Lock of the file, because several tests write it.
 static WRITING: Mutex<()> = Mutex::new(());
 
 const HEAD: &str = "\
@@ -40,7 +40,7 @@ impl Row {
         }
     }
 
-    /// From a line that [`text`](Self::text) wrote.
+    /// Parses a line that [`text`](Self::text) wrote.
     fn parse(line: &str) -> Self {
         let (name, numbers) = line.split_at(58);
         let words: Vec<&str> = numbers.split_whitespace().collect();
@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    /// Returns true if it costs more per hop than `before`.
+    /// Returns true if one of the counts per hop is higher than in `before`.
     fn rose(&self, before: &Self) -> bool {
         let per_hop = |count: u64, hops: u64| u128::from(count) * u128::from(hops.max(1));
         let pairs = self.counts.iter().zip(&before.counts);

@@ -142,7 +142,7 @@ fn small_window_over_ethernet_matches_hand_calculation() {
             ("run.duration", "\"5 s\""),
         ],
     );
-    // The last bit of a frame is 1526 byte times behind its first, of an acknowledgment without options 72.
+    // From the first bit to the last, a frame takes 1526 byte times, and an acknowledgment without options takes 72.
     let round_trip = 2.0 * (10e-3 + 1e-6) + 2.0 * (1526.0 + 72.0) * 8.0 / 100e6;
     close(goodput(&outcome, "stream"), 14_600.0 * 8.0 / round_trip, 0.002);
 }

@@ -302,7 +302,7 @@ fn events_count_for_the_bound_but_not_the_fair_share() {
     close(hashed.goodput_bit_per_s, 10e6 * OF_UDP);
     close(hashed.bound_bit_per_s, 110e6 * OF_UDP);
     insta::assert_snapshot!(hashed.summary, @"link `lower` limits `t` to 9.81 Mbit/s: framing and headers take 1.9 % of the line; next is link `in` at 981.33 Mbit/s; not counted: events `cut` and `back`");
-    // Turns change with the events.
+    // In turns, both lines get half of the packets, so the slower one sets the fair share. The bound counts both lines.
     let turns = with(TURNS);
     close(turns.goodput_bit_per_s, 20e6 * OF_UDP);
     close(turns.bound_bit_per_s, 110e6 * OF_UDP);

@@ -177,7 +177,7 @@ fn streams_of_one_host_share_its_cpu() {
     assert_eq!(flow.next.as_ref().map(|next| next.title.as_str()), Some("host `ss20`"));
 }
 
-/// Per write, segment, byte and every second acknowledgement.
+/// The CPU time of TCP per write, segment and byte, and per acknowledgement of two segments.
 #[test]
 fn tcp_host_cost_matches_hand_calculation() {
     let text = kyoto("", &stream("tcp-stream", "18280 B")).replace(

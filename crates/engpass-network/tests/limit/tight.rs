@@ -150,7 +150,8 @@ fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     whole.then(|| (flow.goodput_bit_per_s, limit(&point.testbed, &point.topology).flows["t"].clone()))
 }
 
-/// Returns the bit/s that full segments, acknowledged in pairs, certainly reach: of each candidate's bound the part that they can use.
+/// Returns the rate in bit/s that full segments, acknowledged in pairs, certainly reach: the least of the candidates'
+/// bounds, each reduced to the part that such segments can use.
 fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f64)) -> f64 {
     const EVERY: f64 = 2.0;
     let point = point(text);
@@ -163,24 +164,27 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     };
     let receiver = slowest(&|one| one.bottleneck.title.ends_with("host `b`"), &|one| one.goodput_bit_per_s);
     let line = slowest(&|one| one.bottleneck.kind == BottleneckKind::Link, &|one| one.goodput_bit_per_s);
-    // The limit is certain of an acknowledgement only if the memory of the receiver's NIC holds one for every segment of the window: a timer
-    // may acknowledge a lone segment. Pairs need half of the memory, so that all may come without being certain, and they did if none was lost.
+    // `limit` counts an acknowledgement only if it certainly arrives: if the receiver's NIC buffer holds one for every
+    // segment of the window, because a timer may acknowledge segments one by one. Acknowledgements of pairs need half
+    // of that. With a buffer between these sizes, all of them arrive although `limit` does not count on it.
     let ack = path.circuit.map_or(0, |circuit| {
         let encapsulation = point.topology.circuits[circuit].encapsulation;
         aal5::cells(encapsulation.sdu(52)) * CELL_PAYLOAD_BYTES
     }) + 52;
     let nic_holds = |acks: u64| point.testbed.hosts[path.to].nic_buffer.bytes() >= acks * ack;
-    // In addition to the window: a short segment, the rest of a division, and an acknowledgement on the line.
+    // Three more than the window has segments: a short segment, the remainder of the division, and the acknowledgement
+    // on the line.
     let pairs_only = nic_holds(window.bytes / (2 * segment)) && !nic_holds(window.bytes / segment + 3);
     let share = |one: &Candidate| match &one.bottleneck.title[..] {
         "socket buffers" => {
-            // The first of a pair waits for the second, and this part of the window is not used.
+            // The first segment of a pair waits for the second, so its part of the window is not used.
             let pair = segment as f64 / (window.filling_bytes * streams);
-            // A CPU sends after it has processed all acknowledgements that have arrived: a window stays one burst, and takes its time there.
+            // The CPU sends only after it has processed all acknowledgements that have arrived. Therefore a window
+            // stays one burst, whose CPU time adds to the round trip.
             let host = slowest(&|one| one.bottleneck.title.starts_with("host"), &|one| one.bound_bit_per_s);
             (1.0 - EVERY / segments) / (1.0 + (EVERY - 1.0) * pair + one.bound_bit_per_s / host)
         }
-        // A slow sender sends a segment for the rest of every write.
+        // If the sender is slow, the end of every write is a segment of its own.
         name if name.contains("host") => message / segment as f64 / (message / segment as f64).ceil(),
         // A receiver that is slower than the line merges acknowledgements while it is busy. Over a thin return path it need not get busy.
         name if name.starts_with("acknowledgements") && receiver < line => {
@@ -189,7 +193,7 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
         name if name.starts_with("acknowledgements") && streams == 1.0 && pairs_only => {
             one.goodput_bit_per_s / one.bound_bit_per_s
         }
-        // Several connections: an unknown number of short segments are acknowledged separately (2.3 % of a run were found).
+        // With several connections, an unknown number of short segments is acknowledged separately (2.3 % in one run).
         name if name.starts_with("acknowledgements") && streams > 1.0 => 0.0,
         name if name.starts_with("acknowledgements") => 1.0 - (EVERY + 1.0) / segments,
         _ => match path.circuit {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::mesh::{EventDraw, event, events_of};
 use super::{Drawn, IndexMap, groups, joined, mesh, narrow, segment, tunnels};
 
-/// How routers resolve addresses, and events of their links. Lists repeat.
+/// How routers resolve addresses, and events of their links. A list that is shorter than the network repeats.
 #[derive(Clone, Debug)]
 struct AskDraw {
     /// By router; some do not resolve addresses.

@@ -46,7 +46,8 @@ fn many(buffer: u64, discard: Discard) -> Testbed {
 #[test]
 fn epd_discards_a_pdu_that_starts_above_the_threshold() {
     let testbed = five(10, Discard::Epd(Epd { threshold: FillLevel::Cells(0) }));
-    // a's first finds nothing, b's first finds it; b's others find less and are lost all the same.
+    // a1 finds an empty queue, and b1 finds a1: more than the threshold. The other cells of b's PDU are lost with b1,
+    // whatever they find.
     let seen = seen(&testbed, END);
     assert_eq!(departed(&seen, 2, 0), [left(5, 17_987_180)]);
     assert_eq!(losses(&seen), [(REFUSED, 1, 5, 1)]);
@@ -96,7 +97,8 @@ fn fba_allows_a_larger_share_in_a_short_queue() {
 
 #[test]
 fn random_epd_discards_below_its_probability() {
-    // b's first finds a1: that is `max`, so the probability is that of the file. The first number of "discard.x-c.x.0" is 201559027.
+    // b1 finds one cell, a1. That is `max`, so the probability is `max_probability`. The first number of the stream
+    // "discard.x-c.x.0" is 201559027.
     for (parts, refused) in [(201_559_027, false), (201_559_028, true)] {
         let [min, max] = [0, 1].map(FillLevel::Cells);
         let testbed = five(10, Discard::RandomEpd(RandomEpd { min, max, max_probability: Share(parts) }));

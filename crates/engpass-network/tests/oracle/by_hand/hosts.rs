@@ -85,7 +85,7 @@ fn sentinels_bound_the_time_of_a_transfer() {
     assert_eq!(before.flows[0].transfer, transfer(200, None));
     let then = seen(&testbed, 1_000_000_000);
     assert_eq!(then.flows[0].transfer, transfer(200, Some([3_831_197, 23_649_573])));
-    // One sentinel before the messages, five behind.
+    // One sentinel precedes the messages, and five follow.
     assert_eq!(departed(&then, 0, 0)[0].cells, 12);
     assert_eq!(fates(&then.flows[0]), [8, 8, 0, 0]);
 }
@@ -121,12 +121,12 @@ fn shaper_at_16_percent_matches_hand_calculation() {
     let first = seen(&testbed, 39_221_155);
     assert_eq!(departed(&first, 0, 0), [left(3, 38_221_155)]);
     assert_eq!(first.flows[0].receptions.last, Some(39_221_155));
-    // The second is handed over then, but the spacing goes on: emissions 3, 4 and 5 at 53 084 936, 70 779 915 and
-    // 88 474 894; left at 91 306 091.
+    // The second message is handed over then, but the shaper keeps its spacing: emissions 3, 4 and 5 at 53 084 936,
+    // 70 779 915 and 88 474 894; left at 91 306 091.
     let second = seen(&testbed, 100_000_000);
     assert_eq!(departed(&second, 0, 0), [left(6, 91_306_091)]);
     assert_eq!(second.flows[0].receptions.last, Some(92_306_091));
-    // The process began with both at 0.
+    // Delays count from 0, when the process began with both messages.
     let (min, max) = (39_221_155, 92_306_091);
     assert_eq!(second.delays, [Some(Times { min, quantiles: [min, max, max, max], max, floor: 0 })]);
 }
@@ -140,7 +140,7 @@ fn full_nic_buffer_blocks_the_sender() {
     for (at, sent) in [(0, 2), (8_493_589, 2), (8_493_590, 3), (16_987_179, 3), (16_987_180, 4)] {
         assert_eq!(seen(&testbed, at).flows[0].sent, sent, "at {at}");
     }
-    // What happens at the end of the warm-up itself is not counted; in flight is what it is.
+    // Events at the end of the warm-up itself are not counted. Datagrams in flight count whenever they were sent.
     testbed.run.warmup = Some(q("8.493590 us"));
     for (at, sent, in_flight) in [(8_493_590, 0, 3), (16_987_180, 1, 3)] {
         let flow = &seen(&testbed, at).flows[0];
@@ -200,7 +200,7 @@ fn datagrams_beyond_the_receive_buffer_are_lost() {
     assert_eq!(losses(&seen), [(Place::ReceiveBuffer, 0, 0, 4)]);
     assert_eq!(seen.flows[0].receptions.times, 109_493_590 + 229_493_590);
     assert_eq!(seen.flows[0].receptions.weighted, 109_493_590 + 4 * 229_493_590);
-    // The same buffer, of the traffic's own socket: it comes before that of the host.
+    // The same buffer, set for the traffic: it takes precedence over that of the host.
     testbed.hosts["b"].receive_buffer = Size(1 << 20);
     let Traffic::UdpStream(stream) = &mut testbed.traffic[0] else { unreachable!() };
     stream.receive_buffer = Some(Size(150));
@@ -212,7 +212,7 @@ fn pauses_delay_every_message_by_a_random_time() {
     let mut testbed = pair("1 ms");
     testbed.hosts["a"].pauses = Some(Pauses { share: Share(Share::WHOLE), mean: q("100 us") });
     udp(&mut testbed, "a", "b", 100);
-    // Two draws for each message: whether, and how long. Nothing else takes time.
+    // Each message has two draws: whether the process pauses, and for how long. Nothing else takes time.
     let mut random = Stream::new(1, "traffic.a>b");
     let mut at = 0;
     for sent in 1..=5 {
@@ -234,7 +234,7 @@ fn no_message_is_sent_at_or_after_stop() {
     assert_eq!(seen(&testbed, 1_000_000_000).flows[0].sent, 3);
     let Traffic::UdpStream(stream) = &mut testbed.traffic[0] else { unreachable!() };
     stream.stop = None;
-    // 50 us, ..., 950 us.
+    // Ten messages, at 50 us, 150 us and so on to 950 us.
     assert_eq!(seen(&testbed, 1_000_000_000).flows[0].sent, 10);
 }
 

@@ -62,10 +62,11 @@ fn frames(seen: &Observed, link: usize, end: usize) -> u64 {
 
 #[test]
 fn branch_gets_copies_from_the_arrival_of_the_report_on() {
-    // Datagram `k` comes to the router `k` ms and 85.32 us after the beginning, and to the switch 85.32 us later. Nobody else is behind the switch.
+    // Datagram `k` comes to the router `k` ms and 85.32 us after the beginning, and to the switch 85.32 us later. The
+    // other receiver behind the switch never joins.
     let only =
         |at: u64| house("", "") + &event("on", "h1", at, "join") + &event("never", "h2", 60 * MS, "join");
-    // With datagram 3 at one instant, the report comes later: its link is behind that of the datagram in the file.
+    // If the report and datagram 3 arrive at one instant, the datagram is first: its link comes first in the file.
     let with = 3 * MS + DATA - 2 * IGMP;
     for (at, first) in [(with - 1, 3), (with, 4)] {
         let seen = run(&only(at), 5 * MS + 500 * US);
@@ -91,7 +92,7 @@ fn receiver_that_never_joined_costs_only_the_first_line() {
     assert_eq!([IN, MID, A, B, C].map(|link| frames(&seen, link, 0)), [6, 0, 0, 0, 0]);
     assert_eq!([H1, H2, H3].map(|receiver| fates(&seen.flows[receiver])), [[0; 4]; 3]);
     assert_eq!(losses(&seen), []);
-    // What the first line has carried is for no receiver.
+    // No receiver gets the datagrams that the first line has carried.
     assert_eq!(seen.accounts[&(IN, 0)]["lost datagrams"], 6 * 1046 * 8);
 }
 
