@@ -106,7 +106,7 @@ pub enum HoldResult<P> {
     },
 }
 
-/// What the router does when a request was not answered in time.
+/// Action of a router when a request was not answered in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeoutAction<P> {
     /// Nothing, because the request was answered or is not due.

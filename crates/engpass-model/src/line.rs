@@ -1,4 +1,4 @@
-//! Records of what a frame transmitter has sent, posted to the ledger.
+//! Transmissions of frames, in the form that the ledger posts.
 
 /// One frame sent on a line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What one acknowledgment reports about the segments in the network.
+//! The report of one acknowledgment about the segments in the network.
 
 use crate::time::Time;
 

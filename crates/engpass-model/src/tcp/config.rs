@@ -143,7 +143,7 @@ impl TcpConfig {
         p
     }
 
-    /// Adds a complaint for each wrong value.
+    /// Adds an error for each value that is out of range.
     pub fn check(&self, errors: &mut RangeErrors) {
         const MAX_BUFFER: u64 = 1 << 30;
         for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
