@@ -93,7 +93,7 @@ impl<W: Write> File<W> {
         &self.point.ports
     }
 
-    /// Completes the file and returns what is in it.
+    /// Completes the file and returns its counts.
     ///
     /// # Errors
     /// If writing fails, or has failed before.
@@ -194,7 +194,7 @@ impl<W: Write> CaptureSink for Files<W> {
     }
 }
 
-/// Returns the comment of a file: names the run and what is made up.
+/// Returns the comment of a file: it names the run, and the parts of the packets that are synthetic.
 pub fn about(testbed: &Testbed, variant: &str, seed: u64) -> String {
     format!(
         "{}, variant `{variant}`, seed {seed}, simulated by Engpass; addresses, ports and payload are made up",

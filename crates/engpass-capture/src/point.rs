@@ -1,4 +1,4 @@
-//! Where to capture, in which form, and how much.
+//! The point at which a capture is made, its form, and its limits.
 
 use engpass_model::unit::{BufferSize, Duration, Quantity};
 use engpass_model::wire::Framing;
@@ -95,7 +95,7 @@ impl Form {
     /// Returns the form with this name.
     ///
     /// # Errors
-    /// Cause and remedy, if there is none.
+    /// Cause and remedy, if no form has this name.
     pub fn parse(name: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, form)| *form).ok_or_else(|| {
@@ -150,7 +150,7 @@ impl Limit {
     /// Parses `1000 packets`, `20 MB` or `2 s`.
     ///
     /// # Errors
-    /// Cause and remedy, if it is none of them.
+    /// Cause and remedy, if the text is no limit.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(until) = Duration::parse(text) {
             return Ok(Self { until: until.0, ..Self::NONE });
