@@ -21,7 +21,7 @@ use super::{
 pub struct LedgerInputs<'a> {
     /// The network's graph.
     pub topology: &'a Topology,
-    /// Number of processes. They are the first senders.
+    /// The measurement window.
     pub window: Window,
     /// Number of processes, the first senders.
     pub processes: usize,
@@ -35,7 +35,7 @@ pub struct LedgerInputs<'a> {
     pub stride: usize,
     /// The flow directions of each multicast tree.
     pub trees: Vec<Vec<usize>>,
-    /// By line: true if nodes could choose this line for data of some flow.
+    /// By line: true if policies could choose this line for data of some flow.
     pub usable_for_data: &'a [bool],
     /// Lines of each trail, for flows with several paths.
     pub trails: &'a [Box<[u16]>],
