@@ -73,7 +73,7 @@ def test_a_run_without_bounds_compares_with_the_fair_share() -> None:
 
 BOTH_WAYS = """
 name = "Both ways"
-# What arrives at `busy` needs all of its CPU, and its own writes come last.
+# Segments that arrive at `busy` need all of its CPU, and its own writes come last.
 [host.busy]
 memory = { bandwidth = "90 MB/s" }
 [host.peer]

@@ -147,7 +147,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             sent += 1
         except (BlockingIOError, ConnectionRefusedError):
             time.sleep(0.001)
-# 10 Mbit/s for half a second, what the bucket holds, and what waits in the socket.
+# 10 Mbit/s for half a second, the tokens of the bucket, and the packets that wait in the socket.
 assert sent < 1200, sent
 """
 

@@ -48,7 +48,7 @@ def test_table_shows_200_flows_and_names_the_export(cli: Cli, many: str) -> None
 
 
 def test_delay_table_shows_only_flows_with_delays(cli: Cli, many: str, tmp_path: Path) -> None:
-    # All flows but the last begin so late in the run that nothing of them arrives.
+    # All flows but the last begin so late in the run that none of their datagrams arrives.
     text = (tmp_path / many).read_text()
     (tmp_path / many).write_text(text.replace("kbit/s", 'kbit/s"\nstart = "99.999 ms', FLOWS - 1))
     cli("run", many)

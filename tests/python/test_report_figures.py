@@ -134,7 +134,7 @@ def test_ledger_waterfall_of_one_of_two_flows_ends_with_its_own_payload() -> Non
         "delivered",
     ]
     whole, own = before[-1]["high"], after[-1]["high"]
-    # The other flow gets a third of what the stream gets: a quarter of both.
+    # The other flow gets a third of the stream's rate: a quarter of the sum.
     assert own == pytest.approx(whole * 3 / 4)
     assert after[-2]["high"] - after[-2]["low"] == pytest.approx(whole / 4)
 

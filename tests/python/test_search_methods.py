@@ -235,7 +235,7 @@ def test_trial_that_did_not_offer_its_load_counts_the_shortfall_as_loss() -> Non
 
 
 def test_trials_of_earlier_versions_keep_their_loss() -> None:
-    # They stored `asked` as no more than what was sent if the sender had kept up.
+    # If the sender had kept up, earlier versions stored at most the number of sent datagrams as `asked`.
     stored = {"load_bit_per_s": 10**7, "duration_s": 1.0, "sent": 990, "lost": 0, "asked": 990}
     derived = {"loss": 0.0, "forwarded_bit_per_s": 1e7, "kept": True, "valid": True}
     trial = Trial.from_json({**stored, **derived})
