@@ -412,7 +412,7 @@ def test_a_map_of_many_values_has_few_cells() -> None:
     assert len(means) == 9
     assert first["goodput_bit_per_s"] == pytest.approx(table.rate.of(sum(means) / 9), rel=1e-6)
     (map_,) = [figure for figure in FIGURES if figure.name == "goodput-map"]
-    assert "87 groups of 260 values of the message of stream" in map_.says(table, "stream")
+    assert "the 260 values of the message of stream are in 87 groups" in map_.says(table, "stream")
 
 
 def test_page_shows_ledger_figures_with_their_key() -> None:

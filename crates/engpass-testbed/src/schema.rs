@@ -46,8 +46,8 @@ pub fn schema() -> Value {
         "description": "A network, its traffic, and how it is to be run. Units are mandatory: `\"9 kB\"`.",
         "type": "object",
         "properties": {
-            "name": { "type": "string", "description": "What it is called in reports; the name of the file if not given." },
-            "description": { "type": "string", "description": "What it is about, in a sentence or two." },
+            "name": { "type": "string", "description": "Name of the testbed in reports; the name of the file if not given." },
+            "description": { "type": "string", "description": "Purpose of the testbed, in a sentence or two." },
             "host": named("Hosts by name.", host),
             "switch": named("Switches by name.", switch),
             "router": named("Routers by name.", router),

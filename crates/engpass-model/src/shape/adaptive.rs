@@ -78,7 +78,10 @@ impl Adaptive {
             errors.add(&["start"], "that is not between `min` and `max`", help);
         }
         if self.decrease.0 == 0 || self.decrease.0 >= Share::WHOLE {
-            let cause = "it is the share by which the rate is lowered";
+            let cause = match self.decrease.0 {
+                0 => "the rate would never fall",
+                _ => "the first mark would lower the rate to `min`",
+            };
             errors.add(&["decrease"], cause, "give more than `0 %` and less than `100 %`");
         }
         if self.patience == 0 {

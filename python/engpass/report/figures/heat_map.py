@@ -105,7 +105,7 @@ def _figure(name: str, signal: Signal) -> base.Figure:
     def says(table: Table, _flow: str) -> str:
         across, down = _grid(table)
         grouped = [
-            f"{len(set(groups.values()))} groups of {len(groups)} values of the {axis.label}"
+            f"the {len(groups)} values of the {axis.label} are in {len(set(groups.values()))} groups"
             for groups, axis in zip((across, down), table.axes, strict=True)
             if len(set(groups.values())) < len(groups)
         ]
