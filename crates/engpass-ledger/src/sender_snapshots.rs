@@ -13,7 +13,8 @@ struct SenderSnapshot(CommonTimes);
 /// Snapshots of packets in flight and of usage records. A usage record can take over the snapshot of a packet that no longer needs it, without a copy.
 #[derive(Debug, Default)]
 pub(super) struct SenderSnapshots {
-    /// By index: the common states; and the rare states, empty until a sender that has been in one of them emits a packet.
+    /// Times in the common states, by index of the snapshot; and times in the rare states, empty until a sender that has been
+    /// in one of them emits a packet.
     usual: Vec<SenderSnapshot>,
     others: Vec<ColdTimes>,
     /// By packet: index of its snapshot.

@@ -191,7 +191,7 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> 
         });
         let was_active = is_active.clone();
         stopped.iter().for_each(|one| is_active[*one] = false);
-        // Competitors that go on will get more.
+        // Competitors that are still active will get more, so they cover the needs that they share with stopped ones.
         let rate = |one: usize| was_active[one].then_some(if is_active[one] { f64::INFINITY } else { level });
         let met = shared.met_by_others(rate);
         for one in stopped {

@@ -188,7 +188,7 @@ def _addresses(station: Station, numbers: PointPlan) -> tuple[str, ...]:
 
 
 def build(lab: Lab) -> None:
-    """Make the namespaces of the hosts; their devices come with the driver. Raises `LabError`."""
+    """Make the namespaces of the hosts; the driver makes their devices later. Raises `LabError`."""
     kernel = lab.kernel
     kernel.batch("ip", None, [f"netns add {member.namespace}" for member in lab.members.values()])
     for member in lab.members.values():

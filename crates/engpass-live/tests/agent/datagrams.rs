@@ -17,7 +17,7 @@ fn paced_datagrams_are_all_counted() {
         json!({ "message_bytes": 500, "warmup_ns": 50 * MS, "duration_ns": 200 * MS, "schedule": schedule });
     // The test checks the mean of 399 gaps to a fifth, so the lateness of first and last must be below a fifth of 200 ms.
     let Some(results) = measure_in_time(&Plan::of("udp-stream", times), 35 * MS) else { return };
-    // One every 500 us: 100 in the warm-up and 400 measured.
+    // One message every 500 us: 100 in the warm-up and 400 measured.
     assert_eq!(
         (number(&results.connect["total_messages"]), number(&results.connect["messages"])),
         (500, 400)

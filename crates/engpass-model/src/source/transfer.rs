@@ -7,7 +7,7 @@ use crate::time::{Pace, Time};
 pub(super) const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Payload of a datagram that marks begin or end, in bytes (ttcp.c, `Nwrite(fd, buf, 4)`).
 pub const SENTINEL_BYTES: u64 = 4;
-/// Number of these datagrams before the first message and behind the last.
+/// Numbers of such datagrams before the first message and after the last.
 pub const SENTINELS: (u64, u64) = (1, 5);
 
 /// A transfer of a given number of messages.

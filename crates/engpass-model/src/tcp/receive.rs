@@ -93,7 +93,7 @@ impl Receiver {
         self.more.get_or_insert_default()
     }
 
-    /// Returns to the fast path if the cold state allows it.
+    /// Takes the fast path again, if the cold state needs no handling.
     fn settle(&mut self) {
         self.odd = self.more.as_ref().is_some_and(|more| !more.is_quiet());
     }

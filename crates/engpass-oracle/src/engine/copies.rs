@@ -9,8 +9,8 @@ use crate::packet::{Out, Packet};
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// Returns the numbers under which the receivers of a traffic are counted, after all flows; empty unless it has several receivers, or
-    /// receivers that join or leave.
+    /// Returns the numbers of a traffic's receivers in the counters, where they follow the flows. A traffic has such receivers if they are
+    /// several, or join or leave.
     pub(crate) fn receivers_of(&self, flow: usize) -> Vec<usize> {
         let all = self.receivers.iter().enumerate().filter(|(_, receiver)| receiver.flow == flow);
         all.map(|(place, _)| self.topology.flows.len() + place).collect()

@@ -44,7 +44,8 @@ enum Length {
     Varied,
 }
 
-/// First steps of routes that several senders share; the key is the hosts at both ends and the path segments of a run (empty for a route with decision steps).
+/// First steps of routes that several senders share; the key is the hosts at both ends and the path
+/// segments of the route (none for a route with decision steps).
 type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's ICMP messages, for which a route is built.
