@@ -9,7 +9,7 @@ use engpass_model::wire::arp::{Operation, write_arp};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_model::wire::igmp;
-use engpass_network::simulate::{CaptureRecord, Cell, Igmp, Packet, Pdu, Unit};
+use engpass_network::simulate::{CaptureRecord, Cell, Content, Igmp, Packet, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 
@@ -134,7 +134,12 @@ impl LinkBytes {
     /// Writes a packet with its outer headers to `ip`.
     fn write_ip(&mut self, packet: &Packet) {
         self.ip.clear();
-        self.packets.write(packet, &mut self.ip);
+        match packet.content {
+            Content::Keepalive { tunnel, forward } => {
+                packet_bytes::write_keepalive(&self.topology, (tunnel, forward), &packet.head, &mut self.ip);
+            }
+            _ => self.packets.write(packet, &mut self.ip),
+        }
         for outer in &packet.outer {
             self.ip = packet_bytes::encapsulate(&self.topology, outer, &self.ip);
         }
@@ -253,7 +258,7 @@ impl LinkBytes {
             let source = topology.hardware_address(packet.framed_at);
             return Macs { source, destination: packet_bytes::group_mac(group) };
         }
-        let tunnel = packet.outer.last().map(|outer| (outer.tunnel, outer.forward));
+        let tunnel = tunnel_around(packet);
         let key = (port, packet.framed_at, packet.flow, packet.back, tunnel);
         *self.macs.entry(key).or_insert_with(|| {
             let ends = |port: usize| (topology.links[port / 2].ends[1 - port % 2], port ^ 1);
@@ -272,16 +277,25 @@ impl LinkBytes {
 
 /// Returns the group that a packet goes to, unless it is in a tunnel.
 fn group_of(topology: &Topology, packet: &Packet) -> Option<IpAddr> {
-    topology.flows[packet.flow].group.filter(|_| packet.outer.is_empty())
+    topology.flows.get(packet.flow)?.group.filter(|_| packet.outer.is_empty())
+}
+
+/// Returns the tunnel and direction on whose path a packet is. A keepalive outside its tunnel goes back on the path of the other direction.
+fn tunnel_around(packet: &Packet) -> Option<(usize, bool)> {
+    let outside = match packet.content {
+        Content::Keepalive { tunnel, forward } => Some((tunnel, !forward)),
+        _ => None,
+    };
+    packet.outer.last().map(|outer| (outer.tunnel, outer.forward)).or(outside)
 }
 
 /// Returns the hop that packets of a flow take from a switch, which has no choice.
 fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
-    let flow = &topology.flows[packet.flow];
-    if let Some(outer) = packet.outer.last() {
-        let legs = topology.tunnels[outer.tunnel].way(outer.forward).fan.legs_at(node);
+    if let Some((tunnel, forward)) = tunnel_around(packet) {
+        let legs = topology.tunnels[tunnel].way(forward).fan.legs_at(node);
         return legs.first().map(|leg| topology.first_hop(*leg));
     }
+    let flow = &topology.flows[packet.flow];
     match &flow.fans {
         Some(fans) => {
             let legs = fans[usize::from(packet.back)].legs_at(node);

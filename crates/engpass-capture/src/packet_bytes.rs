@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use engpass_model::queue::Ecn;
+use engpass_model::tunnel::gre;
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
@@ -148,7 +149,7 @@ impl Packets for SyntheticPackets {
             ecn: head.ecn,
             protocol: match packet.content {
                 Content::Datagram { .. } => Protocol::Udp,
-                Content::Segment { .. } | Content::TooBig { .. } | Content::Outside { .. } => Protocol::Tcp,
+                _ => Protocol::Tcp,
             },
         };
         let whole = match packet.content {
@@ -162,6 +163,7 @@ impl Packets for SyntheticPackets {
             }
             Content::TooBig { .. } => unreachable!("ICMP messages are handled above"),
             Content::Outside { .. } => unreachable!("injected packets bring their own bytes"),
+            Content::Keepalive { .. } => unreachable!("keepalives are written with the tunnels"),
             Content::Segment { segment, scale, tick } => {
                 let data = payload(packet.source, segment.seq, segment.payload());
                 &tcp(&ends, &segment, scale, tick, &data)
@@ -171,6 +173,31 @@ impl Packets for SyntheticPackets {
         let to = from + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
         ip.write(&whole[from..to], out);
     }
+}
+
+/// Appends a keepalive that enters a tunnel in one direction: from the other end of the tunnel to the router that sends it, with a GRE header of type 0.
+pub(super) fn write_keepalive(
+    topology: &Topology,
+    (tunnel, forward): (usize, bool),
+    head: &Head,
+    out: &mut Vec<u8>,
+) {
+    let [sender, other] =
+        topology.tunnels[tunnel].from_to(forward).map(|router| address_of(topology, router));
+    let mut header = Vec::new();
+    gre::write_keepalive(&mut header);
+    let ip = Ipv4 {
+        addresses: (other, sender),
+        id: head.id,
+        offset: head.offset,
+        more: head.more,
+        dont_fragment: false,
+        ttl: head.ttl,
+        dscp: head.priority << 3,
+        ecn: head.ecn,
+        protocol: Protocol::Tunnel(topology.tunnels[tunnel].config.header.config().protocol()),
+    };
+    ip.write(&header, out);
 }
 
 /// Returns a packet as it is in a tunnel, with its outer headers; or the fragment of it that the outer header describes.

@@ -28,6 +28,9 @@ pub struct Engine {
     pub decapsulate: Option<Duration>,
     /// Time that a line card needs for a packet that it hands to the route processor ("punt").
     pub punt: Option<Duration>,
+    /// Time that the route processor needs for a control packet: an ICMP message, ARP packet or keepalive that the router sends, or an ARP packet, IGMP message
+    /// or keepalive that comes to it. If neither this nor the preset gives it, packets that the router sends take the time of other packets, and those that come to it take none.
+    pub control: Option<Duration>,
     /// Time of an interrupt: a packet that finds the engine without work takes it in addition. Under load one interrupt serves many packets.
     pub interrupt: Option<Duration>,
     /// Packet memory in front of the engine, the packet in service included: packets, bytes of IP packets, or both. A packet that does not fit is dropped.
@@ -36,7 +39,7 @@ pub struct Engine {
 }
 
 /// Hardware with known figures. Rates in packets/s of 64 B are those that Cisco published for process switching and for fast switching or CEF. Figures marked
-/// with "estimate" are not published.
+/// with "estimate" are not published. Estimate for all route processors: a control packet takes the time of a process-switched one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Preset {
     /// Route Processor of a Cisco 7000: 2 500 and 30 000 packets/s. Estimate: encapsulation and decapsulation 48 us each.
@@ -90,6 +93,8 @@ pub struct EngineTimes {
     pub decapsulate: u64,
     /// Time for a packet that goes to the route processor.
     pub punt: u64,
+    /// Time for a control packet; `None` if it takes that of other packets when the router sends it, and none when it comes to the router.
+    pub control: Option<u64>,
     /// Time of an interrupt.
     pub interrupt: u64,
     /// Bound of the packets in front of it and in it.
@@ -99,7 +104,8 @@ pub struct EngineTimes {
 impl EngineTimes {
     /// Returns true if no packet ever waits for the engine.
     pub fn takes_no_time(&self) -> bool {
-        *self == Self { input_queue: self.input_queue, ..Self::default() }
+        let control = self.control.filter(|time| *time == 0);
+        *self == Self { input_queue: self.input_queue, control, ..Self::default() }
     }
 }
 
@@ -121,6 +127,7 @@ impl Preset {
             encapsulate: 0,
             decapsulate: 0,
             punt: 0,
+            control: None,
             interrupt: 0,
             input_queue: None,
         };
@@ -130,6 +137,7 @@ impl Preset {
                 per_packet: at(fast),
                 encapsulate: tunnel,
                 decapsulate: tunnel,
+                control: Some(at(process)),
                 ..NONE
             }
         }
@@ -167,6 +175,7 @@ impl Engine {
             encapsulate: own(self.encapsulate, preset.encapsulate),
             decapsulate: own(self.decapsulate, preset.decapsulate),
             punt: own(self.punt, preset.punt),
+            control: self.control.map(|own| own.0).or(preset.control),
             interrupt: own(self.interrupt, preset.interrupt),
             input_queue: self.input_queue.or(preset.input_queue),
         }
@@ -182,6 +191,7 @@ impl Engine {
             ("encapsulate", self.encapsulate),
             ("decapsulate", self.decapsulate),
             ("punt", self.punt),
+            ("control", self.control),
             ("interrupt", self.interrupt),
         ] {
             errors.at_most(&[key], time, LONGEST);
@@ -217,6 +227,9 @@ mod tests {
         assert_eq!((times.encapsulate, times.decapsulate, times.punt), (0, 15_000_000, 7));
         assert_eq!(times.input_queue, None);
         assert_eq!(Engine::default().times(), EngineTimes::default());
+        assert_eq!((times.control, Engine::default().times().control), (Some(125_000_000), None));
         assert!(EngineTimes::default().takes_no_time() && !times.takes_no_time());
+        let control = |control| EngineTimes { control: Some(control), ..EngineTimes::default() };
+        assert!(control(0).takes_no_time() && !control(1).takes_no_time());
     }
 }

@@ -137,9 +137,17 @@ impl Router {
             let process = if self.process_switched.is_empty() { 0 } else { times.process };
             let EngineTimes { per_packet, per_copy, per_fragment, encapsulate, decapsulate, punt, .. } =
                 times;
-            [per_packet, process, per_copy, per_fragment, encapsulate, decapsulate, punt].into_iter().max()
+            let control = times.control.unwrap_or(0);
+            [per_packet, process, per_copy, per_fragment, encapsulate, decapsulate, punt, control]
+                .into_iter()
+                .max()
         };
         self.engines().filter_map(|(_, times)| of(times)).max().unwrap_or(0)
+    }
+
+    /// Returns true if control packets that come to the router take time.
+    pub fn works_on_control(&self) -> bool {
+        self.processor().control.is_some_and(|time| time > 0)
     }
 
     /// Returns true if packets may wait for one of its engines.

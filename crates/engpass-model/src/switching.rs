@@ -25,7 +25,7 @@ pub enum PacketKind {
 pub struct Passage<'a> {
     /// The link by which it came; `None` for a packet that the router made.
     pub from: Option<&'a str>,
-    /// The links by which it may leave: the first link behind the router, for a multicast packet one for each branch.
+    /// The links by which it may leave: the first link behind the router, for a multicast packet one for each branch; none for a packet to the router itself.
     pub to: &'a [&'a str],
     /// It is a multicast packet, and outside tunnels when it leaves those that end here.
     pub multicast: bool,
@@ -71,8 +71,8 @@ impl Router {
     /// Returns the work on a packet, in order. The first rule that applies decides:
     ///
     /// 1. If the incoming card has an engine, and it and all outgoing cards switch all kinds of the packet (`distributed`), the incoming card forwards it.
-    /// 2. If not, the incoming card takes `punt` if that is more than zero, and then the route processor forwards it: with `process` if one of the kinds of the
-    ///    packet is in `process_switched`, else with `per_packet`.
+    /// 2. If not, the incoming card takes `punt` if that is more than zero, and then the route processor works on it: with `control` if that is given and the
+    ///    packet begins or ends at the router, with `process` if one of its kinds is in `process_switched`, else with `per_packet`.
     pub fn work(&self, passage: &Passage<'_>) -> (Option<Work>, Work) {
         let incoming = passage.from.and_then(|link| self.card_at(link));
         let engine = incoming.and_then(|(number, card)| Some((number, card, card.engine.as_ref()?.times())));
@@ -83,10 +83,14 @@ impl Router {
                 .saturating_add(if passage.enters { times.encapsulate } else { 0 })
                 .saturating_add(if passage.leaves { times.decapsulate } else { 0 }),
             per_copy: times.per_copy,
-            per_fragment: if passage.multicast || passage.leaves { 0 } else { times.per_fragment },
+            per_fragment: match passage.multicast || passage.leaves || passage.to.is_empty() {
+                true => 0,
+                false => times.per_fragment,
+            },
             interrupt: times.interrupt,
         };
         if let Some((number, card, times)) = engine
+            && !passage.to.is_empty()
             && passage.is_all_of(&card.distributed)
             && leave().all(|(_, card)| passage.is_all_of(&card.distributed))
         {
@@ -100,7 +104,12 @@ impl Router {
         });
         let times = self.processor();
         let is_process = self.process_switched.iter().any(|kind| passage.is(*kind));
-        (punt, work(0, times, if is_process { times.process } else { times.per_packet }))
+        let time = match times.control {
+            Some(control) if passage.from.is_none() || passage.to.is_empty() => control,
+            _ if is_process => times.process,
+            _ => times.per_packet,
+        };
+        (punt, work(0, times, time))
     }
 
     /// Returns the card of a link and its number, from 1.
@@ -159,8 +168,20 @@ mod tests {
         let unicast =
             Passage { from: Some("wan"), to: &["lan"], multicast: false, enters: false, leaves: false };
         assert_eq!(engines(&unicast), [(0, 2_898_551)]);
-        assert_eq!(engines(&Passage { from: None, ..unicast }), [(0, 2_898_551)]);
         // Tunnels are process-switched, and decapsulation takes 15 us.
         assert_eq!(engines(&Passage { leaves: true, ..unicast }), [(0, 140_000_000)]);
+    }
+
+    #[test]
+    fn the_route_processor_works_on_control_packets() {
+        // 8000 packets/s. The card hands on what is for the router, whatever it distributes.
+        let packet = Passage { from: Some("lan"), to: &[], multicast: false, enters: false, leaves: false };
+        assert_eq!(engines(&packet), [(1, 5), (0, 125_000_000)]);
+        assert_eq!(engines(&Passage { from: None, to: &["lan"], ..packet }), [(0, 125_000_000)]);
+        // Without a time for control packets, those that the router sends take the time of others.
+        let mut router = router();
+        router.processor = Some(Engine { per_packet: Some(Duration(7)), ..Engine::default() });
+        let (_, work) = router.work(&Passage { from: None, to: &["lan"], ..packet });
+        assert_eq!((work.time, router.works_on_control()), (7, false));
     }
 }

@@ -70,6 +70,14 @@ pub enum Mechanism {
     ReassemblyTimeout,
     /// The end of a tunnel had no memory for a fragment.
     ReassemblyMemory,
+    /// A router took a tunnel for down because its keepalives did not come back.
+    TunnelDown,
+    /// A keepalive came back through a tunnel that its router had taken for down.
+    TunnelUpAgain,
+    /// A router chose among path segments without a tunnel that it took for down.
+    AroundTunnel,
+    /// A router dropped a packet in front of a tunnel that it took for down.
+    LostBeforeTunnel,
     /// The end of a tunnel dropped a packet that arrived after a later one.
     OutOfSequence,
     /// A packet entered a tunnel inside another tunnel.
@@ -102,6 +110,8 @@ pub enum Mechanism {
     ForwardedByCard,
     /// A line card handed a packet to the route processor.
     Punted,
+    /// An engine took time for a control packet that had come to its router.
+    ControlTakesTime,
     /// An engine took time for fragments.
     FragmentsTakeTime,
     /// A router gave up an address resolution without a reply.
@@ -152,6 +162,10 @@ impl Mechanism {
             Self::TunnelRefused => "a tunnel refused a packet",
             Self::ReassemblyTimeout => "reassembly timeout",
             Self::ReassemblyMemory => "reassembly memory",
+            Self::TunnelDown => "keepalives took a tunnel down",
+            Self::TunnelUpAgain => "a keepalive took a tunnel up",
+            Self::AroundTunnel => "a choice without a tunnel that is down",
+            Self::LostBeforeTunnel => "lost before a tunnel that is down",
             Self::OutOfSequence => "out of sequence",
             Self::NestedTunnel => "tunnel in a tunnel",
             Self::TunnelChoice => "choice for an outer packet",
@@ -168,6 +182,7 @@ impl Mechanism {
             Self::CardFull => "input queue of a card full",
             Self::ForwardedByCard => "a card forwarded",
             Self::Punted => "a card punted",
+            Self::ControlTakesTime => "a control packet took time",
             Self::FragmentsTakeTime => "fragments took time",
             Self::NoReply => "no ARP reply",
             Self::AskedAgain => "a request was sent again",

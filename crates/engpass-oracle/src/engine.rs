@@ -20,6 +20,7 @@ mod host;
 mod icmp;
 mod idle;
 mod idle_reasons;
+pub(crate) mod keepalive;
 mod loads;
 mod membership;
 mod nic;
@@ -153,6 +154,8 @@ pub struct Engine<'a> {
     pub(crate) receivers: Vec<Receiver>,
     /// Receivers that join or leave, in the order of the receivers.
     pub(crate) members: Vec<MemberState>,
+    /// Ends of tunnels that send keepalives, in the order of the tunnel directions.
+    pub(crate) keepalives: Vec<keepalive::KeepaliveEnd>,
     /// For a multicast datagram at a node, the parts that do not go on from there.
     pub(crate) pruned: BTreeMap<(usize, NodeId), Vec<usize>>,
     /// For a multicast datagram and a subset of its parts that continues separately, the index of the new datagram.
@@ -220,6 +223,7 @@ impl<'a> Engine<'a> {
             receive_buffers: vec![0; flows + receivers.len()],
             receivers,
             members: Vec::new(),
+            keepalives: Vec::new(),
             pruned: BTreeMap::new(),
             apart: BTreeMap::new(),
             packets: Vec::new(),
@@ -251,6 +255,7 @@ impl<'a> Engine<'a> {
             }
         }
         engine.histories = vec![History::default(); engine.senders().len()];
+        engine.keepalives_begin();
         engine.possible = engine.possible_ways();
         engine.events_begin(testbed, seed);
         engine.memberships_begin();
@@ -317,7 +322,7 @@ impl<'a> Engine<'a> {
 
     /// Returns true if a flow belongs to a generator.
     pub(crate) fn generates(&self, flow: usize) -> bool {
-        matches!(self.sources[flow], Source::Generator(_))
+        matches!(self.sources.get(flow), Some(Source::Generator(_)))
     }
 
     /// Returns a transmitter of cells.
@@ -350,6 +355,7 @@ impl<'a> Engine<'a> {
             Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),
             Event::ArpRetry { of } => self.arp_retry(now, of),
             Event::IgmpIsDue { member, message } => self.igmp_is_due(now, member, message),
+            Event::KeepaliveIsDue { end } => self.keepalive_is_due(now, end),
             Event::MembershipEnds { member } => self.membership_ends(now, member),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),

@@ -29,6 +29,8 @@ pub(crate) enum Group {
     ArpRetry,
     /// Hosts send IGMP messages, and nodes stop forwarding to members that have left, in the order of the members; of one member, first the message.
     Igmp,
+    /// Ends of tunnels send keepalives, in the order of the tunnels, the first end before the second.
+    Keepalive,
     /// Free ports of switches and routers take their next cell or packet.
     PortTakes,
     /// Feedback reaches adaptive shapers.
@@ -98,6 +100,10 @@ pub(crate) enum Event {
     /// Nodes stop forwarding to a receiver, unless its host is a member.
     MembershipEnds {
         member: usize,
+    },
+    /// An end of a tunnel sends its next keepalive.
+    KeepaliveIsDue {
+        end: usize,
     },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),

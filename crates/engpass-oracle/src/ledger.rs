@@ -8,6 +8,7 @@ use engpass_model::wire::icmp::HEADER_BYTES;
 use engpass_model::wire::igmp::MESSAGE_BYTES;
 
 use crate::cell::{Cell, LineId, Vc};
+use crate::engine::keepalive::GRE_BYTES;
 use crate::icmp::Message;
 use crate::idle::Crossing;
 use crate::outcome::{
@@ -112,6 +113,11 @@ impl Datagram {
     /// Creates an IGMP message, which is posted to the flow number `flow`.
     pub(crate) fn igmp(flow: usize) -> Self {
         Self { back: true, number: None, is_unlisted: true, ..Self::udp(flow, 0, MESSAGE_BYTES) }
+    }
+
+    /// Creates a keepalive of a tunnel, which is posted to the flow number `flow`.
+    pub(crate) fn keepalive(flow: usize) -> Self {
+        Self { back: true, number: None, is_unlisted: true, ..Self::udp(flow, 0, GRE_BYTES) }
     }
 
     /// Returns the index at which it is counted: that of its receiver in a group, else of its flow.
@@ -363,7 +369,7 @@ impl Ledger {
         }
         assert!(!this.received, "a datagram is received or lost only once");
         let flow = this.flow;
-        if !this.is_counted {
+        if !this.is_counted || this.is_unlisted {
             this.lost = this.lost.min(Some((now, place))).or(Some((now, place)));
             return;
         }
@@ -379,7 +385,7 @@ impl Ledger {
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
     }
 
-    /// Returns the number of ARP packets and IGMP messages lost at locations for which `is_such` is true.
+    /// Returns the number of ARP packets, IGMP messages and keepalives, or cells of them, lost at locations for which `is_such` is true.
     pub(crate) fn unlisted(&self, is_such: impl Fn(&Place) -> bool) -> u64 {
         self.unlisted.iter().filter(|(place, _)| is_such(place)).map(|(_, lost)| lost).sum()
     }

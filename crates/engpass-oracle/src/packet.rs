@@ -52,6 +52,8 @@ pub(crate) struct Packet {
     pub(crate) arp: Option<ArpPacket>,
     /// The content of an IGMP message.
     pub(crate) igmp: Option<IgmpPacket>,
+    /// The end of a tunnel that sent it, if it is a keepalive.
+    pub(crate) keepalive: Option<usize>,
     /// The steps of its path so far; `None` if fragments of it in a tunnel took different ones.
     pub(crate) path: Option<Vec<Crossing>>,
 }

@@ -88,11 +88,11 @@ impl Topology {
         hops[hops.len() - 1]
     }
 
-    /// Returns true if events change how a node sees the link on which a path segment begins.
+    /// Returns true if events or keepalives change whether a node takes a path segment for up.
     pub fn sees_events(&self, node: NodeId, leg: PathSegment) -> bool {
         let PathSegment::Link(Hop { link, .. }) = leg else {
-            // A tunnel stays up when links on its path fail, and events never change ATM links.
-            return false;
+            // Without keepalives, a tunnel stays up when links on its path fail, and events never change ATM links.
+            return matches!(leg, PathSegment::Tunnel { tunnel, .. } if self.tunnels[tunnel].has_keepalives());
         };
         // A node that follows the bond at the other end sees the state that the bond sees.
         let node = self.bond_at(node, leg).map_or(node, |bond| self.bonds[bond].node);
@@ -376,6 +376,21 @@ impl TunnelPath {
     /// Returns the path of the tunnel's outer packets in one direction.
     pub fn way(&self, forward: bool) -> &TunnelWay {
         &self.ways[usize::from(!forward)]
+    }
+
+    /// Returns true if its ends send keepalives.
+    pub fn has_keepalives(&self) -> bool {
+        self.is_up && self.config.keepalive.is_some()
+    }
+
+    /// Returns the path of the keepalives of one end: through the tunnel, number `tunnel`, in the direction `forward`, and back on the path of the outer packets
+    /// of the other direction.
+    pub fn keepalive_fan(&self, tunnel: usize, forward: bool) -> Fan {
+        let [from, _] = self.from_to(forward);
+        let mut at = self.way(!forward).fan.at.clone();
+        at.push((from, vec![PathSegment::Tunnel { tunnel, forward }]));
+        at.sort_unstable();
+        Fan { at }
     }
 
     /// Returns the routers at which packets of one direction enter and leave the tunnel.

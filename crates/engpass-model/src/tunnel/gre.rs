@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TunnelHeaderConfig;
+use crate::wire::ip::IP_HEADER_BYTES;
 use crate::wire::packet::checksum;
 
 /// Generic routing encapsulation (RFC 2784): a header of 4 bytes, plus 4 bytes each for a checksum, a key and a sequence number.
@@ -16,6 +17,19 @@ pub struct Gre {
     pub key: Option<u32>,
     /// Whether the header contains a sequence number (RFC 2890 section 2.2). The end of the tunnel then drops packets that arrive after a later one.
     pub sequence: bool,
+}
+
+/// Length of a keepalive before it enters the tunnel, in bytes: an IP packet from the other end of the tunnel to its sender, with a GRE header and nothing
+/// behind it.
+pub const KEEPALIVE_BYTES: u64 = IP_HEADER_BYTES + 4;
+/// Time to live and priority of a keepalive.
+pub const KEEPALIVE_TTL: u8 = 64;
+/// Priority of a keepalive: that of network control (RFC 4594 section 3.2).
+pub const KEEPALIVE_PRIORITY: u8 = 6;
+
+/// Appends the GRE header of a keepalive behind its own IP header: no fields, and the protocol type 0, which no packet has.
+pub fn write_keepalive(out: &mut Vec<u8>) {
+    out.extend([0; 4]);
 }
 
 /// Protocol types of IP packets: their EtherTypes (RFC 2784 section 2.4, RFC 7676 section 2).
@@ -37,6 +51,10 @@ impl TunnelHeaderConfig for Gre {
 
     fn is_sequenced(&self) -> bool {
         self.sequence
+    }
+
+    fn has_keepalives(&self) -> bool {
+        true
     }
 
     fn write(&self, inner: &[u8], sequence: u32, out: &mut Vec<u8>) {

@@ -35,6 +35,11 @@ pub trait TunnelHeaderConfig {
         false
     }
 
+    /// Returns true if the ends may send keepalives.
+    fn has_keepalives(&self) -> bool {
+        false
+    }
+
     /// Appends the tunnel header for the packet `inner`. A header without sequence numbers ignores `sequence`.
     fn write(&self, inner: &[u8], sequence: u32, out: &mut Vec<u8>);
 }
@@ -80,6 +85,24 @@ pub struct Tunnel {
     /// Reassembly of fragmented outer packets at the ends of the tunnel.
     #[serde(default)]
     pub reassembly: Reassembly,
+    /// Keepalives of a GRE tunnel. If not given, neither end notices a failure on the path of the tunnel.
+    pub keepalive: Option<Keepalive>,
+}
+
+/// Keepalives of a GRE tunnel (Cisco IOS, `keepalive SECONDS RETRIES`). Each end sends packets through the tunnel that the other end sends back outside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keepalive {
+    /// Time between two keepalives of an end.
+    pub period: Duration,
+    /// Number of keepalives in a row that do not come back before an end takes the tunnel for down. It is up again when one comes back.
+    pub retries: u64,
+}
+
+impl Default for Keepalive {
+    fn default() -> Self {
+        Self { period: Duration(10_000_000_000_000), retries: 3 }
+    }
 }
 
 /// The longest packet that every host can reassemble (RFC 791 section 3.2).
@@ -133,6 +156,19 @@ impl Tunnel {
         if self.ttl == 0 || self.ttl == u8::MAX {
             errors.add(&["ttl"], "outer packets cross at least 1 and at most 254 links", "give 1 to 254");
         }
+        if let Some(Keepalive { period, retries }) = self.keepalive {
+            errors.positive(&["keepalive", "period"], period, LONGEST);
+            if retries == 0 {
+                errors.add(&["keepalive", "retries"], "a tunnel would always be down", "give at least 1");
+            }
+            if !self.header.config().has_keepalives() {
+                errors.add(
+                    &["header"],
+                    "this header has no keepalives",
+                    "remove `keepalive`, or give the tunnel `header = \"gre\"`",
+                );
+            }
+        }
         let Reassembly { timeout, memory } = self.reassembly;
         errors.positive(&["reassembly", "timeout"], timeout, LONGEST);
         if memory.bytes() < LEAST_MEMORY {
@@ -173,12 +209,15 @@ mod tests {
     #[test]
     fn tunnel_rejects_invalid_values() {
         let tunnel = read(serde_json::json!({
-            "ends": ["a", "b"], "mtu": "67 B", "ttl": 0, "reassembly": { "timeout": "0 s", "memory": "575 B" },
+            "ends": ["a", "b"], "header": "ipip", "keepalive": { "period": "0 s", "retries": 0 }, "mtu": "67 B", "ttl": 0, "reassembly": { "timeout": "0 s", "memory": "575 B" },
         }));
         let mut errors = RangeErrors::default();
         tunnel.check(&mut errors);
         let paths: Vec<String> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
-        assert_eq!(paths, ["mtu", "ttl", "reassembly.timeout", "reassembly.memory"]);
+        let keepalive = ["keepalive.period", "keepalive.retries", "header"];
+        assert_eq!(paths[..2], ["mtu", "ttl"]);
+        assert_eq!(paths[2..5], keepalive);
+        assert_eq!(paths[5..], ["reassembly.timeout", "reassembly.memory"]);
         let mut errors = RangeErrors::default();
         read(serde_json::json!({ "ends": ["a", "b"], "mtu": "65511 B" })).check(&mut errors);
         assert_eq!(errors, RangeErrors::default());

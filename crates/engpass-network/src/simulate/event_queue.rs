@@ -20,6 +20,8 @@ pub(super) enum Event {
     ArpTimeout(u32),
     /// This IGMP timer is due: a host sends its next message, or a router may stop forwarding to a branch.
     IgmpTimer(u32),
+    /// This end of a tunnel sends its next keepalive.
+    KeepaliveTimer(u32),
     /// The last cell of this PDU may have reached its host.
     PduAtHost(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
@@ -50,7 +52,8 @@ pub(super) enum Event {
 
 /// Bit of the payload that tells the two kinds of events in a group apart.
 const SECOND_KIND: u32 = 1 << 31;
-/// Second bit of the payload. In `ShaperFeedback`: the PDU had EFCI. In the group of arrivals: the event is a `PduAtRouter`.
+/// Second bit of the payload. In `ShaperFeedback`: the PDU had EFCI. In the group of arrivals: the event is a `PduAtRouter`; in that of IGMP timers: a
+/// `KeepaliveTimer`.
 const PAYLOAD_MARK: u32 = 1 << 30;
 
 /// Number of days that the calendar covers; a power of two.
@@ -163,6 +166,8 @@ impl EventQueue {
             Event::ArpTimeout(neighbour) => (5, neighbour),
             // `POSITION` in `frames/igmp.rs` puts these after ARP.
             Event::IgmpTimer(timer) => (5, timer | SECOND_KIND),
+            // `POSITION` in `frames/keepalive.rs` puts these after IGMP.
+            Event::KeepaliveTimer(end) => (5, end | SECOND_KIND | PAYLOAD_MARK),
             Event::Dequeue(port) => (6, port),
             Event::CircuitFree(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
@@ -298,6 +303,7 @@ impl EventQueue {
             (2, _) => Event::EngineDone(payload),
             (3, _) => Event::IcmpReady(payload),
             (4, _) => Event::ReassemblyTimeout(payload),
+            (5, SECOND_KIND) if payload & PAYLOAD_MARK != 0 => Event::KeepaliveTimer(payload & !PAYLOAD_MARK),
             (5, SECOND_KIND) => Event::IgmpTimer(payload),
             (5, _) => Event::ArpTimeout(payload),
             (6, SECOND_KIND) => Event::CircuitFree(payload),

@@ -164,6 +164,8 @@ pub(super) enum DropLocation {
     Memory(usize),
     /// This router at the end of a tunnel with sequence numbers: a later packet has arrived before.
     OutOfSequence(usize),
+    /// This router at the entry of a tunnel whose keepalives do not come back.
+    TunnelDown(usize),
     ReceiveBuffer,
 }
 

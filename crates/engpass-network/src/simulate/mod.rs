@@ -255,6 +255,7 @@ impl Network {
             Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
+            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
             Event::Dequeue(port) => self.dequeue_port(port),
             Event::PduAtHost(pdu) | Event::PduAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
             Event::CpuDone(host) => self.on_cpu_done(host),

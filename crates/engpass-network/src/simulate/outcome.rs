@@ -600,6 +600,7 @@ impl Network {
             DropLocation::Timeout(node) => inside(node, "reassembly timeout"),
             DropLocation::Memory(node) => inside(node, "reassembly memory"),
             DropLocation::OutOfSequence(node) => inside(node, "out of sequence"),
+            DropLocation::TunnelDown(node) => inside(node, "tunnel down"),
             DropLocation::ReceiveBuffer => host("receive buffer"),
         }
     }

@@ -91,8 +91,8 @@ fn path_mtu_discovery_equals_oracle() {
 #[test]
 fn tunnel_equals_oracle() {
     use Mechanism::{
-        InnerFragmented, NestedTunnel, OutOfSequence, OuterFragmented, ReassemblyMemory, ReassemblyTimeout,
-        TunnelChoice, TunnelRefused,
+        AroundTunnel, InnerFragmented, LostBeforeTunnel, NestedTunnel, OutOfSequence, OuterFragmented,
+        ReassemblyMemory, ReassemblyTimeout, TunnelChoice, TunnelDown, TunnelRefused, TunnelUpAgain,
     };
     let mechanisms = [
         OuterFragmented,
@@ -103,7 +103,8 @@ fn tunnel_equals_oracle() {
         ReassemblyTimeout,
         ReassemblyMemory,
     ];
-    are_equal("acted::tunnel_equals_oracle", tunnels(), &mechanisms, &[OutOfSequence]);
+    let rare = [OutOfSequence, TunnelDown, TunnelUpAgain, AroundTunnel, LostBeforeTunnel];
+    are_equal("acted::tunnel_equals_oracle", tunnels(), &mechanisms, &rare);
 }
 
 #[test]
@@ -116,9 +117,10 @@ fn bond_equals_oracle() {
 #[test]
 fn routers_with_line_cards_equal_oracle() {
     use Mechanism::{
-        CardFull, CopiesAtRouter, ForwardedByCard, FragmentsTakeTime, InputFull, OuterFragmented, Punted,
+        CardFull, ControlTakesTime, CopiesAtRouter, ForwardedByCard, FragmentsTakeTime, InputFull,
+        OuterFragmented, Punted,
     };
-    let mechanisms = [ForwardedByCard, Punted, InputFull, CopiesAtRouter];
+    let mechanisms = [ForwardedByCard, Punted, InputFull, CopiesAtRouter, ControlTakesTime];
     let rare = [CardFull, FragmentsTakeTime, OuterFragmented];
     are_equal("acted::routers_with_line_cards_equal_oracle", engines(), &mechanisms, &rare);
 }

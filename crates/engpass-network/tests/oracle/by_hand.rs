@@ -12,6 +12,7 @@ mod discard;
 mod groups;
 mod hosts;
 mod joined;
+mod keepalives;
 mod members;
 mod path_mtu;
 mod ports;

@@ -43,6 +43,9 @@ fn name(packet: &Packet, place: u32) -> Name {
         Content::Datagram { index, .. } => index,
         // The identification of a segment is unique.
         Content::Segment { .. } | Content::TooBig { .. } => u64::from(packet.head.id),
+        Content::Keepalive { tunnel, forward } => {
+            u64::from(packet.head.id) | u64::from(forward) << 16 | (tunnel as u64) << 17
+        }
         Content::Outside { .. } => unreachable!("a simulated run has no injected packets"),
     };
     (packet.flow, packet.back, packet.source, number, packet.head.offset, place)

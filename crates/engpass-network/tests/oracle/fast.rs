@@ -244,6 +244,7 @@ fn place(drop: &Drop, testbed: &Testbed, topology: &Topology) -> Place {
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },
             "out of sequence" => Place::OutOfSequence { node: node() },
+            "tunnel down" => Place::TunnelDown { node: node() },
             other => panic!("unknown drop cause: {other}"),
         };
     };

@@ -66,9 +66,11 @@ impl Engine<'_> {
             self.acted.note(Mechanism::Weights);
         }
         if up.contains(&true) {
-            let hidden = group.iter().zip(up).filter(|(_, up)| !**up).map(|(out, _)| self.first_line(*out));
-            for line in hidden.collect::<Vec<_>>() {
-                self.event_acts(self.acted.unseen[&line]);
+            for (out, _) in group.iter().zip(up).filter(|(_, up)| !**up) {
+                match out {
+                    Out::Tunnel(_) => self.acted.note(Mechanism::AroundTunnel),
+                    _ => self.event_acts(self.acted.unseen[&self.first_line(*out)]),
+                }
             }
         }
     }

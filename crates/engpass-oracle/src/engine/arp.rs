@@ -138,6 +138,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: Some(arp),
             igmp: None,
+            keepalive: None,
             path: None,
         });
         self.packets.len() - 1

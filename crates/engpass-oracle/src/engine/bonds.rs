@@ -180,7 +180,10 @@ impl Engine<'_> {
         let this = &self.packets[packet];
         match this.carries {
             Some(of) => self.outer_heads(of.tunnel),
-            None => self.heads_of(this.discipline_flow as usize),
+            None => match this.keepalive {
+                Some(end) => self.outer_heads(self.keepalives[end].tunnel ^ 1),
+                None => self.heads_of(this.discipline_flow as usize),
+            },
         }
     }
 }

@@ -54,6 +54,7 @@ impl Engine<'_> {
             };
             let told = seen.losses.iter().filter(|(key, _)| here(&key.place));
             let told: u64 = told.map(|(_, lost)| lost.cells).sum();
+            let told = told + self.ledger.unlisted(here);
             if told != by_circuit {
                 return Err(format!(
                     "{line:?}: {by_circuit} cells were lost on its circuits, but {told} are reported"

@@ -5,11 +5,13 @@ use engpass_model::router::Card;
 use engpass_model::source::Traffic;
 use engpass_model::switching::PacketKind;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_testbed::topology::{NodeId, NodeKind};
 
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::fragments::fragments;
 use crate::packet::{Out, Packet};
+use crate::resolve::kind;
 use crate::router::Job;
 
 /// The work on a packet at a router.
@@ -36,8 +38,17 @@ impl Engine<'_> {
     pub(crate) fn takes_time(&self, router: usize) -> bool {
         let mut all = self.testbed.routers[router].engines();
         all.any(|(_, times)| {
-            times != EngineTimes { input_queue: times.input_queue, ..EngineTimes::default() }
+            let control = times.control.filter(|time| *time == 0);
+            times != EngineTimes { input_queue: times.input_queue, control, ..EngineTimes::default() }
         })
+    }
+
+    /// Returns true if a node is a router that works on control packets that come to it.
+    pub(crate) fn works_on_control(&self, node: NodeId) -> bool {
+        match kind(&self.topology, node) {
+            NodeKind::Router(router) => self.times(router, 0).control.is_some_and(|time| time > 0),
+            _ => false,
+        }
     }
 
     /// Returns the work on a packet that has come to a router.
@@ -49,11 +60,15 @@ impl Engine<'_> {
         }
         let leaves = inside != packet;
         let Packet { flow, way, datagram, carries, .. } = self.packets[inside];
-        let is_arp = self.packets[inside].arp.is_some();
-        let data = carries.is_none() && !is_arp;
+        let Packet { arp, igmp, keepalive, .. } = self.packets[inside];
+        let (is_arp, is_igmp) = (arp.is_some(), igmp.is_some());
+        let data = carries.is_none() && !is_arp && !is_igmp && keepalive.is_none();
         let multicast = data && matches!(self.testbed.traffic[flow], Traffic::Multicast(_));
         let parts = self.ledger.datagram(datagram).parts.clone();
-        let outs: Vec<Out> = if is_arp {
+        let came_by = self.packets[packet].came_by;
+        let is_back = keepalive.is_some_and(|end| self.tunnels[self.keepalives[end].tunnel].from == node);
+        let ends_here = came_by.is_some() && (is_arp || is_igmp || is_back && carries.is_none());
+        let outs: Vec<Out> = if is_arp || is_igmp || ends_here {
             Vec::new()
         } else if data && !parts.is_empty() {
             self.legs_of_parts(node, &parts).into_iter().map(|(out, _)| out).collect()
@@ -78,14 +93,16 @@ impl Engine<'_> {
         };
         let card = |number: usize| -> &Card { &config.cards[number] };
         let takes_part = |number: usize| kinds.iter().all(|kind| card(number).distributed.contains(kind));
-        let incoming = self.packets[packet].came_by.and_then(|line| card_of(line.link));
+        let incoming = came_by.and_then(|line| card_of(line.link));
         let incoming = incoming.filter(|number| card(*number).engine.is_some());
         let mut outgoing = outs.iter().filter_map(|out| card_of(self.line_of(*out)));
-        let distributed = incoming.filter(|number| takes_part(*number) && outgoing.all(takes_part));
+        let distributed =
+            incoming.filter(|number| !ends_here && takes_part(*number) && outgoing.all(takes_part));
         let forwards = distributed.map_or(0, |number| number + 1);
         let times = self.times(router, forwards);
         let process = forwards == 0 && kinds.iter().any(|kind| config.process_switched.contains(kind));
-        let mut time = if process { times.process } else { times.per_packet };
+        let control = times.control.filter(|_| came_by.is_none() || ends_here);
+        let mut time = control.unwrap_or(if process { times.process } else { times.per_packet });
         time += if enters { times.encapsulate } else { 0 } + if leaves { times.decapsulate } else { 0 };
         let punts = incoming.filter(|_| distributed.is_none()).map(|number| {
             let times = self.times(router, number + 1);

@@ -194,13 +194,12 @@ impl Engine<'_> {
         if self.outages.cuts(line, begun, left) {
             return self.lose_to_outage(now, line, packet);
         }
-        if self.packets[packet].arp.is_some() {
-            return self.arp_arrives(now, line, packet);
-        }
-        if let Some(of) = self.packets[packet].igmp {
-            return self.igmp_arrives(now, line, packet, of);
-        }
         let node = self.topology.links[line.link].ends[1 - line.end];
+        if (self.packets[packet].arp.is_some() || self.packets[packet].igmp.is_some())
+            && !self.works_on_control(node)
+        {
+            return self.control_arrives(now, line, packet);
+        }
         match kind(&self.topology, node) {
             NodeKind::Host(_) if self.is_unheard(node, line.link) => {
                 let place = Place::Inactive { link: line.link, end: line.end };

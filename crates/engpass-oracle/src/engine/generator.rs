@@ -78,6 +78,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: None,
+            keepalive: None,
             path: Some(Vec::new()),
             ect: false,
             ce: false,

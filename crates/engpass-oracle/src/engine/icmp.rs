@@ -53,10 +53,11 @@ impl Engine<'_> {
 
     /// Returns true if a packet has the "don't fragment" flag.
     pub(crate) fn stays_whole(&self, packet: usize) -> bool {
-        let Packet { flow, datagram, carries, .. } = self.packets[packet];
+        let Packet { flow, datagram, carries, keepalive, .. } = self.packets[packet];
         // Only segments with data from the writing end have numbers. Outer packets do not copy the flag.
         let datagram = self.ledger.datagram(datagram);
         carries.is_none()
+            && keepalive.is_none()
             && self.topology.flows[flow].discovers_mtu
             && datagram.segment.is_some()
             && datagram.number.is_some()
@@ -98,6 +99,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: None,
+            keepalive: None,
             path: None,
         });
         let position = came_by.map(LineId::position).expect("the packet came to the router over a line");

@@ -92,6 +92,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: Some(IgmpPacket { member, message }),
+            keepalive: None,
             path: None,
         });
         let first = self.members[member].lines[0];
@@ -189,7 +190,7 @@ impl Engine<'_> {
     /// Returns the number of copies of a packet that leave a router, if it is copied there as it comes.
     pub(crate) fn copies_at(&mut self, now: u64, node: NodeId, packet: usize) -> u64 {
         let this = &self.packets[packet];
-        if this.carries.is_some() || this.arp.is_some() || this.igmp.is_some() {
+        if this.carries.is_some() || this.arp.is_some() || this.igmp.is_some() || this.keepalive.is_some() {
             return 1;
         }
         let parts = self.ledger.datagram(this.datagram).parts.clone();

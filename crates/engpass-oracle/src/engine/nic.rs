@@ -49,6 +49,7 @@ impl Engine<'_> {
             framed_at: None,
             arp: None,
             igmp: None,
+            keepalive: None,
             path: Some(Vec::new()),
         }
     }

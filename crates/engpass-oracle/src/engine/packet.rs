@@ -30,14 +30,20 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns true if the node at which a path segment begins sees it up. A tunnel stays up when links on its path fail.
+    /// Returns true if the node at which a path segment begins sees it up. A tunnel without keepalives stays up when links on its path fail.
     pub(crate) fn is_seen_up(&self, out: Out) -> bool {
-        matches!(out, Out::Tunnel(_)) || self.outages.is_seen_up(self.first_line(out))
+        match out {
+            Out::Tunnel(tunnel) => self.is_tunnel_up(tunnel),
+            _ => self.outages.is_seen_up(self.first_line(out)),
+        }
     }
 
-    /// Returns true if an event may change the state that the node at the beginning of a path segment sees.
+    /// Returns true if an event or keepalives may change the state that the node at the beginning of a path segment sees.
     pub(crate) fn event_may_change(&self, out: Out) -> bool {
-        !matches!(out, Out::Tunnel(_)) && self.event_may_change_line(self.seen_line(out))
+        match out {
+            Out::Tunnel(tunnel) => self.keepalives.iter().any(|end| end.tunnel == tunnel),
+            _ => self.event_may_change_line(self.seen_line(out)),
+        }
     }
 
     /// Returns the node at the end of a path segment.

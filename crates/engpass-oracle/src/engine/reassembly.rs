@@ -45,7 +45,9 @@ impl Engine<'_> {
         };
         if whole && pdu.len() as u64 == self.packets[first].cells {
             if efci {
-                self.ledger.marked(now, self.packets[first].flow);
+                if self.packets[first].keepalive.is_none() {
+                    self.ledger.marked(now, self.packets[first].flow);
+                }
             }
             if let Some(router) = router {
                 self.acted.note(Mechanism::OutOfCircuit);

@@ -19,6 +19,10 @@ impl Engine<'_> {
     /// Handles the arrival of a packet at a router over a line.
     pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize, line: LineId) {
         self.packets[packet].came_by = Some(line);
+        let node = self.router_node(router);
+        if self.is_keepalive_back(node, packet) && !self.works_on_control(node) {
+            return self.control_arrives(now, line, packet);
+        }
         self.comes_to_engine(now, router, packet);
     }
 
@@ -44,6 +48,15 @@ impl Engine<'_> {
                 }
                 self.begins_job(now, router, packet, whole, None);
             }
+        }
+    }
+
+    /// Handles an ARP packet, IGMP message or keepalive at the far end of its last line.
+    pub(crate) fn control_arrives(&mut self, now: u64, line: LineId, packet: usize) {
+        match (self.packets[packet].igmp, self.packets[packet].keepalive) {
+            (Some(of), _) => self.igmp_arrives(now, line, packet, of),
+            (None, Some(end)) => self.keepalive_returns(now, end, packet),
+            (None, None) => self.arp_arrives(now, line, packet),
         }
     }
 
@@ -97,10 +110,22 @@ impl Engine<'_> {
             }
             return self.begins_job(now, router, packet, job, None);
         }
-        if self.packets[packet].arp.is_some() {
-            return self.arp_leaves_router(now, router, packet);
+        let Packet { arp, igmp, came_by, .. } = self.packets[packet];
+        match (arp, igmp, came_by) {
+            (None, None, _) => {}
+            (Some(_), _, None) => return self.arp_leaves_router(now, router, packet),
+            (_, _, Some(line)) => {
+                self.acted.note(Mechanism::ControlTakesTime);
+                return self.control_arrives(now, line, packet);
+            }
+            (None, Some(_), None) => unreachable!("routers send no IGMP messages"),
         }
         let Some(packet) = self.leaves_tunnels(now, router, packet) else { return };
+        if self.is_keepalive_back(self.router_node(router), packet) {
+            self.acted.note(Mechanism::ControlTakesTime);
+            let line = self.packets[packet].came_by.expect("the keepalive came by a line");
+            return self.control_arrives(now, line, packet);
+        }
         self.packets[packet].ttl -= 1;
         if self.packets[packet].ttl == 0 {
             let node = self.router_node(router);
@@ -159,6 +184,9 @@ impl Engine<'_> {
             Out::Line(line) => self.goes_to_neighbour(now, line, packet),
             Out::Circuit(vc) => self.joins_entrance(now, vc, packet),
             Out::Tunnel(tunnel) => {
+                if !self.may_enter(now, tunnel, packet) {
+                    return;
+                }
                 let outer = self.enters_tunnel(tunnel, packet);
                 self.goes_on(now, router, outer);
             }

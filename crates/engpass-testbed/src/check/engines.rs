@@ -20,13 +20,16 @@ pub(super) fn check(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_>)
         process_time(checker, name, router);
         cards(checker, draft, name, router, links);
         if let Some(processor) = &router.processor {
-            let unused = ("punt", "only a line card hands packets to the route processor");
-            without_effect(checker, name, &["router", name, "processor"], processor, unused);
+            let unused = [("punt", "only a line card hands packets to the route processor")];
+            without_effect(checker, name, &["router", name, "processor"], processor, &unused);
         }
         for (card, config) in &router.cards {
             if let Some(engine) = &config.engine {
-                let unused = ("process", "only the route processor switches packets in a process");
-                without_effect(checker, name, &["router", name, "cards", card, "engine"], engine, unused);
+                let unused = [
+                    ("process", "only the route processor switches packets in a process"),
+                    ("control", "only the route processor works on control packets"),
+                ];
+                without_effect(checker, name, &["router", name, "cards", card, "engine"], engine, &unused);
             }
         }
         if router.input_queue.is_some() && router.processor().takes_no_time() {
@@ -81,19 +84,21 @@ fn cards(checker: &mut Checker<'_>, draft: &Draft, name: &str, router: &Router, 
     }
 }
 
-/// Warns about values of an engine that change nothing: the key `unused`, for the reason beside it, and a queue in which no packet waits.
+/// Warns about values of an engine that change nothing: the keys `unused`, each for the reason beside it, and a queue in which no packet waits.
 fn without_effect(
     checker: &mut Checker<'_>,
     name: &str,
     path: &[&str],
     engine: &Engine,
-    (unused, reason): (&str, &str),
+    unused: &[(&str, &str)],
 ) {
-    let wrong = [path, &[unused]].concat();
-    if checker.has(&wrong) {
-        let message = format!("`{unused}` of this engine of router `{name}` has no effect");
-        let help = format!("remove it: {reason}");
-        checker.report_key(&wrong, Diagnostic::warning("no-effect", message).help(help));
+    for (key, reason) in unused {
+        let wrong = [path, &[*key]].concat();
+        if checker.has(&wrong) {
+            let message = format!("`{key}` of this engine of router `{name}` has no effect");
+            let help = format!("remove it: {reason}");
+            checker.report_key(&wrong, Diagnostic::warning("no-effect", message).help(help));
+        }
     }
     if engine.input_queue.is_some() && engine.times().takes_no_time() {
         no_wait(checker, name, &[path, &["input_queue"]].concat());

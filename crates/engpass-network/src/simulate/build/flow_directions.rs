@@ -1,5 +1,5 @@
 //! Inputs of the ledger: flow directions. There is one for each flow. Two each follow for connections, for the ICMP messages of each router about a flow, for
-//! each line that may carry ARP packets, for the IGMP messages of each receiver that joins or leaves, and for each branch of a multicast tree.
+//! each line that may carry ARP packets, for the IGMP messages of each receiver that joins or leaves, for the keepalives of each end of a tunnel, and for each branch of a multicast tree.
 
 use std::iter::successors;
 
@@ -69,6 +69,7 @@ impl<'a> Builder<'a> {
         });
         let resolution = frames.arp.ledger_directions(self.topology);
         let memberships = frames.igmp.ledger_directions(self.topology);
+        let keepalives = frames.keepalive_directions(|line| self.line(line));
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch of a tree uses the flow direction of its flow.
             let direction = path.branches[place].of.map(|of| {
@@ -108,7 +109,12 @@ impl<'a> Builder<'a> {
         };
         Ledger::open(
             opening,
-            own.chain(connections).chain(messages).chain(resolution).chain(memberships).chain(branches),
+            own.chain(connections)
+                .chain(messages)
+                .chain(resolution)
+                .chain(memberships)
+                .chain(keepalives)
+                .chain(branches),
         )
     }
 

@@ -21,11 +21,16 @@ impl Builder<'_> {
             .filter(move |(flow, _)| self.vcs_of(*flow).any(|own| own == vc))
     }
 
+    /// Returns true if packets use the circuit direction `vc`: of a flow, or keepalives.
+    fn carries_packets(&self, vc: VcId) -> bool {
+        self.carries_keepalives(vc) || self.flows_on(vc).any(|(_, traffic)| traffic.cells().is_none())
+    }
+
     /// Adds the inputs of NIC lines: for each circuit direction the shaper, then the generators.
     pub(super) fn add_line_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
             let port = self.vcs[vc as usize].hops[0];
-            if self.flows_on(vc).any(|(_, traffic)| traffic.cells().is_none()) {
+            if self.carries_packets(vc) {
                 self.vcs[vc as usize].entry = self.channels[port].len();
                 let pace = self.vcs[vc as usize].shaper.pace();
                 self.channels[port].push(Channel::new(pace));
@@ -68,7 +73,7 @@ impl Builder<'_> {
     /// Adds the inputs of switch ports: the lines that lead to the switch, in the order of the links.
     pub(super) fn add_switch_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
-            if self.flows_on(vc).next().is_none() {
+            if self.flows_on(vc).next().is_none() && !self.carries_keepalives(vc) {
                 continue;
             }
             let hops = self.vcs[vc as usize].hops.clone();
@@ -120,8 +125,7 @@ impl Builder<'_> {
     /// Numbers the paths after a port: cells for one queue have one number. If PDUs of several circuits share the line, all cells have the same number
     /// ([`MIXED`]).
     fn number_ways(&mut self, port: usize) {
-        let frames =
-            |next_hop: &&NextHop| self.flows_on(next_hop.vc).any(|(_, traffic)| traffic.cells().is_none());
+        let frames = |next_hop: &&NextHop| self.carries_packets(next_hop.vc);
         // At a NIC that leads directly to a host, cells of a shaper and of generators on one circuit may interleave.
         let mixed = self.next_hops[port].iter().filter(frames).nth(1).is_some();
         // A generator's cell that arrives between the cells of a PDU ends this PDU, and the PDU is lost.
@@ -247,6 +251,6 @@ impl Builder<'_> {
         // Cells that are drawn but never queued bypass discard policy and thresholds; therefore neither may have an effect on them, nor they on it.
         let unseen =
             self.cell_admission(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
-        (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
+        (unseen && self.flows_on(only.vc).count() == 1 && !self.carries_keepalives(only.vc)).then_some(place)
     }
 }

@@ -331,6 +331,15 @@ impl Builder<'_> {
         })
     }
 
+    /// Returns true if keepalives of a tunnel may use the circuit direction `vc`.
+    fn carries_keepalives(&self, vc: VcId) -> bool {
+        let tunnels = self.topology.tunnels.iter().filter(|tunnel| tunnel.has_keepalives());
+        let legs = tunnels.flat_map(|tunnel| &tunnel.ways).flat_map(|way| way.fan.legs());
+        let (circuit, forward) = (vc as usize / 2, vc.is_multiple_of(2));
+        legs.flat_map(|leg| self.topology.legs_within(leg))
+            .any(|leg| leg == PathSegment::Circuit { circuit, forward })
+    }
+
     /// Returns the NIC and path by which packets of a connection or flow leave their host; with `back`, packets of the reverse direction.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, EgressPath) {
         let path = &self.topology.flows[flow];
@@ -473,8 +482,9 @@ impl Builder<'_> {
         let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
-        (frames.arp.tally, frames.igmp.tally) = (flows.len() as u32, flows.len() as u32);
-        if !frames.arp.is_idle() || !frames.igmp.is_idle() {
+        let next = flows.len() as u32;
+        (frames.arp.tally, frames.igmp.tally, frames.keepalives.tally) = (next, next, next);
+        if !frames.arp.is_idle() || !frames.igmp.is_idle() || !frames.keepalives.is_idle() {
             flows.push(FlowCounters::default());
         }
         let changes = changes_by_event(self.testbed, self.topology, self.seed);

@@ -206,14 +206,16 @@ impl Frames {
     }
 
     /// Adds a route for each line that may carry ARP packets.
-    pub(super) fn add_arp_lines(&mut self, topology: &Topology) {
+    pub(super) fn add_arp_lines(&mut self, testbed: &Testbed, topology: &Topology) {
         for hop in
             topology.arp.iter().flat_map(|interface| &interface.tree).flat_map(|hop| [*hop, hop.back()])
         {
             let port = topology.port_of(&hop);
             if !self.arp.lines.contains_key(&port) {
-                self.arp.lines.insert(port, self.steps.len() as u32);
+                let first = self.steps.len();
+                self.arp.lines.insert(port, first as u32);
                 self.add_run(topology, &[PathSegment::Link(hop)], &[], false);
+                self.work_at_ends(testbed, topology, hop.to, first);
             }
         }
     }
@@ -349,7 +351,7 @@ impl Network {
             None => (self.processes.len() + self.endpoints.len() + messages) as u32,
             Some(reports) => {
                 let number = self.injected.number_of_control(messages);
-                reports.register_arp_packet(datagram, number);
+                reports.register_node_packet(datagram, number);
                 number
             }
         };

@@ -83,12 +83,12 @@ impl Network {
         }
     }
 
-    /// Delivers a packet to its host, or forwards it from a switch or router.
+    /// Delivers a packet at its end, or forwards it from a switch or router.
     #[inline(always)]
     pub(super) fn receive_or_forward(&mut self, packet: u32) {
         let place = self.shared.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
-        if step.port == END {
+        if step.port == END && !step.takes_time {
             self.on_packet_at_host(packet);
         } else if !step.takes_time {
             self.hop(packet, place, self.now, true);
@@ -124,7 +124,7 @@ impl Network {
     }
 
     #[inline]
-    fn on_packet_at_host(&mut self, packet: u32) {
+    pub(super) fn on_packet_at_host(&mut self, packet: u32) {
         let Packet { datagram, ecn, .. } = *self.shared.datagrams.packet(packet);
         if !self.receive_fast_path(packet, datagram, ecn) {
             self.receive_slow_path(packet);

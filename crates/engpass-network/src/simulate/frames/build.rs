@@ -88,8 +88,8 @@ impl Frames {
         if topology.flows.iter().any(|flow| flow.discovers_mtu) {
             frames.icmp.keeps_whole = topology.flows.iter().map(|flow| flow.discovers_mtu).collect();
         }
-        frames.add_arp_lines(topology);
-        frames.add_igmp_ways(topology);
+        frames.add_arp_lines(testbed, topology);
+        frames.add_igmp_ways(testbed, topology);
         frames.add_ways(testbed, topology)?;
         frames.sort_neighbours();
         frames.steps.shrink_to_fit();

@@ -138,6 +138,9 @@ impl Frames {
 impl Network {
     /// Returns the headers of a packet, as policies see them.
     fn heads_of(&self, packet: &Packet) -> Headers {
+        if let Some(end) = self.keepalive_end(packet.datagram) {
+            return self.frames.keepalive_heads(end);
+        }
         let heads = &self.frames.choices.heads;
         let Some(reports) = &self.shared.reports else { return heads[packet.sender as usize] };
         let this = &self.shared.datagrams[packet.datagram];

@@ -355,7 +355,10 @@ impl Network {
         if step.port == super::choices::DECIDE {
             self.choose_path(packet, step);
         } else if step.port == super::END {
-            self.copy_onward(packet);
+            match self.shared.is_of_tree(self.shared.datagrams.packet(packet).datagram) {
+                true => self.copy_onward(packet),
+                false => self.on_packet_at_host(packet),
+            }
         } else if step.is_unwrap() {
             self.leave_tunnel(packet, place);
         } else {

@@ -9,6 +9,7 @@ use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switching::{Passage, Work};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::choices::DECIDE;
@@ -128,6 +129,22 @@ impl Frames {
             self.switching.routers.push(Some(Engines { config: router.clone(), first_card }));
             if self.switching.links.is_empty() {
                 self.switching.links = topology.links.iter().map(|link| link.name.clone()).collect();
+            }
+        }
+    }
+
+    /// Makes control packets that come to an end among the steps from `first` on pass the engines of the router `node` there, if that takes time.
+    pub(super) fn work_at_ends(
+        &mut self,
+        testbed: &Testbed,
+        topology: &Topology,
+        node: NodeId,
+        first: usize,
+    ) {
+        let NodeKind::Router(router) = topology.kind(node) else { return };
+        if testbed.routers[router].works_on_control() {
+            for end in self.steps[first..].iter_mut().filter(|step| step.port == END) {
+                (end.router, end.takes_time) = (router as u32, true);
             }
         }
     }

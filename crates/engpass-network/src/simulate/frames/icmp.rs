@@ -88,9 +88,10 @@ impl Icmp {
 }
 
 impl Frames {
-    /// Returns the number of flow directions for packets of nodes: ICMP messages of routers, then ARP packets, then IGMP messages. Endpoints come before.
+    /// Returns the number of flow directions for packets of nodes: ICMP messages of routers, then ARP packets, IGMP messages and
+    /// keepalives. Endpoints come before.
     pub(in crate::simulate) fn count_control_directions(&self) -> usize {
-        2 * self.icmp.ways.len() + self.arp.count_directions() + self.igmp.count_directions()
+        self.first_keepalive_direction(0) + self.keepalives.count_directions()
     }
 
     /// Returns the number of the first flow direction of IGMP messages in a network with `endpoints` endpoints.
@@ -206,7 +207,7 @@ impl Network {
             ecn: Ecn::NotCapable,
         });
         if let Some(trace) = &mut self.shared.trace {
-            trace.made(packet, bytes as u32, router, quoted);
+            trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);
         }
         self.frames.icmp.begun.insert(made, packet);
         self.events.push(at, line, Event::IcmpReady(made));
@@ -219,11 +220,13 @@ impl Network {
         self.receive_or_forward(packet);
     }
 
-    /// Delivers a packet that a node has made: an ICMP message, an ARP packet or an IGMP message.
+    /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
     pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
         let is_message = (direction as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
         if is_message {
             self.deliver_icmp_message(datagram);
+        } else if let Some(end) = self.keepalive_end(datagram) {
+            self.take_keepalive(end);
         } else if direction as usize >= self.frames.first_igmp_direction(self.endpoints.len()) {
             self.take_igmp(datagram);
         } else {

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::igmp::{MESSAGE_BYTES, Message, PACKET_BYTES, PRIORITY, TTL};
-use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeId, PathSegment};
+use engpass_testbed::{Testbed, Topology};
 
 use super::{Frames, Packet};
 use crate::simulate::Network;
@@ -90,7 +90,7 @@ impl Igmp {
 
 impl Frames {
     /// Adds the routes of the IGMP messages of all receivers that join or leave.
-    pub(super) fn add_igmp_ways(&mut self, topology: &Topology) {
+    pub(super) fn add_igmp_ways(&mut self, testbed: &Testbed, topology: &Topology) {
         let flows = topology.flows.iter().enumerate();
         for (flow, member) in
             flows.flat_map(|(flow, path)| path.members.iter().map(move |member| (flow, member)))
@@ -98,6 +98,8 @@ impl Frames {
             let first = self.steps.len() as u32;
             let legs: Vec<PathSegment> = member.reports.iter().map(|hop| PathSegment::Link(*hop)).collect();
             self.add_run(topology, &legs, &[], false);
+            let last = member.reports.last().expect("a message crosses a line");
+            self.work_at_ends(testbed, topology, last.to, first as usize);
             self.igmp.members.push(Reporter {
                 flow,
                 port: topology.port_of(&member.reports[0]),

@@ -21,6 +21,7 @@ mod icmp;
 mod idle;
 mod igmp;
 mod impairments;
+mod keepalive;
 mod lengths;
 mod line_clock;
 mod lookahead_rules;
@@ -56,6 +57,7 @@ use engines::Switching;
 use icmp::Icmp;
 pub(super) use idle::Crossing;
 use igmp::Igmp;
+use keepalive::Keepalives;
 pub use lookahead_rules::LookaheadRule;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, HOLD, UNWRAP, WRAP};
@@ -115,6 +117,7 @@ pub(super) struct Frames {
     pub(super) arp: Resolution,
     /// IGMP messages of receivers that join and leave.
     pub(super) igmp: Igmp,
+    pub(super) keepalives: Keepalives,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
     /// Routes of the branches of all multicast trees, tree by tree.

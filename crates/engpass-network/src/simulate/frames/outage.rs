@@ -177,6 +177,7 @@ impl Network {
             self.line_changes[event].from = from;
             self.await_change(event);
         }
+        self.begin_keepalives(from);
         if self.shared.reports.is_some() && !self.frames.arp.is_idle() {
             self.events.push(from, 0, Event::ArpTimeout(FORGET));
         }

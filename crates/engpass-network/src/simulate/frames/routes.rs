@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use engpass_model::forward::{Headers, PacketView};
 use engpass_model::source::{Traffic, poisson::Sizes};
+use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 use engpass_model::wire::icmp;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, MIN_MTU, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs};
 
@@ -13,6 +14,7 @@ use engpass_model::wire::layers::Change;
 
 use super::choices::{BRANCH, DECIDE, DecisionStep, Group};
 use super::icmp::IcmpRoute;
+use super::keepalive::KeepaliveEnd;
 use super::lengths::Lengths;
 use super::marks::{WRAP, tunnel_of};
 use super::{DecisionMode, END, Frames, Route, Step};
@@ -72,6 +74,8 @@ struct LayoutState {
     trail: Vec<u16>,
     /// Directions of the tunnels that packets are in, each with the value of `fragment` before they entered.
     inside: Vec<(u32, bool)>,
+    /// False at the sender, to which a keepalive comes back.
+    has_left: bool,
 }
 
 /// A route with decision steps during its layout.
@@ -96,6 +100,7 @@ impl RouteRequest<'_> {
             lengths,
             trail: Vec::new(),
             inside: Vec::new(),
+            has_left: false,
         }
     }
 
@@ -113,7 +118,7 @@ impl RouteRequest<'_> {
 
     /// Returns true if packets are at their destination.
     fn is_at_end(&self, front: &LayoutState) -> bool {
-        front.inside.is_empty() && front.node == self.ends.1
+        front.has_left && front.inside.is_empty() && front.node == self.ends.1
     }
 
     /// Returns true if the tunnel that packets entered last ends at the node of `front`.
@@ -177,6 +182,7 @@ impl RouteRequest<'_> {
 
     /// Advances the layout to the end of a path segment, or into a tunnel.
     fn advance_to_end_of(&self, front: &mut LayoutState, leg: PathSegment) {
+        front.has_left = true;
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         // A tunnel that refuses long packets fragments none.
         if routed && !self.topology.refuses(leg) {
@@ -244,7 +250,9 @@ impl Frames {
                 }
             }
             self.add_icmp_ways(testbed, topology, branched, &mut known)?;
+            self.add_keepalive_ways(testbed, topology, branched)?;
         }
+        self.keepalives.ends.sort_by_key(|end| end.direction);
         self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
             self.usable_for_data = vec![false; self.port_indices.len()];
@@ -253,6 +261,45 @@ impl Frames {
             let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
             for hop in legs.flat_map(|leg| topology.hops(leg)) {
                 self.usable_for_data[topology.port_of(&hop)] = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the routes of keepalives: those with decision steps if `branched` is true, otherwise those without.
+    fn add_keepalive_ways(
+        &mut self,
+        testbed: &Testbed,
+        topology: &Topology,
+        branched: bool,
+    ) -> Result<(), SimError> {
+        for direction in 0..2 * topology.tunnels.len() as u32 {
+            let (tunnel, forward) = tunnel_of(direction);
+            let path = &topology.tunnels[tunnel];
+            let Some(config) = path.config.keepalive.filter(|_| path.has_keepalives()) else { continue };
+            let [router, _] = path.from_to(forward);
+            let request = RouteRequest {
+                testbed,
+                topology,
+                fan: &path.keepalive_fan(tunnel, forward),
+                ends: (router, router),
+                // Outside the tunnel it shows the addresses of an outer packet that goes back.
+                heads: self.tunnels.directions[direction as usize ^ 1].heads,
+                length: Length::Constant(KEEPALIVE_BYTES),
+                mtu: MIN_MTU,
+            };
+            let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
+            let (first, route) = (self.steps.len(), Route { first: 0, hops: 0, ttl, priority });
+            if let Some(route) = self.add_way(&request, route, branched, &mut Known::new())? {
+                self.work_at_ends(testbed, topology, router, first);
+                self.keepalives.ends.push(KeepaliveEnd {
+                    direction,
+                    router,
+                    route,
+                    config,
+                    unanswered: 0,
+                    is_down: false,
+                });
             }
         }
         Ok(())

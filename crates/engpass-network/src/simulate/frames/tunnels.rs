@@ -241,7 +241,7 @@ impl Network {
     pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, self.now) {
+        if !self.passes_router(id, step, self.now) || !self.may_enter_tunnel(id, step) {
             return;
         }
         let packet = self.shared.datagrams.packet_mut(id);

@@ -119,7 +119,7 @@ impl InjectedSenders {
         }
     }
 
-    /// Returns the flow number of a router's messages about a path, or of ARP packets. In `number`, routes of messages come first, and ARP follows.
+    /// Returns the flow number of a router's messages about a path, of ARP packets or of keepalives. In `number`, routes of messages come first, then ARP, then keepalives.
     pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }

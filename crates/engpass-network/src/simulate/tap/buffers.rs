@@ -8,7 +8,6 @@ use engpass_cells::{CellTrain, Generator, PduId};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
-use engpass_model::wire::icmp;
 
 use super::{Arp, Content, Head, HiddenHeaders, Igmp, Packet};
 use crate::simulate::injection::DeliveryReports;
@@ -40,13 +39,16 @@ pub(in crate::simulate) struct TapBuffers {
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// Properties of flows, by traffic table, followed by those of multicast receivers.
     pub(super) flows: Vec<FlowInfo>,
-    /// Lowest destination numbers of ARP packets (after endpoints and messages of routers), of IGMP messages, and of multicast copies.
+    /// Lowest destination numbers of ARP packets (after endpoints and messages of routers), of IGMP messages, of keepalives, and of multicast copies.
     pub(super) first_arp: u32,
     pub(super) first_igmp: u32,
+    pub(super) first_keepalive: u32,
     pub(super) first_copy: u32,
     /// Content of ARP packets, and of IGMP messages, by datagram.
     pub(super) arp: BTreeMap<u32, Arp>,
     pub(super) igmp: BTreeMap<u32, Igmp>,
+    /// By end that sends keepalives: its tunnel, and the direction in which they enter.
+    pub(super) keepalives: Vec<(usize, bool)>,
     /// By TCP endpoint: the window scale in the SYN that it sent, and the tick of its timestamp clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
@@ -117,7 +119,8 @@ impl TapBuffers {
 
     /// Returns the content of a datagram that is an IGMP message; `None` for other datagrams.
     pub(super) fn igmp_in(&self, id: u32, datagram: &Datagram) -> Option<Igmp> {
-        let is_igmp = datagram.to.get().is_some_and(|to| (self.first_igmp..self.first_copy).contains(&to));
+        let is_igmp =
+            datagram.to.get().is_some_and(|to| (self.first_igmp..self.first_keepalive).contains(&to));
         is_igmp.then(|| self.igmp[&id])
     }
 
@@ -135,8 +138,14 @@ impl TapBuffers {
     ) -> Packet {
         let (datagrams, reports) = shared;
         let datagram = &datagrams[id];
+        let keepalive = datagram.to.get().filter(|to| (self.first_keepalive..self.first_copy).contains(to));
+        if let Some(to) = keepalive {
+            let (tunnel, forward) = self.keepalives[(to - self.first_keepalive) as usize / 2];
+            let (head, outer) = hidden.map_or((head, Vec::new()), |hidden| hidden.around(head));
+            let content = Content::Keepalive { tunnel, forward };
+            return Packet { flow: usize::MAX, back: false, source: 0, head, outer, framed_at, content };
+        }
         let seen = &self.flows[datagram.flow as usize];
-        let flow = seen.table;
         let (back, number, content) = match (datagram.to.get(), reports) {
             (to, Some(reports)) => {
                 (to.is_some(), 0, Content::Outside { token: reports.head(id).token, said: reports.said(id) })
@@ -169,7 +178,7 @@ impl TapBuffers {
             }
         };
         let (head, outer) = hidden.map_or((head, Vec::new()), |hidden| hidden.around(head));
-        Packet { flow, back, source: seen.source + number, head, outer, framed_at, content }
+        Packet { flow: seen.table, back, source: seen.source + number, head, outer, framed_at, content }
     }
 }
 
@@ -247,18 +256,18 @@ impl Trace {
         }
     }
 
-    /// Records the header of a new ICMP message, and the segment that the message quotes.
+    /// Records the header of a new ICMP message or keepalive, and the segment that a message quotes.
     pub(in crate::simulate) fn made(
         &mut self,
         message: u32,
-        bytes: u32,
         router: usize,
+        (bytes, ttl, priority): (u32, u8, u8),
         quoted: Option<Quoted>,
     ) {
         let Some(taps) = &mut self.taps else { return };
         let next = &mut taps.next_of_routers[router];
         let id = std::mem::replace(next, next.wrapping_add(1));
-        let head = Head { id, bytes, ttl: icmp::TTL, priority: icmp::PRIORITY, ..Head::default() };
+        let head = Head { id, bytes, ttl, priority, ..Head::default() };
         taps.begins(message, head);
         if let Some(quoted) = quoted {
             taps.quoted.insert(message, (router, quoted));

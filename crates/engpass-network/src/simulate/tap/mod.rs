@@ -102,8 +102,10 @@ impl Network {
             next_id: vec![0; topology.hosts],
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
+            keepalives: self.frames.keepalives.all().collect(),
             first_arp: (self.endpoints.len() + 2 * self.frames.icmp.ways.len()) as u32,
             first_igmp: self.frames.first_igmp_direction(self.endpoints.len()) as u32,
+            first_keepalive: self.frames.first_keepalive_direction(self.endpoints.len()) as u32,
             first_copy: (self.endpoints.len() + self.frames.count_control_directions()) as u32,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])

@@ -59,7 +59,7 @@ pub struct Arp {
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// Index of the packet's traffic table, in the order of the file.
+    /// Index of the packet's traffic table, in the order of the file; `usize::MAX` for a keepalive.
     pub flow: usize,
     /// True if the packet travels from the flow's receiver to its sender.
     pub back: bool,
@@ -140,6 +140,13 @@ pub enum Content {
         scale: u8,
         /// Tick of the timestamp clock of the segment's sender.
         tick: Time,
+    },
+    /// A keepalive that an end of a tunnel sends to itself by way of the other end.
+    Keepalive {
+        /// Index of the tunnel, in the order of the file.
+        tunnel: usize,
+        /// True if it enters the tunnel at the first of the tunnel's ends.
+        forward: bool,
     },
     /// An injected packet, or an ICMP message about one. The caller that injected the packet has its bytes.
     Outside {

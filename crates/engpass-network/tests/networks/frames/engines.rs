@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use super::super::Drawn;
-use super::{grouped, tunnelled};
+use super::{asking, grouped, narrow, tunnelled};
 
 /// An engine: its times in picoseconds, in the order of [`engine_of`], and its input queue.
 type EngineDraw = (Vec<Option<u64>>, Option<QueueLimit>, bool);
@@ -34,7 +34,7 @@ fn engine() -> impl Strategy<Value = EngineDraw> {
         4 => (1u64..=3).prop_map(QueueLimit::packets),
         1 => (65_535u64..=70_000).prop_map(QueueLimit::bytes),
     ];
-    (vec(weighted(0.6, time), 8), weighted(0.5, limit), prop::bool::weighted(0.1))
+    (vec(weighted(0.6, time), 9), weighted(0.5, limit), prop::bool::weighted(0.1))
 }
 
 fn router() -> impl Strategy<Value = RouterDraw> {
@@ -58,6 +58,7 @@ fn engine_of((times, input_queue, preset): &EngineDraw) -> Engine {
         decapsulate: time(5),
         punt: time(6),
         interrupt: time(7),
+        control: time(8),
         input_queue: *input_queue,
     }
 }
@@ -97,6 +98,8 @@ pub(crate) fn engines() -> impl Strategy<Value = Drawn> {
         3 => grouped::groups().boxed(),
         3 => tunnelled::tunnels().boxed(),
         1 => super::mesh().boxed(),
+        1 => asking::asking().boxed(),
+        1 => narrow::narrow().boxed(),
         1 => super::joined().boxed(),
     ];
     let networks = networks.prop_filter("it has a router", |Drawn(testbed)| !testbed.routers.is_empty());

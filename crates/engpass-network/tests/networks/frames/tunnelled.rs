@@ -1,6 +1,6 @@
 //! Tunnels between the routers of a network.
 
-use engpass_model::tunnel::{Fragment, Gre, IpIp, Reassembly, Tunnel, TunnelHeader};
+use engpass_model::tunnel::{Fragment, Gre, IpIp, Keepalive, Reassembly, Tunnel, TunnelHeader};
 use engpass_model::unit::{Duration, Size};
 use engpass_testbed::Testbed;
 use proptest::collection::vec;
@@ -25,6 +25,8 @@ struct TunnelDraw {
     /// Timeout in parts per 1000 of the run, and memory.
     timeout: Option<u64>,
     memory: u64,
+    /// Period in parts per 1000 of the run, and retries.
+    keepalive: Option<(u64, u64)>,
 }
 
 fn tunnel() -> impl Strategy<Value = TunnelDraw> {
@@ -45,8 +47,9 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
     let timeout = weighted(0.8, prop_oneof![1u64..=20, 20u64..=300]);
     let memory = prop_oneof![1 => Just(4u64 << 20), 9 => 576u64..=600];
     let over = (prop::bool::weighted(0.4), prop::bool::weighted(0.95));
-    ((0usize..4, 0usize..4), header, mtu, (fragment, ttl), over, (timeout, memory)).prop_map(
-        |(ends, header, mtu, (fragment, ttl), (over, up), (timeout, memory))| TunnelDraw {
+    let keepalive = weighted(0.4, (prop_oneof![2u64..=20, 20u64..=300], 1u64..=3));
+    ((0usize..4, 0usize..4), header, mtu, (fragment, ttl), over, (timeout, memory, keepalive)).prop_map(
+        |(ends, header, mtu, (fragment, ttl), (over, up), (timeout, memory, keepalive))| TunnelDraw {
             ends,
             header,
             mtu,
@@ -56,6 +59,7 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
             up,
             timeout,
             memory,
+            keepalive,
         },
     )
 }
@@ -83,6 +87,9 @@ fn tunnelled(mut testbed: Testbed, draws: &[TunnelDraw]) -> Testbed {
             over: last.clone().filter(|_| draw.over),
             up: draw.up,
             reassembly: Reassembly { timeout, memory: Size(draw.memory) },
+            keepalive: draw.keepalive.filter(|_| matches!(draw.header, TunnelHeader::Gre(_))).map(
+                |(parts, retries)| Keepalive { period: Duration((duration / 1000 * parts).max(1)), retries },
+            ),
         };
         if let Some(over) = &tunnel.over {
             // The carrying tunnel must be on its path.

@@ -83,6 +83,34 @@ fn branch_gets_copies_from_the_arrival_of_the_report_on() {
 }
 
 #[test]
+fn report_takes_effect_when_the_route_processor_has_worked_on_it() {
+    // The card of `mid` takes 100 us for a report, and the route processor 200 us. Datagrams take no time.
+    let router = "processor = { control = \"200 us\" }\n[router.r.cards.lan]\nlinks = [\"mid\"]\nengine = { punt = \"100 us\" }";
+    let only =
+        |at: u64| house(router, "") + &event("on", "h1", at, "join") + &event("never", "h2", 60 * MS, "join");
+    let with = 3 * MS + DATA - 2 * IGMP - 300 * US;
+    for (at, first) in [(with - 1, 3), (with + 1, 4)] {
+        let seen = run(&only(at), 5 * MS + 500 * US);
+        assert_eq!([frames(&seen, MID, 0), frames(&seen, A, 0)], [6 - first, 6 - first]);
+        assert_eq!(seen.busy[&(ROUTER, 0)], 200 * US);
+        assert_eq!(seen.busy[&(ROUTER, 1)], 100 * US);
+    }
+}
+
+#[test]
+fn report_is_lost_in_front_of_a_full_route_processor() {
+    // Both receivers behind the switch report at one instant; the second report finds the first one in work, and the queue holds one packet.
+    let router = "processor = { control = \"200 us\", input_queue = \"1 packet\" }";
+    let igmp = "igmp = { robustness = 1 }";
+    let text = house(router, igmp) + &event("one", "h1", MS, "join") + &event("two", "h2", MS, "join");
+    let seen = run(&text, 5 * MS + 500 * US);
+    let received = [H1, H2].map(|receiver| fates(&seen.flows[receiver])[1]);
+    assert!(received[0] > 0, "{received:?}");
+    assert_eq!(received[1], 0);
+    assert_eq!([frames(&seen, A, 0), frames(&seen, B, 0)], [received[0], 0]);
+}
+
+#[test]
 fn receiver_that_never_joined_costs_only_the_first_line() {
     let mut text = house("", "");
     for host in ["h1", "h2", "h3"] {

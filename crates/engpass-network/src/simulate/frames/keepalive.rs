@@ -1,0 +1,211 @@
+//! Keepalives of GRE tunnels (docs/model.md, "Tunnels").
+//!
+//! A keepalive has a route like any packet: through the tunnel, and back to its router outside it. In the ledger it has a flow direction, behind those of IGMP.
+
+use engpass_ledger::{FlowDirection, FlowDirectionLine};
+use engpass_model::forward::Headers;
+use engpass_model::queue::Ecn;
+use engpass_model::tunnel::Keepalive;
+use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, MIN_MTU};
+use engpass_testbed::topology::{NodeId, PathSegment};
+
+use super::choices::Choices;
+use super::marks::tunnel_of;
+use super::{Frames, Packet, RouteLine, Step, WRAP};
+use crate::simulate::Network;
+use crate::simulate::event_queue::Event;
+use crate::simulate::flow_counters::DropLocation;
+use crate::simulate::packet_store::{Datagram, Destination};
+
+/// All ends of tunnels that send keepalives, sorted by tunnel direction.
+#[derive(Debug, Default)]
+pub(in crate::simulate) struct Keepalives {
+    pub(super) ends: Vec<KeepaliveEnd>,
+    /// Index of the counters of keepalives, which follow those of all flows.
+    pub(in crate::simulate) tally: u32,
+}
+
+/// An end of a tunnel that sends keepalives.
+#[derive(Debug)]
+pub(super) struct KeepaliveEnd {
+    /// The tunnel direction that the keepalives enter.
+    pub(super) direction: u32,
+    pub(super) router: NodeId,
+    pub(super) route: u32,
+    pub(super) config: Keepalive,
+    /// Number of keepalives sent since the last one came back.
+    pub(super) unanswered: u64,
+    pub(super) is_down: bool,
+}
+
+/// Position of the first end for ties: above those of IGMP.
+const POSITION: usize = (1 << 27) + (1 << 26);
+
+impl Keepalives {
+    /// Returns true if no tunnel has keepalives.
+    pub(in crate::simulate) fn is_idle(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the number of flow directions for keepalives in the ledger: two for each end, of which the second is unused.
+    pub(in crate::simulate) fn count_directions(&self) -> usize {
+        2 * self.ends.len()
+    }
+
+    /// Returns the tunnel and direction of the keepalives of each end.
+    pub(in crate::simulate) fn all(&self) -> impl Iterator<Item = (usize, bool)> {
+        self.ends.iter().map(|end| tunnel_of(end.direction))
+    }
+}
+
+impl Frames {
+    /// Returns the number of the first flow direction of keepalives in a network with `endpoints` endpoints.
+    pub(in crate::simulate) fn first_keepalive_direction(&self, endpoints: usize) -> usize {
+        self.first_igmp_direction(endpoints) + self.igmp.count_directions()
+    }
+
+    /// Returns the headers that policies see in keepalives outside their tunnel: those of outer packets of the other direction.
+    pub(super) fn keepalive_heads(&self, end: usize) -> Headers {
+        self.tunnels.directions[self.keepalives.ends[end].direction as usize ^ 1].heads
+    }
+
+    /// Returns the flow directions of keepalives for the ledger.
+    pub(in crate::simulate) fn keepalive_directions<'a>(
+        &'a self,
+        line: impl Fn(RouteLine) -> FlowDirectionLine + 'a,
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
+        self.keepalives.ends.iter().flat_map(move |end| {
+            let direction = FlowDirection {
+                flow: self.keepalives.tally as usize,
+                against: true,
+                traffic: None,
+                sender: None,
+                rare: true,
+                mtu: MIN_MTU,
+                lines: self.lines_of(&[], end.route, MIN_MTU).into_iter().map(&line).collect(),
+            };
+            [Some(direction), None]
+        })
+    }
+}
+
+impl Choices {
+    /// Records in all policies of a node that a tunnel that begins there is up or down.
+    fn set_tunnel_state(&mut self, router: NodeId, (tunnel, forward): (usize, bool), up: bool) {
+        let entry = PathSegment::Tunnel { tunnel, forward };
+        for group in self.groups.iter_mut().filter(|group| group.node == router) {
+            for (leg, member) in group.legs.iter().zip(&mut group.members) {
+                if *leg == entry {
+                    (member.up, member.carrier) = (up, up);
+                }
+            }
+        }
+    }
+}
+
+impl Network {
+    /// Schedules the first keepalives of all tunnels at `from`.
+    pub(super) fn begin_keepalives(&mut self, from: u64) {
+        for end in 0..self.frames.keepalives.ends.len() {
+            self.events.push(from, POSITION + end, Event::KeepaliveTimer(end as u32));
+        }
+    }
+
+    /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
+    pub(in crate::simulate) fn on_keepalive_timer(&mut self, end: u32) {
+        let this = &mut self.frames.keepalives.ends[end as usize];
+        let next = self.now.saturating_add(this.config.period.0);
+        if !this.is_down && this.unanswered >= this.config.retries {
+            this.is_down = true;
+            self.frames.choices.set_tunnel_state(this.router, tunnel_of(this.direction), false);
+        }
+        this.unanswered += 1;
+        if next <= self.end {
+            self.events.push(next, POSITION + end as usize, Event::KeepaliveTimer(end));
+        }
+        self.send_keepalive(end as usize);
+    }
+
+    /// Passes a keepalive to the engine of the router at one end of its tunnel.
+    fn send_keepalive(&mut self, end: usize) {
+        let route = self.frames.keepalives.ends[end].route;
+        let written = self.shared.reports.is_some();
+        let datagram = Datagram {
+            flow: self.frames.keepalives.tally,
+            to: Destination::endpoint(
+                self.frames.first_keepalive_direction(self.endpoints.len()) + 2 * end + 1,
+            ),
+            // All bytes count as control traffic.
+            header: (KEEPALIVE_BYTES - IP_HEADER_BYTES) as u32,
+            fragments: 1,
+            refs: 1,
+            begun: self.now,
+            tracked_per_hop: written,
+            ..Datagram::default()
+        };
+        let datagram = self.shared.begin_datagram(written, datagram);
+        let messages = self.frames.icmp.ways.len();
+        // The number follows those of all senders, of routers' messages, of ARP and of IGMP.
+        let sender = match &mut self.shared.reports {
+            None => (self.processes.len() + self.endpoints.len() + messages + 2) as u32,
+            Some(reports) => {
+                let number = self.injected.number_of_control(messages + 1);
+                reports.register_node_packet(datagram, number);
+                number
+            }
+        };
+        let packet = self.shared.datagrams.insert_packet(Packet {
+            datagram,
+            ip: KEEPALIVE_BYTES as u32,
+            sender,
+            place: self.frames.routes[route as usize].first,
+            since: 0,
+            offset: 0,
+            // The router decrements the TTL, although it does not forward the keepalive.
+            ttl: KEEPALIVE_TTL + 1,
+            priority: KEEPALIVE_PRIORITY,
+            ecn: Ecn::NotCapable,
+        });
+        if let Some(trace) = &mut self.shared.trace {
+            let router = self.frames.keepalives.ends[end].router - self.frames.routers[0].node;
+            let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
+            trace.made(packet, router, (KEEPALIVE_BYTES as u32, ttl, priority), None);
+        }
+        self.receive_or_forward(packet);
+    }
+
+    /// Handles a keepalive that has come back: the end takes the tunnel for up.
+    pub(super) fn take_keepalive(&mut self, end: usize) {
+        let this = &mut self.frames.keepalives.ends[end];
+        this.unanswered = 0;
+        if std::mem::replace(&mut this.is_down, false) {
+            self.frames.choices.set_tunnel_state(this.router, tunnel_of(this.direction), true);
+        }
+    }
+
+    /// Returns the end whose keepalive a datagram is; `None` for other datagrams.
+    pub(super) fn keepalive_end(&self, datagram: u32) -> Option<usize> {
+        let ends = self.frames.keepalives.ends.len();
+        if ends == 0 {
+            return None;
+        }
+        let first = self.frames.first_keepalive_direction(self.endpoints.len());
+        let direction = self.shared.datagrams[datagram].to.get()? as usize;
+        direction.checked_sub(first).map(|ahead| ahead / 2).filter(|end| *end < ends)
+    }
+
+    /// Drops a packet at the entry of a tunnel that its router takes for down, unless it is a keepalive of this tunnel. Returns true if the packet may enter.
+    pub(super) fn may_enter_tunnel(&mut self, id: u32, step: Step) -> bool {
+        let direction = step.port - WRAP;
+        let mut ends = self.frames.keepalives.ends.iter();
+        let Some(end) = ends.position(|end| end.direction == direction && end.is_down) else { return true };
+        let datagram = self.shared.datagrams.packet(id).datagram;
+        if self.keepalive_end(datagram) == Some(end) {
+            return true;
+        }
+        let router = self.frames.keepalives.ends[end].router;
+        self.drop_packet(id, DropLocation::TunnelDown(router), self.now);
+        false
+    }
+}
