@@ -433,7 +433,9 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
         for group, receivers in groups.items():
             mtu = min((mtus[one] for one in receivers if one in mtus), default=largest)
             if ":" not in group:
-                lines.append(f"route add {group}/32 dev {device} mtu lock {mtu}")
+                # The type keeps the route apart from those to hosts: Linux shares a cache among routes that
+                # differ in their address alone, and packets to a host then get a group's time to live.
+                lines.append(f"route add multicast {group}/32 dev {device} mtu lock {mtu}")
             elif mtu >= LEAST_IPV6_BYTES:
                 lines.append(f"route add multicast {group}/128 dev {device} table local mtu lock {mtu}")
         namespace = lab.members[name].namespace
