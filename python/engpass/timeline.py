@@ -9,10 +9,13 @@ import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
-from engpass.types.outcome import FlowLine, Timeline
+from engpass.types.outcome import EngineLine, FlowLine, Timeline
 
 SAMPLES = 1_000
 """Number of instants at which a timeline is sampled."""
+
+MOST_ENGINES = 8
+"""Most engines of which the load is shown over time."""
 
 
 def timeline(
@@ -52,4 +55,29 @@ def losses(flow: FlowLine, intervals: int) -> list[tuple[float, float, float]]:
         lost = more_missing - missing
         expected = more_received - received + lost
         found.append((begin, end, max(0.0, lost / expected) if expected > 0 else 0.0))
+    return found
+
+
+def busiest(timeline: Timeline) -> list[tuple[str, EngineLine]]:
+    """The CPUs and forwarding engines that work, those with the greatest loads, in the order of the file."""
+    working = [
+        (f"{node}: {name}", engine)
+        for node, found in timeline.nodes.items()
+        for name, engine in found.engines.items()
+        if any(engine.load)
+    ]
+    kept = sorted(working, key=lambda one: -sum(one[1].load))[:MOST_ENGINES]
+    return [one for one in working if one in kept]
+
+
+def loads(engine: EngineLine, intervals: int) -> list[tuple[float, float, float]]:
+    """The load of an engine over time in about `intervals` parts: begin and end of each, and the share."""
+    spans = list(zip([0.0, *engine.time_s], engine.time_s, engine.load, strict=False))
+    step = max(1, -(-len(spans) // intervals))
+    parts = [spans[first : first + step] for first in range(0, len(spans), step)]
+    found = []
+    for part in parts:
+        begin, end = part[0][0], part[-1][1]
+        busy = sum((until - since) * load for since, until, load in part)
+        found.append((begin, end, busy / (end - begin) if end > begin else 0.0))
     return found

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from engpass.campaign import Axis
-from engpass.types.outcome import Bottleneck, Datagrams, Engine, FlowOutcome, Outcome, Place
+from engpass.types.outcome import (
+    Bottleneck,
+    Datagrams,
+    Engine,
+    EngineOutcome,
+    FlowOutcome,
+    NodeOutcome,
+    Outcome,
+    Place,
+)
 from engpass.types.plan import Drawing
 from report_kyoto import MESSAGES, Record, axis, host, kyoto, limit, outcome, simulate
 
@@ -77,6 +86,21 @@ def several_flows() -> tuple[Record, list[Outcome]]:
     return record, [_shared(each) for each in outcomes]
 
 
+def with_engines(made: tuple[Record, list[Outcome]]) -> tuple[Record, list[Outcome]]:
+    """A run with a router: 1 % load for each Mbit/s of `stream`, a card with a tenth, and an idle engine."""
+    record, outcomes = made
+    return record, [replace(each, nodes={"edge": NodeOutcome(engines=_loads(each))}) for each in outcomes]
+
+
+def _loads(each: Outcome) -> dict[str, EngineOutcome]:
+    rate = each.flows["stream"].goodput_bit_per_s / 1e6
+    return {
+        "forwarding": EngineOutcome(load=min(1.0, rate / 100)),
+        "card": EngineOutcome(load=min(1.0, rate / 100) / 10),
+        "idle": EngineOutcome(load=0.0),
+    }
+
+
 def _shared(each: Outcome) -> Outcome:
     stream = each.flows["stream"]
     others = {
@@ -107,9 +131,10 @@ def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
             variant=HOSTILE + each.variant,
             sweep={path: each.sweep["traffic.stream.message"]},
             flows={HOSTILE + name: _hostile(flow) for name, flow in each.flows.items()},
+            nodes={HOSTILE: NodeOutcome(engines={HOSTILE: EngineOutcome(load=number % 2)})},
             drops=[replace(drop, place=place, cause=HOSTILE, flow=HOSTILE) for drop in each.drops],
         )
-        for each in outcomes
+        for number, each in enumerate(outcomes)
     ]
     attacked = dataclasses.replace(
         record,

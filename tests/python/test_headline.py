@@ -5,7 +5,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from engpass.results.aggregate import tabulate
-from engpass.types.outcome import Datagrams, FlowOutcome
+from engpass.types.outcome import Datagrams, FlowOutcome, Receiver
 from engpass.views.headline import headlines
 from report_kyoto import kyoto
 
@@ -44,6 +44,19 @@ def test_many_flows_are_told_together() -> None:
     assert one_point(flows) == "4 flows get 10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
     flows = {f"f{number}": flow(1e6, number) for number in range(1, 5)}
     assert one_point(flows) == "4 flows get 4.00 Mbit/s together, equal shares, up to 0.4 % lost."
+
+
+def test_a_group_counts_by_its_receivers() -> None:
+    figures = {
+        name: structs.replace(flow(1e6 * number, 0), kind="multicast")
+        for number, name in enumerate(("x", "y", "z"), 1)
+    }
+    receivers = {
+        name: Receiver(goodput_bit_per_s=one.goodput_bit_per_s, offered_bit_per_s=one.offered_bit_per_s)
+        for name, one in figures.items()
+    }
+    text = one_point({"tv": structs.replace(figures["x"], receivers=receivers), "call": flow(4e6, 0)})
+    assert text == "4 flows get 10.00 Mbit/s together, 1.00 to 4.00 Mbit/s each, no loss."
 
 
 def test_few_flows_are_told_one_by_one() -> None:

@@ -7,17 +7,18 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import export_figures, figures, theme
-from engpass.report.figures import waterfall
+from engpass.report.figures import goodput_load, waterfall
 from engpass.results import ledger
 from engpass.results.aggregate import MAX_ROWS, tabulate
 from engpass.results.axes import axis_of, label
-from engpass.types.outcome import Outcome, Stage
+from engpass.types.outcome import EngineOutcome, NodeOutcome, Outcome, Stage
 from engpass.units import unit_for
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
@@ -37,6 +38,12 @@ SHAPES: dict[str, Callable[[], Made]] = {
     "hostile": lambda: cases.hostile(repeats=1),
     "several flows": cases.several_flows,
     "ledgers": lambda: with_ledgers(repeats=2),
+    "engines": lambda: cases.with_engines(cases.swept(["free", "congested"], [MESSAGES])),
+    "engines of variants": lambda: cases.with_engines(cases.swept(["free", "congested"], [])),
+    "engines over words": lambda: cases.with_engines(cases.swept(["free"], [cases.WORDS, cases.SHARES])),
+    "engines in panels": lambda: cases.with_engines(
+        cases.swept(["free", "congested"], [cases.BUFFERS, cases.SHARES, cases.WORDS], repeats=1)
+    ),
 }
 
 
@@ -160,6 +167,100 @@ def test_sharing_figure_compares_several_flows() -> None:
     assert [row["chosen"] for row in free.values()] == [False, True, False]
     assert free["stream"]["label"].endswith("Mbit/s")
     assert not any("sharing" in name for name in figures(*kyoto(repeats=1))), "one flow shares with nobody"
+
+
+def panels(spec: dict[str, Any]) -> list[str]:
+    return [panel["title"]["text"] for panel in spec["vconcat"]]
+
+
+def test_goodput_and_loads_share_the_swept_axis() -> None:
+    run, outcomes = SHAPES["engines"]()
+    drawn = figures(run, outcomes)["goodput-load"]
+    spec = drawn.to_dict()
+    assert panels(spec) == [
+        "goodput of stream in Mbit/s",
+        "load of edge: forwarding in %",
+        "load of edge: card in %",
+    ]
+    assert spec["resolve"]["scale"] == {"x": "shared"}
+    assert [panel["layer"][0]["encoding"]["x"]["title"] for panel in spec["vconcat"]] == [
+        None,
+        None,
+        "message of stream in kB",
+    ]
+    rows = drawn.datasets["together"]
+    by_subject: dict[str, dict[tuple[object, ...], float]] = {}
+    for row in rows:
+        at = (row["series"], row["engine"], row["x"])
+        by_subject.setdefault(str(row["subject"]), {})[at] = float(row["value"])
+    goodput, forwarding, card = by_subject["0"], by_subject["edge: forwarding"], by_subject["edge: card"]
+    assert len(goodput) == 2 * 2 * 64
+    # 1 % for each Mbit/s, and a tenth of that.
+    assert forwarding == pytest.approx({at: min(100.0, rate) for at, rate in goodput.items()}, rel=1e-4)
+    assert card == pytest.approx({at: load / 10 for at, load in forwarding.items()}, rel=1e-4)
+
+
+def test_goodput_and_loads_need_a_load_that_differs() -> None:
+    run, outcomes = SHAPES["engines"]()
+    for same in (
+        [
+            replace(one, nodes={"edge": NodeOutcome(engines={"forwarding": EngineOutcome(load=0.5)})})
+            for one in outcomes
+        ],
+        [
+            one
+            for one in outcomes
+            if one.variant == "free" and one.sweep["traffic.stream.message"].number == 9000
+        ],
+        [replace(one, nodes={}) for one in outcomes],
+    ):
+        assert "goodput-load" not in figures(run, same)
+    # Two engines of Engpass that differ at the only point are no reason, either.
+    at_one_point = [
+        replace(
+            one,
+            sweep={},
+            nodes={"edge": NodeOutcome(engines={"cpu": EngineOutcome(load=len(one.engine) / 10)})},
+        )
+        for one in outcomes[:2]
+    ]
+    assert "goodput-load" not in figures(Record(repeats=1), at_one_point)
+
+
+def test_goodput_and_loads_of_variants_have_their_names_as_axis() -> None:
+    run, outcomes = SHAPES["engines of variants"]()
+    spec = figures(run, outcomes)["goodput-load"].to_dict()
+    assert spec["vconcat"][-1]["layer"][0]["encoding"]["x"]["field"] == "series"
+
+
+def test_goodput_and_loads_name_the_values_of_further_axes() -> None:
+    run, outcomes = SHAPES["engines in panels"]()
+    table = tabulate(run, outcomes)
+    fixed = "shaping of data 14 %, encapsulation of data llc-snap"
+    assert f"At {fixed}." in goodput_load.says(table, "stream")
+    assert figures(run, outcomes)["goodput-load"].to_dict()["title"]["subtitle"] == [fixed]
+    rows = goodput_load.rows(table)
+    # Two variants, two engines of Engpass and five buffers, in three panels.
+    assert len(rows) == 2 * 2 * 5 * 3
+    places = [(row["subject"], row["series"], row["engine"], row["x"]) for row in rows]
+    assert len(set(places)) == len(places)
+
+
+def test_goodput_and_loads_of_several_flows_begin_with_the_chosen_one() -> None:
+    run, outcomes = cases.with_engines(cases.several_flows())
+    made = figures(run, outcomes)
+    assert panels(made["goodput-load-stream-2"].to_dict())[:3] == [
+        f"goodput of {name} in Mbit/s" for name in ("stream 2", "stream", "stream 3")
+    ]
+
+
+def test_goodput_and_loads_of_many_points_have_few_rows() -> None:
+    run, outcomes = cases.with_engines(cases.many_points(4000))
+    table = tabulate(run, outcomes)
+    rows = goodput_load.rows(table)
+    assert len(rows) == 64 * 3
+    assert len({row["x"] for row in rows}) == 64
+    assert "Shown are 64 of 4,000 values." in goodput_load.says(table, "stream")
 
 
 def test_axes_have_readable_units() -> None:

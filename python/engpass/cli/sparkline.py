@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from engpass.timeline import losses
+from engpass.timeline import busiest, loads, losses
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,13 +20,17 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def show(timeline: Timeline, flow: str, out: Console) -> None:
-    """Print the timeline of a flow, of the queues in the timeline, of link outages and of memberships."""
+    """Print the timeline of a flow, of engines and queues, of link outages and of memberships."""
     width = max(20, min(100, out.width - 52))
     end = timeline.duration_s
     shown = Table.grid(padding=(0, 1))
     one = timeline.flows.get(flow)
     if one is not None:
         _flow(shown, one, end, width)
+    for name, engine in busiest(timeline):
+        found = loads(engine, width)
+        row = line([begin for begin, _, _ in found], [share for *_, share in found], end, width)
+        _row(shown, f"load {name}", row, f"max {100 * max(share for *_, share in found):.3g} %")
     for place, queue in timeline.queues.items():
         if any(queue.length) or queue.drops:
             most = f"max {max(queue.length, default=0):,}"

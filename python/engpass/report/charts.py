@@ -11,8 +11,8 @@ import vl_convert
 from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.diagram import diagram
-from engpass.report.figures import FIGURES, Drawing, heat_map
-from engpass.report.figures.base import CELLS, HEIGHT, ROWS
+from engpass.report.figures import FIGURES, Drawing, goodput_load, heat_map
+from engpass.report.figures.base import CELLS, HEIGHT, ROWS, TOGETHER
 from engpass.results.aggregate import Row, Table, tabulate
 from engpass.results.record import Run
 from engpass.types.outcome import Outcome
@@ -83,8 +83,9 @@ def _picture(stem: Path, chart: Drawing, data: _Data) -> list[Path]:
 def _drawn(table: Table) -> Iterator[tuple[str, Drawing, _Data]]:
     """Names, charts and their data; the figures of one flow share the data."""
     taken: set[str] = set()
+    together = _together(table)
     for flow in table.flows[:MAX_FLOWS]:
-        data = _data(table, flow)
+        data = {**_data(table, flow), **together}
         for figure in FIGURES:
             if figure.applies(table, flow):
                 name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
@@ -95,6 +96,11 @@ def _data(table: Table, flow: str) -> _Data:
     """The data sets of a flow's figures by name."""
     maps = {CELLS: heat_map.cells(table, flow)} if heat_map.is_wide(table) else {}
     return {ROWS: table.rows(flow), **maps}
+
+
+def _together(table: Table) -> _Data:
+    """The data sets that the figures of all flows share."""
+    return {TOGETHER: goodput_load.rows(table)} if goodput_load.applies(table, "") else {}
 
 
 def _write(stem: Path, svg: str) -> list[Path]:
@@ -121,7 +127,7 @@ def _unused(name: str, taken: set[str]) -> str:
 def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Columns]]:
     """The specifications for the page, by flow and figure, and the rows they share, by flow."""
     charts: dict[str, dict[str, Spec]] = {}
-    datasets: dict[str, Columns] = {}
+    datasets = {name: _columns(rows) for name, rows in _together(table).items()}
     for number, flow in enumerate(table.flows[:MAX_FLOWS]):
         for figure in FIGURES:
             if figure.applies(table, flow):

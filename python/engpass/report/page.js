@@ -39,7 +39,8 @@
       spec.spec.width = Math.floor((width - (columns > 1 ? (own ? 146 : 76) : 58)) / columns);
       spec.spec.height = Math.round(height * 0.6);
     } else if (spec.vconcat) {
-      for (const panel of spec.vconcat) panel.width = width - 150;
+      const beside = (spec.usermeta && spec.usermeta.beside) || 150;
+      for (const panel of spec.vconcat) panel.width = width - beside;
     } else {
       spec.width = "container";
       if (spec.usermeta && spec.usermeta.fluid) spec.height = height;

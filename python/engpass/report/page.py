@@ -235,6 +235,7 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
             ("loss-map", True),
             ("delay", False),
             ("loss", False),
+            ("goodput-load", True),
             ("sharing", True),
             ("offered-received", bool(table.panels)),
         )

@@ -12,6 +12,7 @@ from engpass.formatting import clean
 from engpass.results import above_limit, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.axes import Axis, axis_of
+from engpass.results.engine_loads import EngineLoads, LoadShelf
 from engpass.results.ledger_series import Line, Shelf
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
@@ -109,6 +110,8 @@ class Table:
     """Notes on goodputs above their bounds; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """The line shown for each flow, with its ledger at every point; empty without ledgers."""
+    loads: tuple[EngineLoads, ...] = ()
+    """The CPUs and forwarding engines that work at some point."""
 
     @property
     def x(self) -> Axis | None:
@@ -158,8 +161,8 @@ class Table:
 def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = SUMMARY) -> Table:
     """Aggregate the repeats of these signals and the goodput, and select what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
-    shelf = Shelf()
-    points = _fold(axes, outcomes, shelf, tuple(dict.fromkeys((GOODPUT, *signals, IDLE_DELAY))))
+    shelf, loads = Shelf(), LoadShelf()
+    points = _fold(axes, outcomes, (shelf, loads), tuple(dict.fromkeys((GOODPUT, *signals, IDLE_DELAY))))
     present = {point.variant for point in points}
     variants = _ordered(run.variants, present)
     seen = {point.engine for point in points}
@@ -180,11 +183,11 @@ def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = 
             series, series_title = second.texts, second.label
             notes.append(f"Colours and shapes show the value of the {second.label}.")
         else:
-            kept = _evenly(len(second.texts), MAX_PANELS)
+            kept = evenly(len(second.texts), MAX_PANELS)
             panels = tuple(second.texts[index] for index in kept)
             notes.append(f"There is one panel for each value of the {second.label}{_of(kept, second)}.")
         for axis in axes[2:]:
-            choice = Choice(axis, tuple(_evenly(len(axis.texts), MAX_CHOICES)))
+            choice = Choice(axis, tuple(evenly(len(axis.texts), MAX_CHOICES)))
             choices.append(choice)
             notes.append(f"Select the {axis.label} above the figures{_of(choice.kept, axis)}.")
     if len(series) > MAX_SERIES:
@@ -206,6 +209,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = 
         tuple(notes),
         _above(points),
         shelf.lines(flows),
+        loads.loads(),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -251,7 +255,10 @@ class _Repeats:
 
 
 def _fold(
-    axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf, signals: Sequence[Signal]
+    axes: Sequence[Axis],
+    outcomes: Iterable[Outcome],
+    shelves: Sequence[Shelf | LoadShelf],
+    signals: Sequence[Signal],
 ) -> list[Point]:
     known: list[dict[float | str | None, int | None]] = [{} for _ in axes]
     groups: dict[tuple[str, str, tuple[int, ...], str], _Repeats] = {}
@@ -267,7 +274,8 @@ def _fold(
         if len(at) < len(axes):
             continue  # the run's record does not have these swept values
         place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
-        shelf.add(place, outcome)
+        for shelf in shelves:
+            shelf.add(place, outcome)
         chose = chose_otherwise(outcome)
         for name, _, flow in receivers.rows(outcome):
             group = groups.setdefault((*place, clean(name)), _Repeats())
@@ -305,7 +313,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats, signal
     )
 
 
-def _evenly(count: int, most: int) -> list[int]:
+def evenly(count: int, most: int) -> list[int]:
     """Up to `most` evenly spaced positions out of `count`, the first and the last included."""
     if count <= most:
         return list(range(count))

@@ -25,6 +25,9 @@ DELAY_P99 = FLOW_SIGNALS["delay_p99_s"]
 LONGEST_GAP = FLOW_SIGNALS["outage_longest_s"]
 IDLE_DELAY = FLOW_SIGNALS["idle_delay_s"]
 
+(LOAD,) = (signal for signal in ENGINE if signal.name == "load")
+"""Share of the time in which an engine is busy."""
+
 SUMMARY = tuple(signal for signal in FLOW if signal.summary)
 """Signals of a flow that summaries show, in their order."""
 

@@ -62,7 +62,8 @@ def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str
 
 
 def _many(table: Table, flows: dict[str, list[Point]]) -> str:
-    """What many flows get, together and each."""
+    """What many flows get, together and each; a multicast group counts by its receivers."""
+    flows = {flow: points for flow, points in flows.items() if not any(one.has_receivers for one in points)}
     totals: dict[tuple[int, ...], float] = {}
     for points in flows.values():
         for point in points:

@@ -35,6 +35,9 @@ ROWS = "rows"
 CELLS = "cells"
 """Name of the data set with the cells of one flow's maps (`heat_map.cells`)."""
 
+TOGETHER = "together"
+"""Name of the data set with the goodputs of all flows and the loads of all engines."""
+
 MAX_FACETS = 12
 """Most panels of a figure."""
 

@@ -31,6 +31,10 @@ class Quantity:
     """The greatest value that is drawn."""
     top: float | None = None
     """Upper end of the axis; `None` fits the axis to the data."""
+    x: alt.X | None = None
+    """The first axis; `None` for the usual one."""
+    tooltip: Sequence[alt.Tooltip] | None = None
+    """The tooltip of a point; `None` for all signals of summaries."""
 
     def on(self, channel: type[alt.X] | type[alt.Y], field: str = "") -> alt.X | alt.Y:
         """Encode the mean, or another column, on a channel."""
@@ -48,9 +52,10 @@ _NAME = 70
 
 def layers(table: Table, quantity: Quantity) -> list[alt.Chart]:
     """The layers that suit the first axis: curves, markers or bars."""
-    if table.x is None:
+    if table.x is None and quantity.x is None:
         return _bars(table, quantity)
-    return _curves(table, quantity) if table.x.numbers is not None else _words(table, quantity)
+    numeric = table.x is not None and table.x.numbers is not None
+    return _curves(table, quantity) if numeric else _words(table, quantity)
 
 
 def height(table: Table) -> int:
@@ -59,7 +64,7 @@ def height(table: Table) -> int:
 
 
 def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
-    x, y, colour = base.x_quantity(table), quantity.on(alt.Y), base.series_colour(table)
+    x, y, colour = quantity.x or base.x_quantity(table), quantity.on(alt.Y), base.series_colour(table)
     counted = alt.Chart().transform_filter(quantity.counted)
     everything = alt.Chart() if "limit" in quantity.engines else counted
     band = counted.mark_area(opacity=0.2, clip=True).encode(
@@ -69,7 +74,7 @@ def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
     line = everything.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour, strokeDash=dash)
     marks = counted.transform_filter("datum.marked").mark_point(filled=True, size=46, opacity=1)
     hover = everything.mark_circle(size=160, opacity=0).encode(
-        x=x, y=y, color=colour, tooltip=base.tooltip(table)
+        x=x, y=y, color=colour, tooltip=quantity.tooltip or base.tooltip(table)
     )
     if not table.measured:
         # Only the limit was computed: its curve needs no dashes.
@@ -80,19 +85,21 @@ def _curves(table: Table, quantity: Quantity) -> list[alt.Chart]:
 
 
 def _words(table: Table, quantity: Quantity) -> list[alt.Chart]:
-    x, y, colour = base.x_words(table), quantity.on(alt.Y), base.series_colour(table)
-    side = alt.XOffset("series:N").scale(domain=list(table.series))
+    x, y, colour = quantity.x or base.x_words(table), quantity.on(alt.Y), base.series_colour(table)
+    tooltip = quantity.tooltip or base.tooltip(table)
+    # Without a swept axis the words are the series themselves.
+    side = alt.XOffset("series:N").scale(domain=list(table.series)) if table.x else alt.Undefined
     counted = alt.Chart().transform_filter(quantity.counted)
     spread = counted.mark_rule(strokeWidth=3, opacity=0.35).encode(
         x=x, xOffset=side, y=quantity.on(alt.Y, quantity.low), y2=f"{quantity.high}:Q", color=colour
     )
     marks = counted.mark_point(filled=True, size=70, opacity=1).encode(
-        x=x, xOffset=side, y=y, color=colour, shape=base.series_shape(table), tooltip=base.tooltip(table)
+        x=x, xOffset=side, y=y, color=colour, shape=base.series_shape(table), tooltip=tooltip
     )
     if "limit" not in quantity.engines:
         return [spread, marks]
-    limit = _limit().mark_tick(thickness=2, size=22, orient="horizontal")
-    return [spread, marks, limit.encode(x=x, xOffset=side, y=y, tooltip=base.tooltip(table))]
+    limit = _limit().mark_tick(thickness=2, size=22 if table.x else 10, orient="horizontal")
+    return [spread, marks, limit.encode(x=x, xOffset=side, y=y, tooltip=tooltip)]
 
 
 def _bars(table: Table, quantity: Quantity) -> list[alt.Chart]:

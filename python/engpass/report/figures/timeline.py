@@ -1,4 +1,4 @@
-"""The timeline of one run: windows, bytes in flight, goodput, queues and events on one time axis."""
+"""The timeline of one run: windows, bytes in flight, goodput, loads, queues and events on one time axis."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from engpass.report import theme
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
 from engpass.results.aggregate import Row
-from engpass.timeline import losses
-from engpass.types.outcome import FlowLine, QueueLine, TcpLine, Timeline
+from engpass.timeline import busiest, loads, losses
+from engpass.types.outcome import EngineLine, FlowLine, QueueLine, TcpLine, Timeline
 from engpass.units import Unit, unit_for
 
 _NO_TCP = TcpLine(
@@ -84,6 +84,8 @@ def says(timeline: Timeline, flow: str) -> str:
     down = "links were down, and when " if timeline.outages else ""
     down += "receivers were members, and when " if timeline.memberships else ""
     below = f"below the times when {down}packets were lost or retransmitted"
+    if busiest(timeline):
+        first += ", the share of the time in which each CPU and forwarding engine is busy"
     return f"{windows}{first}, the queues on the path, and {below}.{more}"
 
 
@@ -92,6 +94,8 @@ def _panels(timeline: Timeline, flow: str, time: alt.X, unit: Unit) -> Iterator[
     yield from _windows(one, time, unit)
     yield from _delivered(one, time, unit)
     yield from _lost(one, time, unit)
+    for name, engine in busiest(timeline):
+        yield _load(name, engine, time, unit)
     for place, queue in timeline.queues.items():
         if any(queue.length) or queue.drops:
             yield _queue(place, queue, time, unit)
@@ -165,6 +169,17 @@ def _lost(one: FlowLine, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
     y = alt.Y("value:Q").title("loss in %").axis(minExtent=_EXTENT)
     bars = alt.Chart().mark_rect(color=theme.LIGHT["bad"], clip=True)
     yield _panel([bars.encode(x=time, x2="end:Q", y=y, y2=alt.datum(0))], rows, 60)
+
+
+def _load(name: str, engine: EngineLine, time: alt.X, unit: Unit) -> alt.LayerChart:
+    rows: list[Row] = [
+        {"t": unit.of(begin), "end": unit.of(end), "value": 100 * share}
+        for begin, end, share in loads(engine, _INTERVALS)
+    ]
+    y = alt.Y("value:Q").title([*name.split(": "), "load in %"]).scale(domain=[0, 100])
+    y = y.axis(minExtent=_EXTENT, tickCount=3)
+    bars = alt.Chart().mark_rect(color=theme.LIGHT["other1"], clip=True)
+    return _panel([bars.encode(x=time, x2="end:Q", y=y, y2=alt.datum(0))], rows, 80)
 
 
 def _queue(place: str, queue: QueueLine, time: alt.X, unit: Unit) -> alt.LayerChart:

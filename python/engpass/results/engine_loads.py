@@ -1,0 +1,63 @@
+"""The loads of CPUs and forwarding engines at every point of a run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from engpass.formatting import clean
+from engpass.results.ledger_series import Place
+from engpass.results.outcomes import engines
+from engpass.results.samples import LOAD, Samples, Spread
+from engpass.types.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class EngineLoads:
+    """The load of one engine at every point, from 0 to 1."""
+
+    name: str
+    """Node and engine, such as `edge: lan`."""
+    at: Mapping[Place, Spread]
+
+    @cached_property
+    def most(self) -> float:
+        """The greatest load at any point."""
+        return max(spread.value for spread in self.at.values())
+
+    @cached_property
+    def difference(self) -> float:
+        """The greatest difference of two points that one engine of Engpass has answered."""
+        loads: dict[str, list[float]] = {}
+        for (_, engine, _), spread in self.at.items():
+            loads.setdefault(engine, []).append(spread.value)
+        return max(max(values) - min(values) for values in loads.values())
+
+
+class LoadShelf:
+    """Collects the loads of outcomes, folded over repeats."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, dict[Place, Samples]] = {}
+
+    def add(self, place: Place, outcome: Outcome) -> None:
+        """Add the loads of an outcome."""
+        for node, name, engine in engines(outcome):
+            places = self._kept.setdefault(f"{clean(node)}: {clean(name)}", {})
+            if place not in places:
+                places[place] = Samples([LOAD])
+            places[place].add(engine)
+
+    def loads(self) -> tuple[EngineLoads, ...]:
+        """All engines that work at some point, in the order of the outcomes."""
+        found = (
+            EngineLoads(
+                name,
+                {
+                    place: spread
+                    for place, samples in places.items()
+                    if (spread := samples.spread(LOAD)) is not None
+                },
+            )
+            for name, places in self._kept.items()
+        )
+        return tuple(one for one in found if one.at and one.most > 0)
