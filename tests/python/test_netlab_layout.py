@@ -209,6 +209,14 @@ def test_router_with_hash_has_weighted_multipath_routes() -> None:
     assert (layout(first).nodes["gate"].routes, veth.notes(first)) == ([], [])
 
 
+def test_times_of_a_router_that_are_left_out_are_noted() -> None:
+    found = numbers(CAMPUS, {"router.gate.processor": '{ per_packet = "40 us", per_copy = "50 us" }'})
+    assert veth.cannot(found) == []
+    assert veth.notes(found) == [
+        "router `gate` is as fast as this machine: its work of up to 50 us on a packet is left out"
+    ]
+
+
 def test_ecmp_policy_without_a_choice_is_carried() -> None:
     assert veth.cannot(numbers(CAMPUS, {"router.gate.ecmp": "hash"})) == []
 

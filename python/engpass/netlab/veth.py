@@ -99,6 +99,12 @@ def notes(numbers: PointPlan) -> list[str]:
     routers = [f"`{name}`" for name, between in numbers.between.items() if between.ecmp is not None]
     if routers:
         found.append(another_hash(routers))
+    found += [
+        f"router `{name}` is as fast as this machine: its work of up to {duration(between.delay_ns / 1e9)}"
+        " on a packet is left out"
+        for name, between in numbers.between.items()
+        if between.kind == "router" and between.delay_ns
+    ]
     for link in numbers.links:
         fastest = max(link.rates_bit_per_s)
         if fastest >= UNSHAPED_BIT_PER_S:

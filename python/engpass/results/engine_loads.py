@@ -37,27 +37,29 @@ class LoadShelf:
     """Collects the loads of outcomes, folded over repeats."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, dict[Place, Samples]] = {}
+        self._kept: dict[tuple[str, str], dict[Place, Samples]] = {}
+        """By node and engine: the loads at each point."""
 
     def add(self, place: Place, outcome: Outcome) -> None:
         """Add the loads of an outcome."""
         for node, name, engine in engines(outcome):
-            places = self._kept.setdefault(f"{clean(node)}: {clean(name)}", {})
-            if place not in places:
-                places[place] = Samples([LOAD])
-            places[place].add(engine)
+            places = self._kept.setdefault((node, name), {})
+            samples = places.get(place)
+            if samples is None:
+                samples = places[place] = Samples([LOAD])
+            samples.add(engine)
 
     def loads(self) -> tuple[EngineLoads, ...]:
         """All engines that work at some point, in the order of the outcomes."""
         found = (
             EngineLoads(
-                name,
+                f"{clean(node)}: {clean(name)}",
                 {
                     place: spread
                     for place, samples in places.items()
                     if (spread := samples.spread(LOAD)) is not None
                 },
             )
-            for name, places in self._kept.items()
+            for (node, name), places in self._kept.items()
         )
         return tuple(one for one in found if one.at and one.most > 0)
