@@ -165,7 +165,7 @@ def test_hostile_names_do_not_break_the_page(page: Page, tmp_path: Path) -> None
     show(page, file, *cases.hostile(), [{"id": "1", "statement": cases.HOSTILE, "holds": True}])
     assert_sound(page, file)
     assert page.value("document.title").startswith("</script><script>")
-    assert page.value("document.querySelectorAll('.chart svg').length") == 4
+    assert page.value("document.querySelectorAll('.chart svg').length") == 5
     assert page.value("document.scripts.length") == 4
 
 
