@@ -254,3 +254,19 @@ def test_captures_contain_arp_requests_and_replies(cli: Cli) -> None:
         found[link] = [line.split("\t") for line in read.stdout.splitlines()]
     request, reply = ["1", "10.64.0.5", "10.64.0.2", "60", ""], ["2", "10.64.0.2", "10.64.0.5", "60", ""]
     assert found == {"segment": 10 * [request, reply], "other": 10 * [request]}
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
+def test_captures_contain_multicast_in_gre(cli: Cli) -> None:
+    """In the tunnel a packet of the group is inside; `edge` has decremented its time to live."""
+    cards, file = Path(__file__).parents[1] / "data/cards.toml", cli.directory / "wan.pcapng"
+    cli("run", str(cards), "--engine", "simulate", f"--capture=link.wan={file}")
+    fields = ("ip.src", "ip.dst", "ip.ttl", "ip.len", "ip.proto", "gre.proto", "_ws.malformed")
+    asked = [word for field in fields for word in ("-e", field)]
+    command = ["tshark", "-n", "-r", str(file), "-T", "fields", *asked]
+    read = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = [line.split("\t") for line in read.stdout.splitlines()]
+    # 50 packets in each of 2.2 s.
+    assert len(found) == 110
+    inner = ["10.64.0.6,10.64.0.1", "10.64.0.7,239.1.1.2", "64,7", "1052,1028", "47,17", "0x0800", ""]
+    assert all(row == inner for row in found), found[0]

@@ -1,5 +1,6 @@
-"""The loads of engines over time, in numbers, on the page and in a terminal."""
+"""The loads of engines: in the outcome, and over time in numbers, on the page and in a terminal."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from rich.console import Console
 
 import engpass
+from conftest import Cli
 from engpass.cli import sparkline
 from engpass.report.figures import timeline as timeline_figure
 from engpass.timeline import MOST_ENGINES, busiest, loads, timeline
@@ -18,6 +20,24 @@ CARDS = Path(__file__).parents[1] / "data/cards.toml"
 def recorded() -> Timeline:
     bed = engpass.loads(CARDS.read_text(), name="cards.toml")
     return timeline(bed.campaign, "base", (), 0, 100)
+
+
+def test_load_equals_packets_times_their_work(cli: Cli) -> None:
+    """A process forwards both groups, makes a copy of the video, and puts the lesson into the tunnel."""
+    said = json.loads(cli("run", str(CARDS), "--engine", "simulate", "--json", "--fresh").stdout)
+    (lan,) = (side for side in said["links"]["lan"]["directions"] if side["from"] == "source")
+    # 50 packets of each group in each of 2 s.
+    each = lan["frames"]["sent"] / 2
+    assert each == 100
+    loads = {name: engine["load"] for name, engine in said["nodes"]["edge"]["engines"].items()}
+    assert loads == pytest.approx(
+        {
+            "forwarding": each * ((4 + 1) + (4 + 1)) * 1e-3 / 2,
+            # Packets of both come together, so only the first of two finds the card without work.
+            "lan": each * (2 * 0.5 + 0.25) * 1e-3 / 2,
+            "members": 0,
+        }
+    )
 
 
 def test_loads_of_parts_keep_the_busy_time() -> None:
