@@ -305,3 +305,26 @@ def test_tshark_reads_the_igmp_reports_of_a_kernel(cli: Cli, program: Program) -
     assert leave in reports
     assert all(report in (join, leave) for report in reports)
     assert fields(files["lan"], "igmp", "ip.src") == []
+
+
+def test_loads_of_an_emulated_point_equal_packets_times_their_work(cli: Cli) -> None:
+    """Each copy is a packet of its own: the card hands it to the processor, where a process works on it."""
+    point = json.loads(cli("run", CARDS, "--engine", "emulate", "--json", "--fresh", *PUT_UP).stdout)
+    sent = {
+        link: next(side["frames"]["sent"] for side in found["directions"] if side["from"] == "edge")
+        for link, found in point["links"].items()
+        if link in ("left", "right", "wan")
+    }
+    copies, window_ms = sum(sent.values()), 2000
+    loads = {name: engine["load"] for name, engine in point["nodes"]["edge"]["engines"].items()}
+    # 50 packets of each group in each second, if the sender is on time.
+    assert copies > 100
+    # At each edge of the window a packet of each kind may be counted at one place and not at the other.
+    work = PROCESS * copies + ENCAPSULATE * sent["wan"]
+    assert loads["forwarding"] == pytest.approx(
+        work / window_ms, abs=2 * 3 * (PROCESS + ENCAPSULATE) / window_ms
+    )
+    # An interrupt is for one packet at least, and for all packets at most.
+    edge = 2 * 3 * (PUNT + INTERRUPT) / window_ms
+    assert PUNT * copies / window_ms - edge < loads["lan"] < (PUNT + INTERRUPT) * copies / window_ms + edge
+    assert loads["members"] == 0

@@ -208,6 +208,8 @@ class EmulatedSession(Session):
             sweep=swept_values(point, self._axes),
             flows=flows | {name: flow for name, flow in model.flows.items() if name in generators},
             links=model.links,
+            # The model does not know the CPUs of real hosts.
+            nodes={name: node for name, node in model.nodes.items() if name in numbers.between},
             drops=drops,
             events=model.events,
             hosts=hosts,
