@@ -254,6 +254,29 @@ def test_goodput_and_loads_of_several_flows_begin_with_the_chosen_one() -> None:
     ]
 
 
+def test_goodput_and_loads_of_many_flows_show_those_that_differ_most() -> None:
+    run, outcomes = SHAPES["engines"]()
+    many = []
+    for one in outcomes:
+        stream = one.flows["stream"]
+        rate = stream.goodput_bit_per_s
+        # The flows 1 to 9 differ the more the higher their number.
+        each = {
+            f"f{number}": replace(stream, goodput_bit_per_s=5e6 + rate * number / 10)
+            for number in range(1, 10)
+        }
+        many.append(replace(one, flows=each))
+    table = tabulate(run, many)
+    spec = goodput_load.draw(table, "f2").to_dict()
+    assert panels(spec)[:7] == [
+        *(f"goodput of f{number} in Mbit/s" for number in (2, 5, 6, 7, 8, 9)),
+        "load of edge: forwarding in %",
+    ]
+    assert "Shown are 6 of 9 flows: the chosen one and those that differ most." in goodput_load.says(
+        table, "f2"
+    )
+
+
 def test_goodput_and_loads_of_many_points_have_few_rows() -> None:
     run, outcomes = cases.with_engines(cases.many_points(4000))
     table = tabulate(run, outcomes)

@@ -27,10 +27,15 @@ class EngineLoads:
     @cached_property
     def difference(self) -> float:
         """The greatest difference of two points that one engine of Engpass has answered."""
-        loads: dict[str, list[float]] = {}
-        for (_, engine, _), spread in self.at.items():
-            loads.setdefault(engine, []).append(spread.value)
-        return max(max(values) - min(values) for values in loads.values())
+        return difference(self.at)
+
+
+def difference(values: Mapping[Place, Spread]) -> float:
+    """The greatest difference of a quantity at two points that one engine of Engpass has answered."""
+    found: dict[str, list[float]] = {}
+    for (_, engine, _), spread in values.items():
+        found.setdefault(engine, []).append(spread.value)
+    return max((max(each) - min(each) for each in found.values()), default=0.0)
 
 
 class LoadShelf:

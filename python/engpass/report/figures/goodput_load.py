@@ -12,7 +12,7 @@ from engpass.report.figures import base
 from engpass.report.figures.layers import Quantity, layers
 from engpass.results.aggregate import MARKS, Row, Table, evenly
 from engpass.results.axes import Axis
-from engpass.results.engine_loads import EngineLoads
+from engpass.results.engine_loads import EngineLoads, difference
 from engpass.results.ledger_series import Place
 from engpass.results.samples import GOODPUT, Spread
 from engpass.units import Unit
@@ -106,10 +106,13 @@ def _tooltip(table: Table, unit: Unit) -> list[alt.Tooltip]:
 
 
 def _panels_of(table: Table, flow: str) -> Sequence[str]:
-    """The chosen flow, then others; a multicast group counts by its receivers."""
+    """The chosen flow, then those whose goodput differs most; a multicast group counts by its receivers."""
     groups = {point.flow for point in table.points if point.has_receivers}
     others = [one for one in _flows(table) if one != flow and one not in groups]
-    return [flow, *others][:_MOST_FLOWS]
+    if len(others) >= _MOST_FLOWS:
+        kept = sorted(others, key=lambda one: -difference(_goodputs(table, one)))[: _MOST_FLOWS - 1]
+        others = [one for one in others if one in kept]
+    return [flow, *others]
 
 
 def _flows(table: Table) -> Sequence[str]:
@@ -217,7 +220,11 @@ def says(table: Table, _flow: str) -> str:
     if fixed := _fixed(table):
         parts.append(f"At {fixed}.")
     for shown, every, what in (
-        (min(_MOST_FLOWS, len(table.flows)), len(table.flows), "flows, the chosen one first"),
+        (
+            min(_MOST_FLOWS, len(table.flows)),
+            len(table.flows),
+            "flows: the chosen one and those that differ most",
+        ),
         (len(_engines(table)), len(table.loads), "engines, those with the greatest loads"),
         (len(_drawn(table)), len(table.x.texts) if table.x else 0, "values"),
     ):
