@@ -44,10 +44,8 @@ impl Engine<'_> {
             _ => None,
         };
         if whole && pdu.len() as u64 == self.packets[first].cells {
-            if efci {
-                if self.packets[first].keepalive.is_none() {
-                    self.ledger.marked(now, self.packets[first].flow);
-                }
+            if efci && self.packets[first].keepalive.is_none() {
+                self.ledger.marked(now, self.packets[first].flow);
             }
             if let Some(router) = router {
                 self.acted.note(Mechanism::OutOfCircuit);

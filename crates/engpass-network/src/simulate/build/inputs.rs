@@ -5,6 +5,7 @@ use engpass_model::host::ps;
 use engpass_model::random::{Label, Stream};
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_testbed::topology::PathSegment;
 
 use super::{Builder, Source};
 use crate::simulate::cell_ports::Queue;
@@ -19,6 +20,15 @@ impl Builder<'_> {
             .values()
             .enumerate()
             .filter(move |(flow, _)| self.vcs_of(*flow).any(|own| own == vc))
+    }
+
+    /// Returns true if keepalives of a tunnel may use the circuit direction `vc`.
+    fn carries_keepalives(&self, vc: VcId) -> bool {
+        let tunnels = self.topology.tunnels.iter().filter(|tunnel| tunnel.has_keepalives());
+        let legs = tunnels.flat_map(|tunnel| &tunnel.ways).flat_map(|way| way.fan.legs());
+        let (circuit, forward) = (vc as usize / 2, vc.is_multiple_of(2));
+        legs.flat_map(|leg| self.topology.legs_within(leg))
+            .any(|leg| leg == PathSegment::Circuit { circuit, forward })
     }
 
     /// Returns true if packets use the circuit direction `vc`: of a flow, or keepalives.

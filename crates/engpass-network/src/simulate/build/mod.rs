@@ -331,15 +331,6 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if keepalives of a tunnel may use the circuit direction `vc`.
-    fn carries_keepalives(&self, vc: VcId) -> bool {
-        let tunnels = self.topology.tunnels.iter().filter(|tunnel| tunnel.has_keepalives());
-        let legs = tunnels.flat_map(|tunnel| &tunnel.ways).flat_map(|way| way.fan.legs());
-        let (circuit, forward) = (vc as usize / 2, vc.is_multiple_of(2));
-        legs.flat_map(|leg| self.topology.legs_within(leg))
-            .any(|leg| leg == PathSegment::Circuit { circuit, forward })
-    }
-
     /// Returns the NIC and path by which packets of a connection or flow leave their host; with `back`, packets of the reverse direction.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, EgressPath) {
         let path = &self.topology.flows[flow];

@@ -9,14 +9,16 @@ use engpass_model::tunnel::Keepalive;
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, MIN_MTU};
 use engpass_testbed::topology::{NodeId, PathSegment};
+use engpass_testbed::{Testbed, Topology};
 
 use super::choices::Choices;
 use super::marks::tunnel_of;
-use super::{Frames, Packet, RouteLine, Step, WRAP};
-use crate::simulate::Network;
+use super::routes::{Known, Length, RouteRequest};
+use super::{Frames, Packet, Route, RouteLine, Step, WRAP};
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::packet_store::{Datagram, Destination};
+use crate::simulate::{Network, SimError};
 
 /// All ends of tunnels that send keepalives, sorted by tunnel direction.
 #[derive(Debug, Default)]
@@ -30,13 +32,13 @@ pub(in crate::simulate) struct Keepalives {
 #[derive(Debug)]
 pub(super) struct KeepaliveEnd {
     /// The tunnel direction that the keepalives enter.
-    pub(super) direction: u32,
-    pub(super) router: NodeId,
-    pub(super) route: u32,
-    pub(super) config: Keepalive,
+    direction: u32,
+    router: NodeId,
+    route: u32,
+    config: Keepalive,
     /// Number of keepalives sent since the last one came back.
-    pub(super) unanswered: u64,
-    pub(super) is_down: bool,
+    unanswered: u64,
+    is_down: bool,
 }
 
 /// Position of the first end for ties: above those of IGMP.
@@ -60,6 +62,46 @@ impl Keepalives {
 }
 
 impl Frames {
+    /// Adds the routes of keepalives: those with decision steps if `branched` is true, otherwise those without.
+    pub(super) fn add_keepalive_ways(
+        &mut self,
+        testbed: &Testbed,
+        topology: &Topology,
+        branched: bool,
+    ) -> Result<(), SimError> {
+        for direction in 0..2 * topology.tunnels.len() as u32 {
+            let (tunnel, forward) = tunnel_of(direction);
+            let path = &topology.tunnels[tunnel];
+            let Some(config) = path.config.keepalive.filter(|_| path.has_keepalives()) else { continue };
+            let [router, _] = path.from_to(forward);
+            let request = RouteRequest {
+                testbed,
+                topology,
+                fan: &path.keepalive_fan(tunnel, forward),
+                ends: (router, router),
+                // Outside the tunnel it shows the addresses of an outer packet that goes back.
+                heads: self.tunnels.directions[direction as usize ^ 1].heads,
+                length: Length::Constant(KEEPALIVE_BYTES),
+                mtu: MIN_MTU,
+            };
+            let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
+            let (first, route) = (self.steps.len(), Route { first: 0, hops: 0, ttl, priority });
+            if let Some(route) = self.add_way(&request, route, branched, &mut Known::new())? {
+                self.work_at_ends(testbed, topology, router, first);
+                self.keepalives.ends.push(KeepaliveEnd {
+                    direction,
+                    router,
+                    route,
+                    config,
+                    unanswered: 0,
+                    is_down: false,
+                });
+            }
+        }
+        self.keepalives.ends.sort_by_key(|end| end.direction);
+        Ok(())
+    }
+
     /// Returns the number of the first flow direction of keepalives in a network with `endpoints` endpoints.
     pub(in crate::simulate) fn first_keepalive_direction(&self, endpoints: usize) -> usize {
         self.first_igmp_direction(endpoints) + self.igmp.count_directions()

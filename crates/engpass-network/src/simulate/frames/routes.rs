@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use engpass_model::forward::{Headers, PacketView};
 use engpass_model::source::{Traffic, poisson::Sizes};
-use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 use engpass_model::wire::icmp;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, MIN_MTU, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs};
 
@@ -14,7 +13,6 @@ use engpass_model::wire::layers::Change;
 
 use super::choices::{BRANCH, DECIDE, DecisionStep, Group};
 use super::icmp::IcmpRoute;
-use super::keepalive::KeepaliveEnd;
 use super::lengths::Lengths;
 use super::marks::{WRAP, tunnel_of};
 use super::{DecisionMode, END, Frames, Route, Step};
@@ -38,7 +36,7 @@ pub(in crate::simulate) struct RouteLine {
 
 /// Knowledge about the packet lengths of a flow direction when the network is built.
 #[derive(Clone, Copy, Debug)]
-enum Length {
+pub(super) enum Length {
     /// Every datagram is an IP packet of this many bytes before fragmentation.
     Constant(u64),
     /// No packet exceeds the smallest MTU on the path.
@@ -48,17 +46,17 @@ enum Length {
 
 /// First steps of routes that several senders share; the key is the hosts at both ends and the path
 /// segments of the route (none for a route with decision steps).
-type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
+pub(super) type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's ICMP messages, for which a route is built.
-struct RouteRequest<'a> {
-    testbed: &'a Testbed,
-    topology: &'a Topology,
-    fan: &'a Fan,
-    ends: (NodeId, NodeId),
-    heads: Headers,
-    length: Length,
-    mtu: u64,
+pub(super) struct RouteRequest<'a> {
+    pub(super) testbed: &'a Testbed,
+    pub(super) topology: &'a Topology,
+    pub(super) fan: &'a Fan,
+    pub(super) ends: (NodeId, NodeId),
+    pub(super) heads: Headers,
+    pub(super) length: Length,
+    pub(super) mtu: u64,
 }
 
 /// State of the layout at one point of a route.
@@ -252,7 +250,6 @@ impl Frames {
             self.add_icmp_ways(testbed, topology, branched, &mut known)?;
             self.add_keepalive_ways(testbed, topology, branched)?;
         }
-        self.keepalives.ends.sort_by_key(|end| end.direction);
         self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
             self.usable_for_data = vec![false; self.port_indices.len()];
@@ -261,45 +258,6 @@ impl Frames {
             let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
             for hop in legs.flat_map(|leg| topology.hops(leg)) {
                 self.usable_for_data[topology.port_of(&hop)] = true;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the routes of keepalives: those with decision steps if `branched` is true, otherwise those without.
-    fn add_keepalive_ways(
-        &mut self,
-        testbed: &Testbed,
-        topology: &Topology,
-        branched: bool,
-    ) -> Result<(), SimError> {
-        for direction in 0..2 * topology.tunnels.len() as u32 {
-            let (tunnel, forward) = tunnel_of(direction);
-            let path = &topology.tunnels[tunnel];
-            let Some(config) = path.config.keepalive.filter(|_| path.has_keepalives()) else { continue };
-            let [router, _] = path.from_to(forward);
-            let request = RouteRequest {
-                testbed,
-                topology,
-                fan: &path.keepalive_fan(tunnel, forward),
-                ends: (router, router),
-                // Outside the tunnel it shows the addresses of an outer packet that goes back.
-                heads: self.tunnels.directions[direction as usize ^ 1].heads,
-                length: Length::Constant(KEEPALIVE_BYTES),
-                mtu: MIN_MTU,
-            };
-            let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
-            let (first, route) = (self.steps.len(), Route { first: 0, hops: 0, ttl, priority });
-            if let Some(route) = self.add_way(&request, route, branched, &mut Known::new())? {
-                self.work_at_ends(testbed, topology, router, first);
-                self.keepalives.ends.push(KeepaliveEnd {
-                    direction,
-                    router,
-                    route,
-                    config,
-                    unanswered: 0,
-                    is_down: false,
-                });
             }
         }
         Ok(())
@@ -338,7 +296,7 @@ impl Frames {
     }
 
     /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise just returns `None`.
-    fn add_way(
+    pub(super) fn add_way(
         &mut self,
         request: &RouteRequest<'_>,
         route: Route,
