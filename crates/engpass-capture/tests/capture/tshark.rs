@@ -240,6 +240,35 @@ fn tshark_reads_tunneled_packets() {
     }
 }
 
+/// Keepalives of both ends, in the tunnel and outside it, on links and on a circuit.
+#[test]
+fn tshark_reads_keepalives() {
+    if !is_there() {
+        return;
+    }
+    let file = TUNNELS.replacen(
+        "fragment = \"outer\"",
+        "fragment = \"outer\"\nkeepalive = { period = \"10 ms\" }",
+        1,
+    );
+    for (link, form) in [("one", None), ("two", None), ("cells", Some("ip"))] {
+        let (_, _, bytes) = capture(&file, &[], (&format!("link.{link}"), form), Limit::default());
+        let file = fine(&format!("keepalives-{link}"), &bytes);
+        // The two routers at the ends have these addresses. Keepalives are sent at 0, 10, …, 90 ms, and those of 100 ms do not leave.
+        for (one, other) in [("10.64.0.3", "10.64.0.5"), ("10.64.0.5", "10.64.0.3")] {
+            let inside = format!("gre.proto == 0 && gre.key == 5 && ip.src == {one} && ip.dst == {other}");
+            assert_eq!(file.count(&inside), 20, "{link}: of both ends, each with both headers");
+            let outside = format!("gre.proto == 0 && !gre.key && ip.src == {one} && ip.dst == {other}");
+            assert_eq!(
+                file.count(&format!("{outside} && ip.len == 24 && ip.dsfield.dscp == 48")),
+                10,
+                "{link}"
+            );
+        }
+        assert!(file.tshark(&["-V"]).contains("Possible GRE keepalive packet"), "{link}");
+    }
+}
+
 /// On every member of a bond, the frames of a host have one address. Each of its packets is found on one member.
 #[test]
 fn tshark_reads_captures_of_bond_members() {
