@@ -40,7 +40,8 @@ impl Engine<'_> {
     fn needs_no_address(&self, packet: usize) -> bool {
         let Packet { flow, carries, .. } = self.packets[packet];
         // Outer packets go to a router, even if the inner packet is multicast.
-        carries.is_none() && matches!(self.testbed.traffic[flow], Traffic::Multicast(_))
+        let traffic = self.testbed.traffic.get_index(flow).map(|(_, traffic)| traffic);
+        carries.is_none() && matches!(traffic, Some(Traffic::Multicast(_)))
     }
 
     /// Sends a packet from a router over a line, or holds it until the address of the neighbour is known.
