@@ -32,7 +32,7 @@ class Interrupted(RuntimeError):
     """The run of a point was given up because its interrupt was set."""
 
 class Unsupported(RuntimeError):
-    """The engine does not carry something that the testbed asks for."""
+    """The engine does not support a part of the testbed."""
 
 def version() -> str:
     """Version of the native module."""

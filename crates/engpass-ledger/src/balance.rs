@@ -113,7 +113,7 @@ impl Ledger {
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
         wrong.check_equal(
-            "parts booked exceed parts sent",
+            "parts posted exceed parts sent",
             accounts.total() as i128,
             (carried - physical - header) as i128,
         )?;

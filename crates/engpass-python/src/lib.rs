@@ -45,7 +45,7 @@ pyo3::create_exception!(
     _engpass,
     Unsupported,
     PyRuntimeError,
-    "The engine does not carry something in the testbed."
+    "The engine does not support a part of the testbed."
 );
 
 /// A checked testbed file with its variants and sweep.

@@ -41,7 +41,7 @@ fn extra_cell_in_the_ledger_is_rejected() {
     let what = refused(Fault::Dead);
     assert!(
         what.starts_with(
-            "the ledger of link `sender` (ss2 -> atomis5) does not balance: parts booked exceed parts sent by "
+            "the ledger of link `sender` (ss2 -> atomis5) does not balance: parts posted exceed parts sent by "
         ),
         "{what}"
     );
