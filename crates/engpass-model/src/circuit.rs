@@ -33,7 +33,7 @@ pub struct Circuit {
     /// A shaping rate that adapts to the available bandwidth, instead of `shaping`. It follows the EFCI marks of switches with an
     /// `efci_threshold`.
     pub adaptive: Option<Adaptive>,
-    /// What a rate counts if it does not say so itself: `line`, `cells` or `payload`.
+    /// The bits that a rate counts if the rate itself does not say so: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Usage parameter control at the first switch of the circuit.
     pub policing: Option<Policing>,

@@ -62,7 +62,7 @@ pub struct WindowLimit {
     pub filling_bytes: f64,
 }
 
-/// What determines the size of a window.
+/// The setting that determines the size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {

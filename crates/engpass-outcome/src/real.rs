@@ -188,7 +188,7 @@ pub struct MeasuredPoint {
     pub at: String,
     /// Duration of the point in seconds.
     pub took_s: f64,
-    /// What carried the packets: `hosts`, `veth` or `model`.
+    /// Network that carried the packets: `hosts`, `veth` or `model`.
     pub carrier: String,
     /// Deviations from the file, and values that could not be observed.
     pub notes: Vec<String>,

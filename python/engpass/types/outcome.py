@@ -49,7 +49,7 @@ SetBy: TypeAlias = Literal[
     "window-field",
     "send-buffer",
 ]
-"""What determines the size of a window."""
+"""The setting that determines the size of a window."""
 
 Engine: TypeAlias = Literal[
     "limit",
@@ -738,7 +738,7 @@ class MeasuredPoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     took_s: float
     """Duration of the point in seconds."""
     carrier: str
-    """What carried the packets: `hosts`, `veth` or `model`."""
+    """Network that carried the packets: `hosts`, `veth` or `model`."""
     notes: list[str]
     """Deviations from the file, and values that could not be observed."""
     precision: PointPrecision | None = None

@@ -18,7 +18,7 @@ use crate::wire::aal5::{CELL_BITS, CELL_PAYLOAD_BYTES};
 pub struct Policing {
     /// Contracted peak cell rate.
     pub rate: FramedRate,
-    /// What a rate counts if it does not say so itself: `line`, `cells` or `payload`.
+    /// The bits that a rate counts if the rate itself does not say so: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Cell delay variation tolerance.
     pub tolerance: Duration,

@@ -45,7 +45,7 @@ pub struct TcpConfig {
     pub naglim: Option<Size>,
     /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
     pub ack_every: Option<u32>,
-    /// What counts towards `ack_every`.
+    /// Segments that count towards `ack_every`.
     pub ack_counting: Option<AckCounting>,
     /// Time after which an acknowledgment is due.
     pub ack_delay: Option<Duration>,

@@ -143,7 +143,7 @@ pub struct TcpParameters {
     pub naglim: u64,
     /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
     pub ack_every: u32,
-    /// What counts towards `ack_every`.
+    /// Segments that count towards `ack_every`.
     pub ack_counting: AckCounting,
     /// Time after which an acknowledgment is due.
     pub ack_delay: Time,
