@@ -6,7 +6,7 @@ use crate::outcome::TransferSeen;
 
 /// Payload of a sentinel in bytes.
 const SENTINEL: u64 = 4;
-/// Sentinels before the first message and behind the last.
+/// Numbers of sentinels before the first message and after the last.
 const BEFORE: u64 = 1;
 const BEHIND: u64 = 5;
 
@@ -17,7 +17,7 @@ pub(crate) fn datagram(number: u64, count: u64, bytes: u64, sentinels: bool) -> 
         false => (number < count).then_some((bytes, number)),
         true if number < BEFORE => Some((SENTINEL, 0)),
         true if number < BEFORE + count => Some((bytes, number - BEFORE)),
-        // They are due with the last message.
+        // The last sentinels are due with the last message.
         true => (number < BEFORE + count + BEHIND).then_some((SENTINEL, count - 1)),
     }
 }

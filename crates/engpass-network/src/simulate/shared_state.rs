@@ -411,7 +411,7 @@ impl CellSink for PortOutput<'_> {
     fn sent_along(&mut self, path_number: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let inside = |train: &CellTrain| self.is_within_window(train);
         if path_number == MIXED || !trains.iter().all(inside) {
-            // One by one, because the order of PDUs matters, or because a window edge lies within the trains.
+            // Cells are counted one by one if the order of PDUs matters, or if a window edge lies within the trains.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
         }

@@ -239,7 +239,7 @@ fn queued_packets_are_lost_with_a_down_line() {
                 _ => None,
             })
             .collect();
-        // Those in the queue, and one on the line.
+        // The cut loses the packets in the queue, and one on the line.
         assert!(lost.len() > 2 || policy == "\"hash\"", "{policy}: {lost:?}");
         if let Some((last, waiting)) = lost.split_last() {
             assert!(waiting.iter().all(|at| *at == down) && *last > down && *last < down + ms, "{lost:?}");

@@ -138,7 +138,7 @@ fn icmp_message_waits_in_queues_and_is_lost_if_full() {
         let mut network = outside(&narrow);
         let [to, back] = ["a to b", "b to a"].map(|name| way(&network, name));
         network.begin_window(0, &mut |_| {});
-        // They reach the router one after the other, just before the message enters the queue.
+        // The packets reach the router one after the other, just before the message enters the queue.
         let there = (100 + AROUND) * FAST + US + 100 * SLOW + 1000 * US + 5 * US;
         for number in 0..before {
             network.inject(there - 1000 * US + number, back, packet(1500, 100 + number));

@@ -6,12 +6,12 @@ use engpass_model::wire::Encapsulation;
 use super::marks::WRAP;
 use super::{END, Frames, Route};
 
-/// What crossing the steps of a route needs.
+/// Context in which lone packets cross the steps of a route.
 #[derive(Clone, Copy)]
 pub(in crate::simulate) struct Crossing<'a> {
     /// Takes lone packets over a circuit direction, in which they have this encapsulation.
     pub(in crate::simulate) circuits: &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]),
-    /// They go to a multicast group.
+    /// The packets go to a multicast group.
     pub(in crate::simulate) is_multicast: bool,
 }
 

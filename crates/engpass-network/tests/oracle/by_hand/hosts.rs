@@ -311,8 +311,9 @@ fn adapting() -> Testbed {
 
 #[test]
 fn feedback_raises_the_rate_of_the_next_pdu() {
-    // The last cell of the first frame is at b at 22 649 573 + 2 831 197 + 1 us = 26 480 770, its answer at a 1 us and a slot later, at
-    // 30 311 967. So the second frame takes every other slot: its last cell is emitted at 33 974 359 + 11 324 787.
+    // The last cell of the first frame is at b at 22 649 573 + 2 831 197 + 1 us = 26 480 770, and the feedback is at a
+    // 1 us and a slot later, at 30 311 967. So the second frame takes every other slot: its last cell is emitted at
+    // 33 974 359 + 11 324 787.
     let seen = seen(&adapting(), 2_500_000_000);
     assert_eq!(departed(&seen, 0, 0), [left(6, 48_130_343)]);
     assert_eq!(seen.flows[0].receptions.last, Some(49_130_343));
@@ -322,7 +323,8 @@ fn feedback_raises_the_rate_of_the_next_pdu() {
 fn late_feedback_does_not_change_a_pdu_in_progress() {
     let mut testbed = adapting();
     testbed.links["a-b"].delay = q("5 us");
-    // It is at a at 38 311 967: the second frame has begun, and goes on at every fourth slot, until 33 974 359 + 22 649 573.
+    // The feedback is at a at 38 311 967. The second frame has begun by then, so its cells keep every fourth slot until
+    // 33 974 359 + 22 649 573.
     let seen = seen(&testbed, 2_500_000_000);
     assert_eq!(departed(&seen, 0, 0), [left(6, 59_455_129)]);
 }
