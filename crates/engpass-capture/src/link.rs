@@ -48,7 +48,7 @@ struct Circuit {
     /// Number of cells since the last end of a PDU; `good` if they are the first cells of one PDU, in order.
     cells: u32,
     good: bool,
-    /// That PDU, and its bytes if they are needed.
+    /// The PDU of these cells, and its bytes if they are needed.
     pdu: Option<Pdu>,
     bytes: Vec<u8>,
 }

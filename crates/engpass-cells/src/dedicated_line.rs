@@ -22,7 +22,8 @@ pub struct DedicatedLine {
     behind: Option<CellTrain>,
     /// Number of cells that have entered the line so far.
     passed: u64,
-    /// What the waiting cells took less than whole slots, each rounded up: in picoseconds, and in parts of a picosecond. May wrap around.
+    /// The part of `slot_up`, summed over the cells that had to wait, that they did not take; and the same for
+    /// `slot_rounding`. May wrap around.
     less: (u64, u64),
     /// End of the run: the line counts the cells that leave up to this instant.
     end: u64,

@@ -35,7 +35,7 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// Returns the number of these cells that leave the line while another flow is served.
+    /// Returns the number of the generator's cells that leave the line while another flow is served.
     pub(super) fn cells(&self, span: &Span) -> u64 {
         let first = self.begins.max(span.from.saturating_sub(self.lag[0]));
         let last = self.stops.min(span.until.saturating_sub(self.lag[1]));

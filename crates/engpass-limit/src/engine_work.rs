@@ -19,7 +19,7 @@ pub(crate) struct CopyPoint {
     pub(crate) legs: Vec<PathSegment>,
 }
 
-/// What is known about the packets of a flow at routers.
+/// Context of a flow's packets at routers.
 #[derive(Clone, Copy)]
 pub(super) struct EngineWork<'a> {
     pub(super) testbed: &'a Testbed,

@@ -66,7 +66,7 @@ impl Sent {
 pub(super) struct Record {
     /// First sequence number.
     pub(super) seq: u64,
-    /// One past the last, a FIN included.
+    /// One past the last sequence number, a FIN included.
     pub(super) end: u64,
     /// Time of its last transmission.
     pub(super) at: Time,

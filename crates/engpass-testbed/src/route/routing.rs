@@ -6,7 +6,7 @@ use engpass_model::router::Router;
 
 use crate::topology::{BondPath, CircuitPath, Hop, LinkEnds, NodeId, PathSegment, TunnelPath, reversed};
 
-/// What a node does with packets for other nodes.
+/// How a node treats packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     /// The node does not forward them.

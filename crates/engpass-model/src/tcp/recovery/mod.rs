@@ -30,7 +30,7 @@ pub(super) enum Phase {
     Loss,
 }
 
-/// What the connection has to do after an acknowledgment.
+/// Effect of an acknowledgment on the recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// No change.
