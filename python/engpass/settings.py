@@ -79,7 +79,7 @@ def _plain(number: Decimal) -> str:
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What the catalogue says about one key of a component: its type and default."""
+    """One key of a component in the catalogue, with its type and default."""
 
     key: str
     type: str

@@ -86,7 +86,7 @@ def testbed_file(tmp_path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Result:
-    """What a command wrote to standard output and standard error."""
+    """Output of a command on standard output and standard error."""
 
     stdout: str
     stderr: str

@@ -54,7 +54,7 @@ class Measure:
 
     @property
     def tolerance(self) -> str:
-        """What must be the case for the claim to hold, as text."""
+        """The condition under which the claim holds, as text."""
         parts = [self.accept.text if self.accept else "", self.check.criterion()]
         return "; ".join(part for part in parts if part)
 

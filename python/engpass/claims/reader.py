@@ -404,7 +404,7 @@ def _list(value: Toml | None) -> list[Toml]:
 
 
 def _texts(values: Sequence[Toml]) -> tuple[str, ...]:
-    """Those values of a list that are texts."""
+    """The texts among the values of a list."""
     return tuple(value for value in values if isinstance(value, str))
 
 

@@ -38,7 +38,7 @@ As = Annotated[
 
 
 class Rows(enum.StrEnum):
-    """What the rows of an export stand for."""
+    """Kind of the rows of an export: flows, lines or engines."""
 
     FLOWS = "flows"
     LINES = "lines"

@@ -147,7 +147,7 @@ def _limiter(at: Situation) -> Bottleneck:
 
 
 def _bounding(at: Situation) -> Bottleneck:
-    """What limits the flow to its bound; if the outcome has no bound, to its fair share."""
+    """The cause that limits the flow to its bound; if the outcome has no bound, to its fair share."""
     limit = at.limited.limit
     return _limiter(at) if limit is None or limit.bound is None else _window(at, limit.bound.bottleneck)
 

@@ -86,7 +86,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a flow needs: the figures by which its service is judged."""
+    """Needs of a flow: the figures by which its service is judged."""
 
     limit: float
     """The goodput that the flow should get, in bit/s: its fair share, or its bound if that is lower."""

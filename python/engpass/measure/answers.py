@@ -63,7 +63,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent says about its host."""
+    """Addresses of an agent's own host."""
 
     addresses: list[Address] = []
 

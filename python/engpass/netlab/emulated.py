@@ -252,7 +252,7 @@ def stop(lab: Lab) -> Lab:
 
 @dataclass(frozen=True)
 class Written:
-    """What a driver that has ended reports on its files."""
+    """Report of a driver that has ended on its files."""
 
     captured: tuple[dict[str, Any], ...] = ()
     """A report for every capture file, as in `docs/driver.md`."""

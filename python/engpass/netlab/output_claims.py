@@ -36,7 +36,7 @@ class Files:
         return [*self.captures, *([self.log] if self.log is not None else [])]
 
     def absolute(self) -> Files:
-        """These files with absolute paths, because other processes have other working directories."""
+        """The same files with absolute paths, because other processes have other working directories."""
         captures = tuple(str(Path(path).absolute()) for path in self.captures)
         log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
         return Files(captures, log, logs)

@@ -16,7 +16,7 @@ DONE_BY = {
 
 
 def summary(run: Run, table: Table) -> str:
-    """What ran, in a sentence or two; names are in backticks."""
+    """Variants, values and engines of a run, in a sentence or two; names are in backticks."""
     text = _what_ran(run, table)
     if run.points_done < run.points_total:
         text += f" Only {run.points_done:,} of {run.points_total:,} points are done."

@@ -67,7 +67,7 @@ TST009 = Goal(loss=0.0, final=60.0, total=120.0, exceed=0.5, initial=1.0)
 
 
 class Bound(Enum):
-    """What a load is for a goal: a lower or an upper bound."""
+    """Classification of a load for a goal: a lower or an upper bound."""
 
     LOWER = "lower"
     UPPER = "upper"

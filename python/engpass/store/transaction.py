@@ -21,7 +21,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """What differs between the databases; connections are those of `sqlite3` and of `psycopg`."""
+    """Differences between SQLite and PostgreSQL; connections are those of `sqlite3` and of `psycopg`."""
 
     connect: Callable[[], Any]
     is_alive: Callable[[Any], bool]

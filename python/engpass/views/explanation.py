@@ -135,7 +135,7 @@ def _bits(amount: float, share: float) -> str:
 
 
 def changes(advice: Advice, repeats: int) -> list[Groups]:
-    """What each change that helps does to every flow; `repeats` is their number in the explanation."""
+    """Effects on every flow of each change that helps; `repeats` is their number in the explanation."""
     mean = f", mean of {advice.seeds} seeds" if advice.seeds > repeats else ""
     named = (("Changes that help", advice.changes), ("Changes that help at a price", advice.trades))
     columns = ("Flow", "Goodput", "Delay p99", "Loss")

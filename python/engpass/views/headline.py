@@ -49,7 +49,7 @@ def _points(table: Table, flow: str, variant: str) -> list[Point]:
 
 
 def _flow(table: Table, flow: str, points: Sequence[Point], variant: str) -> str:
-    """What one flow gets over the sweep."""
+    """A sentence on the goodput of one flow over the sweep."""
     best = max(points, key=lambda point: point.goodput.value)
     worst = min(points, key=lambda point: point.goodput.value)
     every = table.of(flow, variant)

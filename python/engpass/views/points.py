@@ -31,7 +31,7 @@ At: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Row:
-    """What one engine found for a flow at a point, with the limit there and the engine's distance."""
+    """Result of one engine for a flow at a point, with the limit there and the engine's distance."""
 
     point: Point
     limit: Point | None

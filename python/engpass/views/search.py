@@ -51,7 +51,7 @@ def _up_to(loss: float) -> str:
 
 
 def results(record: RunRecord) -> list[Block]:
-    """What was found, and what speaks against it."""
+    """The result of a search or a path measurement, and the reasons to doubt it."""
     result = record.result
     if result is None:
         return [Prose("the search has not ended; repeat the command to continue it")]

@@ -69,7 +69,7 @@ class Check(ABC):
         """Evaluate the claim on the outcomes' curves; raises `NoDataError` if data are missing."""
 
     def criterion(self) -> str:
-        """What must be the case, in a few words; a numeric check also has its interval."""
+        """The condition of the check in a few words, without the interval of a numeric check."""
         return ""
 
     def variants(self) -> tuple[str, ...]:

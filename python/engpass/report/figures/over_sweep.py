@@ -56,7 +56,7 @@ def _quantity(table: Table, flow: str, signal: Signal) -> Quantity:
 
 
 def _marks(table: Table) -> tuple[str, str, str]:
-    """What shows the repeats, their range, and the limit."""
+    """Words for the marks that show the repeats, their range, and the limit."""
     if table.x is None:
         return "Bars", "the thin line", "upright mark"
     if table.x.numbers is None:
