@@ -302,7 +302,7 @@ mod tests {
             assert_eq!(DatagramHeader::read(43, &datagram), None);
             assert_eq!(DatagramHeader::read(42, &datagram[..11]), None);
         }
-        // Too short for the send time, so it goes without.
+        // A datagram that is too short for the send time goes without it.
         let mut datagram = [0; 12];
         DatagramHeader { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
         assert_eq!(

@@ -72,7 +72,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Opens those of the calling thread; `None` if the kernel does not report them (`CONFIG_SCHED_INFO`).
+    /// Opens the statistics of the calling thread; `None` if the kernel does not report them (`CONFIG_SCHED_INFO`).
     pub(crate) fn here() -> Option<Self> {
         let watch = Self { schedstat: File::open("/proc/thread-self/schedstat").ok()? };
         watch.waited().map(|_| watch)

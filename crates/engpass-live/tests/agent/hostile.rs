@@ -52,7 +52,7 @@ fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
 #[test]
 fn strangers_at_a_tcp_port_do_not_block_the_peer() {
     let flow = beside("tcp-stream", &json!(["127.0.0.1"]), |port| {
-        // One sends nothing and stays, one sends garbage, one is cut off, one sends more than a handshake message.
+        // One stranger sends nothing and stays, one sends garbage, one is cut off, one sends more than a handshake message.
         let silent = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
         std::mem::forget(silent);
         for garbage in [&[0x55; 64][..], b"GET / HTTP/1.0\r\n\r\n", &[0; 5000]] {

@@ -116,7 +116,7 @@ fn schedule_paces_tcp_writes() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS }));
     let plan = plan.connect(json!({ "schedule": schedule }));
     let Some(results) = measure_in_time(&plan, 100 * MS) else { return };
-    // One per millisecond, from 0 on and before 200 ms.
+    // One message per millisecond, from 0 on and before 200 ms.
     assert_eq!(number(&results.connect["total_messages"]), 200);
     assert_eq!(number(&results.listen["total_bytes"]), 200_000);
     assert_eq!(number(&results.connect["late"]["count"]), 200);
