@@ -25,7 +25,7 @@ pub const LONGEST: Duration = Duration(7 * 86_400 * 1_000_000_000_000);
 pub const FASTEST: u64 = 10_000_000_000_000;
 
 impl Traffic {
-    /// Adds a complaint for each value that real hosts do not support, in `measure` and `emulate`.
+    /// Adds an error for each value that real hosts do not support, in `measure` and `emulate`.
     pub fn check_agents(&self, errors: &mut RangeErrors) {
         if let Some((bytes, _)) = self.datagrams() {
             let cause = "agents put a header into the payload of each datagram";

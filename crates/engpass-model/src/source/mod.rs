@@ -253,7 +253,7 @@ impl Traffic {
         }
     }
 
-    /// Adds a complaint for each wrong value. Does not check cell rates, which need a link.
+    /// Adds an error for each wrong value. Does not check cell rates, which need a link.
     pub fn check(&self, errors: &mut RangeErrors) {
         self.config().check(errors);
         let (start, stop) = self.window();
@@ -272,14 +272,14 @@ fn default_ttl() -> u8 {
     64
 }
 
-/// Adds a complaint for each wrong TCP setting of a traffic.
+/// Adds an error for each wrong TCP setting of a traffic.
 fn check_tcp(tcp: &TcpConfig, errors: &mut RangeErrors) {
     let mut own = RangeErrors::default();
     tcp.check(&mut own);
     errors.under(&["tcp"], own);
 }
 
-/// Adds a complaint if the receive buffer of a UDP socket is wrong.
+/// Adds an error if the receive buffer of a UDP socket is wrong.
 fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
     if let Some(size) = size {
         let cause = "a socket buffer cannot have this size";
@@ -287,7 +287,7 @@ fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
     }
 }
 
-/// Adds a complaint if a number of messages is wrong.
+/// Adds an error if a number of messages is wrong.
 fn check_count(count: Option<u64>, errors: &mut RangeErrors) {
     if let Some(count) = count {
         let cause = "the number of messages is out of range";
@@ -295,7 +295,7 @@ fn check_count(count: Option<u64>, errors: &mut RangeErrors) {
     }
 }
 
-/// Adds a complaint if the priority or the time to live of packets is wrong.
+/// Adds an error if the priority or the time to live of packets is wrong.
 fn check_packets(priority: u8, ttl: u8, errors: &mut RangeErrors) {
     if priority > 7 {
         errors.add(

@@ -83,7 +83,7 @@ impl Live {
         *self == Self::default()
     }
 
-    /// Adds a complaint for each wrong value. Paths begin with `live`.
+    /// Adds an error for each wrong value. Paths begin with `live`.
     pub(super) fn check(&self, transport: Transport, errors: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         let tcp = transport == Transport::Tcp;
