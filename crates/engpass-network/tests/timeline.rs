@@ -228,6 +228,51 @@ fn no_sample_of_a_queue_exceeds_its_longest_length() {
     }
 }
 
+/// A host sends 300 Mbit/s, in packets of 1000 B, through a router at which a circuit on an OC-3c begins.
+const ONTO_A_CIRCUIT: &str = r#"
+    name = "a circuit behind a router"
+    [host.a]
+    [host.b]
+    [router.r]
+    queue = { drop-tail = { limit = "40 packets" } }
+    [router.far]
+    [link.in]
+    ends = ["a", "r"]
+    medium = "ethernet-1g"
+    [link.cells]
+    ends = ["r", "far"]
+    medium = "oc-3c"
+    [link.out]
+    ends = ["far", "b"]
+    medium = "ethernet-1g"
+    [circuit.vc]
+    from = "r"
+    to = "far"
+    [traffic.stream]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "972 B"
+    rate = "300 Mbit/s"
+    [run]
+    duration = "200 ms"
+"#;
+
+#[test]
+fn timeline_shows_the_packets_that_wait_in_front_of_a_circuit() {
+    let (timeline, outcome) = watch(&point(ONTO_A_CIRCUIT, "base", &[]), 1001);
+    let queue = outcome.links[1].1.directions[0].queue.expect("a router has a queue");
+    let QueueUse::Packets { longest, .. } = queue else { panic!("a router has a queue of packets") };
+    assert_eq!(longest.packets, 40);
+    let line = &timeline.queues["r -> far"];
+    assert_eq!((line.unit.as_str(), line.length.len()), ("bytes", 1001));
+    let sampled = *line.length.iter().max().expect("the timeline has samples");
+    // The queue is full from a quarter of the run on; one packet of 40 may be on the line.
+    assert!(
+        sampled <= longest.bytes && line.length[250..].iter().all(|bytes| bytes * 40 >= longest.bytes * 39)
+    );
+}
+
 #[test]
 fn timeline_lists_interface_failures_as_link_outages() {
     let events = r#"

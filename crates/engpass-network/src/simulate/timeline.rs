@@ -88,6 +88,13 @@ impl Trace {
         self.lengths[port].push(length);
     }
 
+    /// Sets the sample number `index` of a router's packet queue, in place of that of the cells behind it.
+    fn set_queue_sample(&mut self, port: usize, index: usize, bytes: u64) {
+        let lengths = &mut self.lengths[port];
+        lengths.resize(lengths.len().max(index + 1), 0);
+        lengths[index] = bytes;
+    }
+
     /// Samples the queue of a frame port at all sampling instants before `at`. Must be called before a packet arrives at `at`.
     pub(super) fn sample_queue_before(&mut self, port: usize, at: u64, line: &FramePort) {
         while let Some(&instant) = self.instants.get(self.lengths[port].len())
@@ -265,6 +272,11 @@ impl Network {
     fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
         for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             queue.time_s.push(seconds(at));
+            let packets = self.backlog_before_circuits(port, at);
+            if let (Some(packets), Some(trace)) = (packets, &mut self.shared.trace) {
+                trace.set_queue_sample(port, queue.time_s.len() - 1, packets.bytes);
+                continue;
+            }
             // Cell ports take samples when they are advanced to the instant.
             if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.shared.trace) {
                 trace.sample_queue_before(port, at + 1, line);

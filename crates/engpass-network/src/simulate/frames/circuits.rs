@@ -217,6 +217,18 @@ impl Network {
         self.drop_discarded_at_circuit(position);
     }
 
+    /// Returns the longest queue at `at` in front of the circuits that begin at a router and use this transmitter; `None` if there is no such circuit.
+    /// Everything at `at` must have happened.
+    pub(in crate::simulate) fn backlog_before_circuits(&mut self, port: usize, at: u64) -> Option<Backlog> {
+        let is_here = |entry: &&Entry| entry.queue.is_some() && entry.ports[0] == port;
+        self.frames.entries.iter().find(is_here)?;
+        // The line may have begun the last cell of a packet by now.
+        self.advance(port, at);
+        self.collect_nic_departures();
+        let queues = self.frames.entries.iter().filter(is_here).filter_map(|entry| entry.queue.as_ref());
+        queues.map(|queue| queue.backlog(at)).max_by_key(|queue| queue.bytes)
+    }
+
     /// Begins the measurement window of the queues in front of circuits. Everything at `from` must have happened.
     pub(in crate::simulate) fn begin_window_on_circuits(&mut self, from: u64) {
         for number in 0..self.frames.entries.len() {

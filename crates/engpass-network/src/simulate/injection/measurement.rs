@@ -103,10 +103,14 @@ impl InjectedNetwork {
             self.network.advance_all(before);
         }
         self.network.shared.post_until(self.reached);
+        let ports = 0..self.network.nics.len();
+        let circuits: Vec<_> =
+            ports.map(|port| self.network.backlog_before_circuits(port, self.reached)).collect();
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
             let (queue, unit, down) = match network.frames.port(port) {
+                None if let Some(packets) = circuits[port] => (packets.bytes, "bytes", false),
                 Some(line) => (line.backlog(self.reached).bytes, "bytes", line.is_down()),
                 None => {
                     let line = &network.ports[port];
