@@ -69,12 +69,24 @@ fn cards(checker: &mut Checker<'_>, draft: &Draft, name: &str, router: &Router, 
     let own = links_of(checker, links, name);
     let mut met: BTreeMap<&str, &str> = BTreeMap::new();
     for (card, config) in &router.cards {
+        if config.links.is_empty() {
+            let message = format!("card `{card}` of router `{name}` has no effect: no link ends at it");
+            let found = Diagnostic::warning("no-effect", message)
+                .help("name links of the router, or remove the card");
+            checker.report(&["router", name, "cards", card, "links"], found);
+        }
         for (index, link) in config.links.iter().enumerate() {
             let index = index.to_string();
             let path = ["router", name, "cards", card, "links", &index];
             if let Some(other) = met.insert(link, card) {
-                let message = format!("link `{}` is on card `{other}` and on card `{card}`", shortened(link));
-                let help = "remove it from one of them: a link ends at one card";
+                let link = shortened(link);
+                let (message, help) = match other == card {
+                    true => (format!("link `{link}` is twice on card `{card}`"), "remove one of them"),
+                    false => (
+                        format!("link `{link}` is on card `{other}` and on card `{card}`"),
+                        "remove it from one of them: a link ends at one card",
+                    ),
+                };
                 checker.report(&path, Diagnostic::error("not-allowed", message).help(help));
             }
             if let Some(found) = foreign_link(draft, links, (name, &own), link) {

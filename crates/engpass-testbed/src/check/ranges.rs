@@ -120,6 +120,7 @@ impl Checker<'_> {
             let written = self.written(&path);
             let message = match written.as_str() {
                 "" => format!("`{key}` is out of range: {}", complaint.cause),
+                "a list" | "a table" => format!("`{key}`: {}", complaint.cause),
                 written => format!("`{key}` is {written}: {}", complaint.cause),
             };
             self.report(&path, Diagnostic::error(code, message).help(complaint.help.as_str()));
