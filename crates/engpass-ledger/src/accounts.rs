@@ -12,15 +12,19 @@ pub(super) const DUPLICATE: usize = DELIVERED + 1;
 pub(super) const DEAD: usize = DELIVERED + 2;
 pub(super) const IN_FLIGHT: usize = DELIVERED + 3;
 pub(super) const CONTROL: usize = DELIVERED + 4;
+/// Packets that a measured interface counted and no declared traffic explains.
+const UNDECLARED: usize = CONTROL + 1;
 /// Account of idle time of a line whose sender is a path of an emulated network: its real host sent nothing. Only the host knows whether its application had
 /// nothing to send, or what held back its TCP.
-pub(super) const HOST: usize = CONTROL + 1;
+pub(super) const HOST: usize = UNDECLARED + 1;
 /// The first account of idle time by reason.
 pub(super) const IDLE: usize = HOST + 1;
+/// Idle time for which no counter of a real host gives a reason.
+const UNKNOWN: usize = IDLE + REASONS;
 
 /// Names of the accounts: overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Those of generators come before
 /// [`HOST`].
-const NAMES: [&str; IDLE + REASONS] = [
+const NAMES: [&str; UNKNOWN + 1] = [
     "physical framing",
     "cell headers",
     "frame headers",
@@ -35,6 +39,7 @@ const NAMES: [&str; IDLE + REASONS] = [
     "lost datagrams",
     "in flight",
     "ACK and control",
+    "undeclared traffic",
     "idle: real host",
     "idle: application",
     "idle: CPU",
@@ -52,14 +57,73 @@ const NAMES: [&str; IDLE + REASONS] = [
     "idle: other way",
     "idle: line down",
     "idle: no sender",
+    "idle: unknown",
 ];
 
+/// An account to which counters of real hosts are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account(usize);
+
+impl Account {
+    /// Payload that arrived.
+    pub const DELIVERED: Self = Self(DELIVERED);
+    /// Payload that arrived before.
+    pub const DUPLICATE: Self = Self(DUPLICATE);
+    /// Packets of datagrams and segments that did not arrive.
+    pub const LOST: Self = Self(DEAD);
+    /// Payload that had left its sender, but not arrived, when the window closed.
+    pub const IN_FLIGHT: Self = Self(IN_FLIGHT);
+    /// Packets without payload.
+    pub const CONTROL: Self = Self(CONTROL);
+    /// Packets that no declared traffic explains.
+    pub const UNDECLARED: Self = Self(UNDECLARED);
+    /// Idle: the application had nothing to send.
+    pub const APPLICATION: Self = Self(IDLE);
+    /// Idle: the sender had no CPU time.
+    pub const CPU: Self = Self(IDLE + 1);
+    /// Idle: the send buffer was full.
+    pub const SEND_BUFFER: Self = Self(IDLE + 3);
+    /// Idle: the receive window was full.
+    pub const RECEIVE_WINDOW: Self = Self(IDLE + 4);
+    /// Idle: the congestion window was full.
+    pub const CONGESTION_WINDOW: Self = Self(IDLE + 5);
+    /// Idle: the sender waited for its retransmission timer.
+    pub const RETRANSMISSION_TIMER: Self = Self(IDLE + 6);
+    /// Idle: something before the line held packets back.
+    pub const UPSTREAM: Self = Self(UNKNOWN - 4);
+    /// Idle: no flow sends over the line.
+    pub const NO_SENDER: Self = Self(UNKNOWN - 1);
+    /// Idle: no counter gives a reason.
+    pub const UNKNOWN: Self = Self(UNKNOWN);
+
+    /// Returns the account of a layer of delivered packets.
+    pub const fn layer(layer: Layer) -> Self {
+        Self(layer as usize)
+    }
+
+    /// Returns the name of the account.
+    pub const fn name(self) -> &'static str {
+        NAMES[self.0]
+    }
+
+    /// Returns true for an account of idle time.
+    pub const fn is_idle(self) -> bool {
+        self.0 >= HOST
+    }
+}
+
 /// Parts of a line by account, in the order of display.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accounts {
     pub(super) named: [u128; NAMES.len()],
     /// Name of the account, and parts, of each generator.
     generated: Vec<(String, u128)>,
+}
+
+impl Default for Accounts {
+    fn default() -> Self {
+        Self { named: [0; NAMES.len()], generated: Vec::new() }
+    }
 }
 
 impl Accounts {
@@ -82,6 +146,23 @@ impl Accounts {
         self.named.iter().chain(generated).sum()
     }
 
+    /// Adds parts to an account.
+    pub fn post(&mut self, account: Account, parts: u128) {
+        self.named[account.0] += parts;
+    }
+
+    /// Takes parts from an account, at most all, and returns how many it took.
+    pub fn take(&mut self, account: Account, parts: u128) -> u128 {
+        let taken = parts.min(self.named[account.0]);
+        self.named[account.0] -= taken;
+        taken
+    }
+
+    /// Returns the parts of all accounts of idle time.
+    pub fn idle(&self) -> u128 {
+        self.named[HOST..].iter().sum()
+    }
+
     /// Adds the account of a generator, which must have none yet.
     pub(super) fn put_generated(&mut self, generator: &str, parts: u128) {
         self.generated.push((format!("generator: {generator}"), parts));
@@ -93,5 +174,37 @@ impl AddAssign<&Self> for Accounts {
     fn add_assign(&mut self, other: &Self) {
         self.named.iter_mut().zip(other.named).for_each(|(sum, parts)| *sum += parts);
         self.generated.extend_from_slice(&other.generated);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_have_the_names_of_the_contract() {
+        let named = [
+            (Account::layer(Layer::Physical), "physical framing"),
+            (Account::layer(Layer::TransportHeader), "transport headers"),
+            (Account::DELIVERED, "delivered"),
+            (Account::DUPLICATE, "duplicate"),
+            (Account::LOST, "lost datagrams"),
+            (Account::IN_FLIGHT, "in flight"),
+            (Account::CONTROL, "ACK and control"),
+            (Account::UNDECLARED, "undeclared traffic"),
+            (Account::APPLICATION, "idle: application"),
+            (Account::CPU, "idle: CPU"),
+            (Account::SEND_BUFFER, "idle: send buffer"),
+            (Account::RECEIVE_WINDOW, "idle: receive window"),
+            (Account::CONGESTION_WINDOW, "idle: congestion window"),
+            (Account::RETRANSMISSION_TIMER, "idle: retransmission timer"),
+            (Account::UPSTREAM, "idle: upstream"),
+            (Account::NO_SENDER, "idle: no sender"),
+            (Account::UNKNOWN, "idle: unknown"),
+        ];
+        for (account, name) in named {
+            assert_eq!(account.name(), name);
+            assert_eq!(account.is_idle(), name.starts_with("idle: "));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limit::FlowLimit;
 use crate::place::{Bottleneck, Path};
@@ -11,8 +11,8 @@ use crate::receiver::Receiver;
 use crate::signal::{count, number, rate, ratio, share, time};
 
 /// The outcome of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FlowOutcome {
     /// Kind of traffic, as in the file.
     pub kind: String,
@@ -68,8 +68,8 @@ pub struct FlowOutcome {
 }
 
 /// Counts of datagrams, TCP segments or generator cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Datagrams {
     /// Number sent.
     #[schemars(extend("x-signal" = count("Sent", "datagrams").column("sent_datagrams").always()))]
@@ -95,8 +95,8 @@ pub struct Datagrams {
 }
 
 /// One-way delays from application to application, by what they include.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Delays {
     /// One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a
     /// segment counts separately.
@@ -115,8 +115,8 @@ pub struct Delays {
 }
 
 /// Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles are within 1.6 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Quantiles {
     /// Minimum.
     pub min: f64,
@@ -133,8 +133,8 @@ pub struct Quantiles {
 }
 
 /// A transfer of a given number of messages, by the clock of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Transfer {
     /// Payload of messages received.
     #[schemars(extend("x-signal" = number("Transferred", "B").column("transferred_bytes")))]
@@ -151,8 +151,8 @@ pub struct Transfer {
 }
 
 /// Effect of link outages on a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Outage {
     /// Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.
     #[schemars(extend("x-signal" = time("Longest gap").column("outage_longest_s").maximum().lower().summary(&[])))]
@@ -163,8 +163,8 @@ pub struct Outage {
 }
 
 /// Counters and times of the senders of a TCP flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Tcp {
     /// Retransmitted segments.
     #[schemars(extend("x-signal" = count("Retransmissions", "segments").lower()))]

@@ -18,7 +18,7 @@ mod timeline;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp, Transfer};
@@ -37,8 +37,8 @@ pub use timeline::{DatagramLine, EngineLine, FlowLine, NodeLine, QueueLine, TcpL
 pub const VERSION: u32 = 3;
 
 /// The outcome of one point with one engine.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// Version of this format.
     pub version: u32,
@@ -86,8 +86,8 @@ pub struct Outcome {
 }
 
 /// The part of an outcome that `limit` and `simulate` compute.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Results {
     /// Flows by the name of their traffic table, in the order of the file.
     pub flows: IndexMap<String, FlowOutcome>,
@@ -105,7 +105,7 @@ pub struct Results {
 }
 
 /// An engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
     /// Computes bounds and fair shares in closed form.
@@ -119,8 +119,8 @@ pub enum Engine {
 }
 
 /// The value of a swept key: either `number` or `text`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SweptValue {
     /// A quantity or number in base units: bit/s, bytes, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,8 +131,8 @@ pub struct SweptValue {
 }
 
 /// Losses of one flow at one location with one cause.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Drop {
     /// Output port or node where the loss happened.
     pub place: Place,

@@ -1,14 +1,14 @@
 //! Results of `limit` for a flow, besides its fair share.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::place::Bottleneck;
 use crate::signal::{rate, time};
 
 /// Bound, window, waterfall and candidates of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FlowLimit {
     /// Upper bound of the goodput; absent in outcomes of format version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,8 +33,8 @@ pub struct FlowLimit {
 }
 
 /// Upper bound of the goodput of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Bound {
     /// Goodput that neither `limit` nor `simulate` exceeds in the measurement window, except for the backlog at the end of the warm-up.
     #[schemars(extend("x-signal" = rate("Bound").column("bound_bit_per_s").always()))]
@@ -46,8 +46,8 @@ pub struct Bound {
 }
 
 /// The window of a TCP connection, given by its socket buffers, and the window that would fill the path.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WindowLimit {
     /// Maximum payload in flight, in bytes.
     pub bytes: u64,
@@ -63,7 +63,7 @@ pub struct WindowLimit {
 }
 
 /// The setting that determines the size of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {
     /// The receive buffer.
@@ -75,8 +75,8 @@ pub enum SetBy {
 }
 
 /// One step of the waterfall from line rate to goodput.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Stage {
     /// Name of the loss or overhead that this step subtracts.
     pub name: String,
@@ -85,8 +85,8 @@ pub struct Stage {
 }
 
 /// A possible bottleneck of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Candidate {
     /// The possible bottleneck.
     pub bottleneck: Bottleneck,

@@ -3,19 +3,19 @@
 use crate::signal::{count, number, rate, share};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The outcome of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LinkOutcome {
     /// Its two directions. The first one starts at the first of the link's `ends`.
     pub directions: Vec<DirectionOutcome>,
 }
 
 /// One direction of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct DirectionOutcome {
     /// Sending node.
     pub from: String,
@@ -47,8 +47,8 @@ pub struct DirectionOutcome {
 }
 
 /// Cells on one direction of an ATM link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CellCounts {
     /// Number of cells that the line could have carried.
     #[schemars(extend("x-signal" = count("Cell slots", "cells").column("capacity_cells")))]
@@ -68,8 +68,8 @@ pub struct CellCounts {
 }
 
 /// Frames on one direction of an Ethernet or point-to-point link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FrameCounts {
     /// Number of frames sent.
     #[schemars(extend("x-signal" = count("Frames", "frames").column("sent_frames")))]
@@ -85,8 +85,8 @@ pub struct FrameCounts {
 /// The queue of an output port in the measurement window; see `docs/model.md`, "Longest queues".
 ///
 /// The two longest queues are exact, and may belong to different instants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct QueueOutcome {
     /// Longest queue in bytes, as the limit of the queue counts them: of frames with their headers, without preamble and gap; of the SDUs
     /// of packets in front of a circuit; 53 for a cell.
@@ -107,8 +107,8 @@ pub struct QueueOutcome {
 }
 
 /// Bit-times of a line by account; see `docs/ledger.md`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Ledger {
     /// Number of units per bit, chosen such that a cell is a whole number of units.
     pub units_per_bit: u64,
@@ -119,8 +119,8 @@ pub struct Ledger {
 }
 
 /// Share of a line that one flow uses.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Share {
     /// Name of the flow.
     pub flow: String,

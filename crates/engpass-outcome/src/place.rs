@@ -3,14 +3,14 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of paths that an outcome lists per flow.
 pub const MOST_PATHS: usize = 64;
 
 /// A path of a flow's packets.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Path {
     /// Share of the flow's packets on this path while all links are up, 0 to 1. In a multicast group, every member's path has share 1. If a
     /// router chooses by a hash, it is the share of the flow's connections. If lengths vary as well, half of the packets count as
@@ -21,8 +21,8 @@ pub struct Path {
 }
 
 /// A link of a path, in the direction of travel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// Name of the link.
     pub link: String,
@@ -33,8 +33,8 @@ pub struct Step {
 }
 
 /// A node, or an output port of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Place {
     /// Name of the node.
     pub node: String,
@@ -61,8 +61,8 @@ impl fmt::Display for Place {
 }
 
 /// A bottleneck of a flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Bottleneck {
     /// Kind of the bottleneck.
     pub kind: BottleneckKind,
@@ -74,7 +74,7 @@ pub struct Bottleneck {
 }
 
 /// Kind of a bottleneck.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
     /// A link, in the direction of the flow.

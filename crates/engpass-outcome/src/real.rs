@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::flow::FlowOutcome;
@@ -10,8 +10,8 @@ use crate::place::Bottleneck;
 use crate::signal::{count, number, share, time};
 
 /// Results of a flow between real hosts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RealFlow {
     /// CPU seconds of the sending threads per GB of payload.
     #[schemars(extend("x-signal" = number("Sender CPU", "s/GB").lower()))]
@@ -51,8 +51,8 @@ pub struct RealFlow {
 }
 
 /// Gaps between datagrams, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Gaps {
     /// Mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,8 +72,8 @@ pub struct Gaps {
 }
 
 /// Requests and their responses.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Requests {
     /// Answered requests per second.
     #[schemars(extend("x-signal" = number("Transactions", "1/s").column("transactions_per_s").higher()))]
@@ -89,8 +89,8 @@ pub struct Requests {
 }
 
 /// Times from requests to responses, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,8 +116,8 @@ pub struct Latency {
 }
 
 /// Deviation of the gaps of a paced flow.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct GapDeviation {
     /// How the sender waits for the next send time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,8 +140,8 @@ pub struct GapDeviation {
 }
 
 /// Precision of a mean rate.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Precision {
     /// Requested half width of the confidence interval, as a fraction of the mean.
     pub asked: f64,
@@ -169,8 +169,8 @@ pub struct Precision {
 }
 
 /// A possible limit of a flow, as observed by its hosts.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Finding {
     /// The possible bottleneck.
     pub bottleneck: Bottleneck,
@@ -181,8 +181,8 @@ pub struct Finding {
 }
 
 /// Details of a point with real hosts.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MeasuredPoint {
     /// End of the point, ISO 8601.
     pub at: String,
@@ -198,8 +198,8 @@ pub struct MeasuredPoint {
 }
 
 /// Result of the stopping rule of a point.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PointPrecision {
     /// Requested half width of the confidence interval, as a fraction of the mean.
     pub asked: f64,
@@ -208,8 +208,8 @@ pub struct PointPrecision {
 }
 
 /// Details of an emulated point.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Emulated {
     /// How the driver waits for the next event.
     pub clock: String,

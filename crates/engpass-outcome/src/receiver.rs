@@ -1,7 +1,7 @@
 //! The outcome of one member of a multicast group.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::flow::{Datagrams, Delays, Outage};
 use crate::limit::FlowLimit;
@@ -9,8 +9,8 @@ use crate::place::Bottleneck;
 use crate::real::Gaps;
 
 /// A member of a multicast group.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Receiver {
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,

@@ -2,11 +2,11 @@
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A run over time.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Timeline {
     /// Length of the run in seconds, the warm-up included.
     pub duration_s: f64,
@@ -29,8 +29,8 @@ pub struct Timeline {
 }
 
 /// A flow over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FlowLine {
     /// Sample times in seconds.
     pub time_s: Vec<f64>,
@@ -48,8 +48,8 @@ pub struct FlowLine {
 }
 
 /// The receiver of a UDP flow over time, as its sequence numbers show it. Counts are cumulative and include the warm-up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct DatagramLine {
     /// Datagrams received.
     pub received: Vec<u64>,
@@ -59,8 +59,8 @@ pub struct DatagramLine {
 }
 
 /// The senders of a TCP flow over time, summed over the flow's connections.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TcpLine {
     /// Congestion window.
     pub congestion_window_bytes: Vec<u64>,
@@ -75,8 +75,8 @@ pub struct TcpLine {
 }
 
 /// A queue over time.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct QueueLine {
     /// Sample times in seconds.
     pub time_s: Vec<f64>,
@@ -94,16 +94,16 @@ pub struct QueueLine {
 }
 
 /// A host or router over time.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct NodeLine {
     /// Its engines by name, as in the outcome: `cpu` at a host, `forwarding` at a router.
     pub engines: IndexMap<String, EngineLine>,
 }
 
 /// An engine over time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct EngineLine {
     /// Ends of intervals in seconds. The first interval begins with the run, each other one where the one before it ends.
     pub time_s: Vec<f64>,

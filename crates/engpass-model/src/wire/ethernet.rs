@@ -4,8 +4,10 @@
 pub const PREAMBLE_BYTES: u64 = 8;
 /// Bytes of the gap after a frame (IEEE 802.3 section 4.4.2).
 pub const GAP_BYTES: u64 = 12;
+/// Bytes of the frame check sequence (IEEE 802.3 section 3.2.9).
+pub const FCS_BYTES: u64 = 4;
 /// Bytes of addresses, type and FCS of a frame (IEEE 802.3 section 3.1.1).
-pub const HEADER_BYTES: u64 = 14 + 4;
+pub const HEADER_BYTES: u64 = 14 + FCS_BYTES;
 /// Bytes of a VLAN tag (IEEE 802.1Q section 9.6).
 pub const TAG_BYTES: u64 = 4;
 /// The shortest frame, header and FCS included (IEEE 802.3 section 4.2.3.3). The tag counts towards these bytes, as in a station that tags

@@ -3,7 +3,7 @@
 use etherparse::{EtherType, Ethernet2Header, SingleVlanHeader, VlanId, VlanPcp, ether_type};
 
 use super::Encapsulation;
-use super::ethernet::{self, TAG_BYTES};
+use super::ethernet::{self, FCS_BYTES, TAG_BYTES};
 
 /// EtherType for local experiments (IEEE 802 section 9.2.4), for frames whose content has no EtherType.
 pub const EXPERIMENTAL: u16 = 0x88b5;
@@ -25,9 +25,6 @@ pub struct Tag {
     /// VLAN identifier, below 4095.
     pub vlan: u16,
 }
-
-/// Bytes of an FCS, which captures omit.
-const FCS_BYTES: u64 = 4;
 
 /// EtherType of PPPoE session frames (RFC 2516 section 4).
 const PPPOE_SESSION: EtherType = EtherType(0x8864);

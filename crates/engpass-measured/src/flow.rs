@@ -1,0 +1,131 @@
+//! A flow between agents: its ends, its window and its paths.
+
+use engpass_model::source::Traffic;
+use engpass_model::wire::Encapsulation;
+use engpass_testbed::topology::{FlowPath, Hop, PathSegment};
+use engpass_testbed::{Point, Topology};
+
+use crate::answer::{End, Host};
+use crate::failure::{Failure, refuse_early_end};
+use crate::kind::Kind;
+use crate::request::Schedule;
+
+/// Messages later than this are not sent once traffic ends (docs/agent.md).
+const GIVEN_UP_NS: u64 = 100_000_000;
+
+/// A flow of the testbed that still sends after the warm-up.
+pub(crate) struct Flow<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) kind: Box<dyn Kind + 'a>,
+    pub(crate) sender: &'a str,
+    pub(crate) receivers: Vec<&'a str>,
+    /// Start of the traffic after that of the run, its warm-up, and the length of its window.
+    pub(crate) start_ns: u64,
+    pub(crate) warmup_ns: u64,
+    pub(crate) duration_ns: u64,
+    pub(crate) schedule: Option<Schedule>,
+    /// The path to each receiver.
+    pub(crate) ways: Vec<Way>,
+}
+
+/// A path from host to host.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) hops: Vec<Hop>,
+    /// Smallest MTU up to each hop, and the encapsulation of packets on it.
+    formats: Vec<(u64, Encapsulation)>,
+}
+
+impl Way {
+    fn new(topology: &Topology, path: &FlowPath) -> Self {
+        let (mut hops, mut formats, mut mtu) = (Vec::new(), Vec::new(), u64::MAX);
+        for leg in &path.legs {
+            mtu = mtu.min(topology.mtu(*leg));
+            let encapsulation = match leg {
+                PathSegment::Circuit { circuit, .. } => topology.circuits[*circuit].encapsulation,
+                PathSegment::Link(_) | PathSegment::Tunnel { .. } => Encapsulation::default(),
+            };
+            for hop in topology.hops(*leg) {
+                hops.push(hop);
+                formats.push((mtu, encapsulation));
+            }
+        }
+        Self { hops, formats }
+    }
+
+    /// Returns the paths of a traffic, one to each receiver.
+    pub(crate) fn of(point: &Point, index: usize) -> Vec<Self> {
+        let (topology, first) = (&point.topology, &point.topology.flows[index]);
+        let Traffic::Multicast(config) = &point.testbed.traffic[index] else {
+            return vec![Self::new(topology, first)];
+        };
+        let ways = topology.between_hosts(&point.testbed);
+        let to = |name: &String| {
+            let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
+            Self::new(topology, way.expect("every group member has a path"))
+        };
+        config.to.iter().map(to).collect()
+    }
+
+    /// Returns the smallest MTU up to a hop, in bytes.
+    pub(crate) fn mtu(&self, hop: usize) -> u64 {
+        self.formats[hop].0
+    }
+
+    /// Returns the encapsulation of packets on a hop.
+    pub(crate) fn encapsulation(&self, hop: usize) -> Encapsulation {
+        self.formats[hop].1
+    }
+}
+
+impl<'a> Flow<'a> {
+    /// Returns the end of its traffic, in ns from the start of the run.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.start_ns + self.warmup_ns + self.duration_ns
+    }
+
+    /// Returns the length of its window in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+
+    /// Returns the scheduled payload rate of all streams together in bit/s; `None` without a schedule.
+    fn asked_bit_per_s(&self) -> Option<f64> {
+        let streams = self.kind.message().streams.filter(|streams| *streams > 0).unwrap_or(1);
+        self.schedule.as_ref().map(|schedule| schedule.mean_of(streams))
+    }
+
+    /// Returns the share of the schedule that the sender met; `None` without a schedule. Within one window, bursts and random gaps send more or less than the
+    /// mean rate. Therefore a sender that was never so late that it gave up has met its schedule.
+    pub(crate) fn kept(&self, sender: &End) -> Option<f64> {
+        let asked = self.asked_bit_per_s()?;
+        if sender.late.max_ns.is_some_and(|latest| latest < GIVEN_UP_NS) {
+            return Some(1.0);
+        }
+        let sent = sender.bytes + sender.unanswered.unwrap_or(0) * self.kind.message().message_bytes;
+        Some((sent as f64 * 8e9 / self.duration_ns as f64 / asked).min(1.0))
+    }
+
+    /// Returns how late a sender was that never gave up; 0 for one that did, because a queue may have held it back.
+    pub(crate) fn lateness_ns(sender: &End) -> u64 {
+        sender.late.max_ns.filter(|latest| *latest < GIVEN_UP_NS).unwrap_or(0)
+    }
+
+    /// Returns the result of its end at a host. Fails if it is missing or the end failed.
+    pub(crate) fn end<'r>(
+        &self,
+        host: &str,
+        answer: Option<&'r Host>,
+        role: &str,
+    ) -> Result<&'r End, Failure> {
+        let Some(end) = answer.and_then(|answer| answer.end(self.name, role)) else {
+            return Err(Failure::new(
+                format!("host `{host}` gave no result for traffic `{}`", self.name),
+                "report this as a bug of Engpass",
+            ));
+        };
+        refuse_early_end(self.name, host, end)?;
+        Ok(end)
+    }
+}

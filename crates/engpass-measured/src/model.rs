@@ -1,0 +1,144 @@
+//! The parts of an outcome that an emulated network knows itself.
+
+use engpass_outcome::{Datagrams, Drop, Emulated, FlowOutcome};
+use engpass_testbed::Point;
+use indexmap::IndexMap;
+
+use crate::answer::{Emulation, Lateness, without_nulls};
+use crate::counters::thinned;
+use crate::failure::Failure;
+use crate::flow::Flow;
+use crate::outcome::Made;
+use crate::request::Asked;
+
+/// The results of an emulated network.
+pub(crate) struct Model {
+    told: Emulation,
+    slow: u32,
+    /// Counts of the network by path, named `A to B`.
+    host_pairs: IndexMap<String, FlowOutcome>,
+    /// Traffic of cell generators, which the model makes.
+    generators: IndexMap<String, FlowOutcome>,
+    /// The flow on each path that only one flow takes.
+    alone: IndexMap<String, String>,
+}
+
+impl Model {
+    pub(crate) fn new(point: &Point, asked: &Asked, flows: &[Flow<'_>], mut told: Emulation) -> Self {
+        let mut users: IndexMap<String, Vec<&str>> = IndexMap::new();
+        for flow in flows {
+            for receiver in &flow.receivers {
+                users.entry(format!("{} to {receiver}", flow.sender)).or_default().push(flow.name);
+            }
+        }
+        let alone = users.into_iter().filter(|(_, flows)| flows.len() == 1);
+        let is_generator =
+            |name: &String| point.testbed.traffic.get(name).is_some_and(|one| one.cells().is_some());
+        let all = std::mem::take(&mut told.closed.outcome.flows);
+        let (generators, host_pairs) = all.into_iter().partition(|(name, _)| is_generator(name));
+        Self {
+            slow: asked.slow as u32,
+            host_pairs,
+            generators,
+            alone: alone.map(|(way, flows)| (way, flows[0].to_owned())).collect(),
+            told,
+        }
+    }
+
+    /// Returns the losses, with the flow in place of the path if only this flow takes the path.
+    pub(crate) fn drops(&self) -> Vec<Drop> {
+        let renamed = |drop: &Drop| {
+            let flow = self.alone.get(&drop.flow).unwrap_or(&drop.flow).clone();
+            Drop { flow, ..drop.clone() }
+        };
+        self.told.closed.outcome.drops.iter().map(renamed).collect()
+    }
+
+    /// Adds what the network knows to the outcomes of the flows: the effect of outages on each flow that takes its path alone and has one receiver, and counts
+    /// of TCP's packets, because a socket does not report lost segments.
+    pub(crate) fn complete(
+        self,
+        mut flows: IndexMap<String, FlowOutcome>,
+        drops: Vec<Drop>,
+    ) -> Result<Made, Failure> {
+        for (way, flow) in &self.alone {
+            let Some(seen) = self.host_pairs.get(way) else { continue };
+            let paths = self.alone.values().filter(|other| *other == flow).count();
+            let found = flows.get_mut(flow).expect("the flow has an outcome");
+            if paths == 1 && seen.outage.is_some() {
+                found.outage = seen.outage;
+            }
+            if found.kind == "tcp-stream"
+                && let Some(Datagrams { sent, received, lost, .. }) = seen.datagrams
+            {
+                let rest =
+                    Datagrams { sent, received, lost, in_flight: None, duplicate: None, reordered: None };
+                found.datagrams = Some(rest);
+            }
+        }
+        flows.extend(self.generators);
+        let Emulation { clock, no_offload, max_lateness, tap, closed } = self.told;
+        let lateness: Lateness = serde_json::from_value(without_nulls(closed.lateness.clone()))
+            .map_err(|error| unknown(&error))?;
+        Ok(Made {
+            flows,
+            links: closed.outcome.links,
+            drops,
+            events: closed.outcome.events,
+            emulated: Some(Emulated {
+                clock,
+                slow: self.slow,
+                no_offload,
+                max_lateness,
+                tap,
+                lateness: thinned(closed.lateness),
+                host_pairs: self.host_pairs,
+            }),
+            valid: Some(lateness.valid),
+            invalid: (!lateness.valid).then(|| too_late(&lateness)),
+        })
+    }
+}
+
+/// The error for an answer of another version of the driver.
+pub(crate) fn unknown(error: &serde_json::Error) -> Failure {
+    Failure::new(format!("the driver sent an unknown answer: {error}"), "install only one version of engpass")
+}
+
+/// Returns a sentence that says why a point is invalid: packets left the emulated network too late.
+fn too_late(lateness: &Lateness) -> String {
+    let told = [("0.1 %", lateness.p999_ns), ("1 %", lateness.p99_ns), ("the last", lateness.max_ns)];
+    let known = told.into_iter().find_map(|(share, late)| Some((share, late?)));
+    let (share, late) = known.unwrap_or(("some", 0));
+    format!(
+        "{share} of the packets were {} late or more, but the limit is {}: this machine was too slow or too busy",
+        duration(late),
+        duration(lateness.limit_ns)
+    )
+}
+
+/// Formats a time in nanoseconds with at most three digits.
+fn duration(nanoseconds: u64) -> String {
+    let mut unit = 1;
+    while nanoseconds / unit >= 1000 {
+        unit *= 10;
+    }
+    let rounded = (nanoseconds + unit / 2) / unit * unit;
+    if rounded == 0 {
+        return "0 s".to_owned();
+    }
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
+    let (name, factor) = units.into_iter().find(|(_, factor)| rounded >= *factor).unwrap_or(("ns", 1));
+    format!("{} {name}", rounded as f64 / factor as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_is_told_with_three_digits() {
+        let times = [999, 12_345_678, 2_500_000, 1_000_000_000, 1_999_900_000].map(duration);
+        assert_eq!(times, ["999 ns", "12.3 ms", "2.5 ms", "1 s", "2 s"]);
+    }
+}
