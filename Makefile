@@ -77,6 +77,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	$(BIN)/stubtest engpass._engpass
 	cargo run --quiet -p engpass-testbed --example generate -- check
 	cargo run --quiet -p engpass-outcome --example generate -- check
+	cargo run --quiet -p engpass-measured --example generate -- check
 	cargo run --quiet -p engpass-live --example generate -- check
 	$(PYTHON) tools/file_sizes.py
 	$(PYTHON) tools/oracle_apart.py
@@ -90,6 +91,7 @@ pages: $(STAMP) ## write the tables in the pages of the gallery (runs every stud
 gen: ## write the generated files: schemas, catalogue, Python types
 	cargo run --quiet -p engpass-testbed --example generate -- write
 	cargo run --quiet -p engpass-outcome --example generate -- write
+	cargo run --quiet -p engpass-measured --example generate -- write
 	cargo run --quiet -p engpass-live --example generate -- write
 
 fmt: $(VENV)/.tools ## format everything

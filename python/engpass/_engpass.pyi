@@ -31,6 +31,9 @@ class InvalidTestbed(ValueError):
 class Interrupted(RuntimeError):
     """The run of a point was given up because its interrupt was set."""
 
+class NotMeasured(RuntimeError):
+    """A point with real hosts has no outcome; its arguments are the cause, and the cure or `None`."""
+
 class Unsupported(RuntimeError):
     """The engine does not support a part of the testbed."""
 
@@ -119,6 +122,17 @@ class Campaign:
     def left_out(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
         """What `limit` and `simulate` leave out of a point: a sentence for each key."""
 
+    def unset_keys(self, variant: str, sweep: Sequence[tuple[str, str]], engine: str) -> list[str]:
+        """TCP keys of a point that this engine with real hosts cannot set: a sentence for each end."""
+
+    def requests(self, variant: str, sweep: Sequence[tuple[str, str]], asked: bytes) -> bytes:
+        """Requests to the agents of one point as JSON; raises `InvalidTestbed`, `NotMeasured`."""
+
+    def measured(
+        self, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, asked: bytes, answers: bytes
+    ) -> str:
+        """Outcome of one point, from the answers of its agents, as JSON; raises what `requests` raises."""
+
     def refusals(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Engines of the model that have no answer for a point, with reason and cure in two lines."""
 
@@ -166,6 +180,9 @@ def agent(max_rate: str | None, max_bytes: str | None, max_time: str | None, sil
 
     Raises `ValueError` for a text that is no quantity. The interpreter lock is released.
     """
+
+def check_end(flow: str, host: str, told: bytes) -> None:
+    """Raise `NotMeasured` if an end of a flow failed or ended before its time, by its event `done`."""
 
 def emulate(config: str) -> str:
     """Carry real packets through a testbed's network until `stop`, SIGTERM or Ctrl-C; the last status.

@@ -196,7 +196,7 @@ def _live(
         # In random order a slow change (a warm CPU, other load) does not look like an effect of the sweep.
         random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
         with (
-            _session(engine, job, plan, interrupt, emulation) as session,
+            _session(engine, job, interrupt, emulation) as session,
             ThreadPoolExecutor(1, thread_name_prefix=f"engpass-{engine}") as alone,
         ):
 
@@ -208,21 +208,18 @@ def _live(
     return False
 
 
-def _session(
-    engine: str, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
-) -> Session:
+def _session(engine: str, job: Job, interrupt: _engpass.Interrupt, emulation: Options | None) -> Session:
     from engpass.measure import Session
 
     campaign, _ = _LOCAL[job.token]
     if engine != "emulate":
-        return Session(campaign, job.source, plan.axes, interrupt.is_set)
+        return Session(campaign, job.source, interrupt.is_set)
     from engpass.measure.emulated import EmulatedSession
     from engpass.netlab.emulated import Options
 
     return EmulatedSession(
         campaign,
         job.source,
-        plan.axes,
         interrupt.is_set,
         overrides=job.overrides,
         options=emulation or Options(),

@@ -13,18 +13,16 @@ from typing import Any
 from unittest import mock
 
 from engpass import _engpass, campaign_runner
-from engpass.campaign import Plan, Point
+from engpass.campaign import Point
 from engpass.jsondata import Json
 from engpass.measure import Session, emulated
 from engpass.measure.agent import Agent
-from engpass.measure.answers import Hello, HostResult
+from engpass.measure.answers import Hello
 from engpass.measure.emulated import EmulatedSession
-from engpass.measure.flows import flows
 from engpass.measure.point import Collected, Measurement
-from engpass.measure.time_dilation import slowed
 from engpass.measure.window import Closed
 from engpass.netlab.emulated import Options
-from engpass.types.outcome import Outcome
+from engpass.types.agent import Asked
 from engpass.types.plan import PointPlan
 
 DIRECTORY = Path(__file__).parents[1] / "data/recorded"
@@ -39,7 +37,7 @@ def _load(engine: str) -> dict[str, Any]:
 
 def _collected(recorded: Mapping[str, Any], point: Point) -> Collected:
     results = recorded["points"][point.repeat]["results"]
-    return Collected({host: HostResult.of(told) for host, told in results.items()}, 1.0)
+    return Collected({host: json.dumps(told).encode() for host, told in results.items()}, 1.0)
 
 
 def _agents(recorded: Mapping[str, Any]) -> dict[str, Agent]:
@@ -68,15 +66,13 @@ class _Measured(Session):
 class _Emulated(EmulatedSession):
     """Emulates without agents and driver, with recorded responses."""
 
-    def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
+    def _found(self, point: Point, asked: Asked, numbers: PointPlan) -> str:
         recorded = _load("emulate")
         self._crew.agents = {
             host: mock.Mock(hello=Hello.of(hello)) for host, hello in recorded["hellos"].items()
         }
-        alike, others = emulated.as_the_model(emulated.carried(numbers))
-        planned = flows(slowed(alike, self._options.slow), seed)
         closed = Closed.of(recorded["points"][point.repeat]["closed"])
-        return self._outcome(point, seed, numbers, planned, _collected(recorded, point), closed, others)
+        return self._outcome(point, asked, _collected(recorded, point), closed)
 
     def close(self) -> None:
         """There are no agents and no namespaces."""
@@ -89,17 +85,14 @@ def replayed() -> Iterator[None]:
     def session(
         engine: str,
         job: campaign_runner.Job,
-        plan: Plan,
         interrupt: _engpass.Interrupt,
         emulation: Options | None,
     ) -> Session:
         campaign, _ = campaign_runner._LOCAL[job.token]
         if engine == "measure":
-            return _Measured(campaign, job.source, plan.axes, interrupt.is_set)
+            return _Measured(campaign, job.source, interrupt.is_set)
         options = emulation or Options()
-        return _Emulated(
-            campaign, job.source, plan.axes, interrupt.is_set, overrides=job.overrides, options=options
-        )
+        return _Emulated(campaign, job.source, interrupt.is_set, overrides=job.overrides, options=options)
 
     known = mock.patch.object(emulated, "_congestion", return_value=["cubic", "reno"])
     with mock.patch.object(campaign_runner, "_session", session), known:
@@ -119,7 +112,7 @@ def record(engine: str, store: Path) -> None:
         collected = run(self)
         agents = self._crew.agents.items()
         told["hellos"] |= {host: dict(agent.hello.told) for host, agent in agents if agent.hello}
-        told["points"].append({"results": {host: one.told for host, one in collected.results.items()}})
+        told["points"].append({"results": {host: json.loads(one) for host, one in collected.results.items()}})
         return collected
 
     def closed(answer: Mapping[str, Json]) -> Closed:

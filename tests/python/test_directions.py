@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from engpass.explain.select_point import choose_in
 from engpass.explanation import explain
-from engpass.measure.answers import HostResult, HostSeen
-from engpass.measure.measured_ledger import books
 from engpass.netlab import veth
 from engpass.netlab.egress_shaping import held
 from engpass.netlab.layout import layout, stations
@@ -80,20 +77,6 @@ def test_each_end_of_a_link_is_limited_to_its_own_rate() -> None:
         assert f"tbf rate {rate}" in line
     fast = numbers(THIN.replace("20 Mbit/s", "100 Gbit/s"))
     assert veth.notes(fast) == ["link `access` is as fast as this machine: its rate is not limited"]
-
-
-def test_measured_ledger_has_the_capacity_of_each_direction() -> None:
-    second = 10**9
-    made = numbers()
-    made = replace(made, run=replace(made.run, duration_ns=second, warmup_ns=0))
-    told = HostResult.of({"flows": [], "before": {"at_ns": 0}, "after": {"at_ns": second}})
-    results, hosts = dict.fromkeys("ab", told), dict.fromkeys("ab", HostSeen())
-    kept = books(made, [], results, hosts, {})
-    directions = [side for link in kept.links.values() for side in link.directions]
-    assert {side.from_: side.ledger and side.ledger.capacity for side in directions} == {
-        "a": 20_000_000,
-        "b": 1_000_000,
-    }
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-import engpass.measure.emulated
 from engpass.cli.replay import Difference, Output, Replayed, difference, said
 from engpass.cli.watch import Status, WatchedLink, rates
 from engpass.error import EngpassError
-from engpass.jsondata import Json
-from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, too_late
-from engpass.measure.flows import flows
-from engpass.measure.requests import Schedule
-from engpass.measure.time_dilation import scaled_back, slowed
-from engpass.measure.window import Closed, Lateness
+from engpass.measure.window import Closed
 from engpass.netlab.egress_shaping import held
 from engpass.netlab.emulated import Options, cannot, check_tap
 from engpass.netlab.kernel import LabError
@@ -30,17 +21,9 @@ from engpass.results.run_notes import Remarks
 from engpass.testbed import loads
 from engpass.types.outcome import (
     VERSION,
-    Datagrams,
-    Drop,
     Engine,
-    FlowOutcome,
-    Gaps,
     MeasuredPoint,
     Outcome,
-    Place,
-    RealFlow,
-    Requests,
-    Tcp,
 )
 from engpass.types.plan import PointPlan
 from required import known
@@ -227,156 +210,6 @@ def test_tap_devices_count_their_header_and_need_ethernet() -> None:
     assert Options(tap=True).to_json() != Options().to_json()
 
 
-def test_time_dilation_scales_agent_schedules_and_results() -> None:
-    (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
-    assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=100_000)
-    assert (flow.start_ns, flow.warmup_ns, flow.duration_ns) == (300_000_000, 700_000_000, 1_000_000_000)
-    counts = Datagrams(sent=9, received=7, lost=2)
-    real = RealFlow(
-        sender_cpu_s_per_gb=3.0,
-        gap_s=Gaps(mean=0.08),
-        requests=Requests(per_s=7.0),
-        ends={"a": {"elapsed_ns": 5}},
-    )
-    told = FlowOutcome(
-        kind="udp-stream",
-        goodput_bit_per_s=100_000.0,
-        offered_bit_per_s=200_000.0,
-        datagrams=counts,
-        tcp=Tcp(receive_window_limited_share=0.5),
-        real=real,
-    )
-    assert scaled_back(told, 10) == replace(
-        told,
-        goodput_bit_per_s=1_000_000.0,
-        offered_bit_per_s=2_000_000.0,
-        real=replace(real, gap_s=Gaps(mean=0.008), requests=Requests(per_s=70.0)),
-    )
-    assert scaled_back(told, 1) == told
-    assert slowed(numbers(), 1) == numbers()
-
-
-def filled(kind: msgspec.inspect.Type) -> Any:
-    """A value of a type with all fields set and every number 1."""
-    match kind:
-        case msgspec.inspect.StructType(fields=fields):
-            return {field.encode_name: filled(field.type) for field in fields}
-        case msgspec.inspect.UnionType(types=types):
-            return filled(next(one for one in types if not isinstance(one, msgspec.inspect.NoneType)))
-        case msgspec.inspect.ListType(item_type=item):
-            return [filled(item)]
-        case msgspec.inspect.DictType(value_type=value):
-            return {"one": filled(value)}
-        case msgspec.inspect.LiteralType(values=values):
-            return values[0]
-        case msgspec.inspect.BoolType():
-            return True
-        case msgspec.inspect.StrType():
-            return "text"
-        case msgspec.inspect.AnyType():
-            return {"elapsed_ns": 1.0}
-    return 1
-
-
-def by_factor(before: Any, after: Any, path: tuple[str, ...] = ()) -> dict[str, float]:
-    """The factor by which each number of a value has changed, by its path."""
-    if isinstance(before, dict):
-        parts = [by_factor(before[key], after[key], (*path, key)) for key in before]
-    elif isinstance(before, list):
-        parts = [by_factor(*pair, path) for pair in zip(before, after, strict=True)]
-    elif isinstance(before, float):
-        return {".".join(path): after / before}
-    else:
-        assert after == before
-        return {}
-    return {name: factor for part in parts for name, factor in part.items()}
-
-
-def test_all_times_and_rates_of_a_flow_are_scaled_back() -> None:
-    """Names show which fields are times and rates, so fields of later versions are checked, too."""
-    whole = msgspec.convert(filled(msgspec.inspect.type_info(FlowOutcome)), FlowOutcome)
-    # Figures of `limit` do not come from real hosts and are therefore not scaled.
-    receivers = {host: replace(one, limit=None) for host, one in whole.receivers.items()}
-    whole = replace(whole, limit=None, receivers=receivers)
-    factors = by_factor(msgspec.to_builtins(whole), msgspec.to_builtins(scaled_back(whole, 10)))
-    expected = {}
-    for name in factors:
-        words = name.split(".")
-        if "ends" in words or "stalls" in words or words[-1].endswith("_per_gb"):
-            expected[name] = 1.0
-        elif words[-1] == "per_s" or words[-1].endswith("_per_s"):
-            expected[name] = 10.0
-        else:
-            expected[name] = 0.1 if any(word.endswith("_s") for word in words) else 1.0
-    assert factors == pytest.approx(expected)
-    assert set(expected.values()) == {0.1, 1.0, 10.0}
-    assert expected["real.precision.interval_s"] == expected["tcp.rtt_s.p99_9"] == 0.1
-
-
-def test_cell_flows_are_carried_by_the_model_only() -> None:
-    assert [flow.name for flow in carried(numbers()).flows] == ["paced"]
-    only = replace(numbers(), flows=[flow for flow in numbers().flows if flow.cells])
-    with pytest.raises(MeasureError, match="no host sends anything"):
-        carried(only)
-
-
-def test_sockets_get_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
-    text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
-    point = point_plan(loads(text, change).campaign, "base", [])
-    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["cubic", "reno"])
-    alike, others = as_the_model(carried(point))
-    assert [side.congestion for side in known(alike.flows[0].tcp)] == ["cubic", "bbr"]
-    assert others == []
-    monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
-    alike, others = as_the_model(carried(point))
-    assert [side.congestion for side in known(alike.flows[0].tcp)] == [None, "bbr"]
-    told = (
-        "TCP of `paced` uses this host's default congestion control, `reno`, but the model uses `cubic`:"
-        " root can add it to `net.ipv4.tcp_allowed_congestion_control`"
-    )
-    assert others == [told]
-
-
-def test_path_mtu_discovery_clears_dont_fragment_of_datagrams() -> None:
-    """By default the DF flag is off, as in the model and unlike in Linux; a setting of the file is kept."""
-
-    def flags(change: list[tuple[str, str]]) -> list[bool | None]:
-        point = point_plan(loads(TWO_MTUS, change).campaign, "base", [])
-        return [known(flow.live).dont_fragment for flow in as_the_model(carried(point))[0].flows]
-
-    assert flags([]) == [None, None]
-    assert flags([("host.a.tcp.path_mtu", "discovered")]) == [False, None]
-    whole = ("traffic.there.live.dont_fragment", "true")
-    assert flags([("host.a.tcp.path_mtu", "discovered"), whole]) == [True, None]
-
-
-def test_losses_name_the_only_traffic_of_a_path() -> None:
-    planned = flows(carried(numbers()), seed=1)
-    drops = [
-        Drop(
-            place=Place(node="s", link="lb", to="b"), cause="buffer full", flow=flow, cells=cells, datagrams=1
-        )
-        for flow, cells in (("a to b", 3), ("b to a", 1), ("cells", 9))
-    ]
-    named = renamed(drops, alone_on(planned))
-    assert [drop.flow for drop in named] == ["paced", "b to a", "cells"]
-    assert [replace(drop, flow="") for drop in named] == [replace(drop, flow="") for drop in drops]
-    way = FlowOutcome(kind="outside", goodput_bit_per_s=0.0, offered_bit_per_s=0.0)
-    counts = Datagrams(sent=9, received=6, lost=2)
-    ways = {"a to b": replace(way, datagrams=replace(counts, in_flight=1)), "b to a": way}
-    assert carried_of("paced", ways, alone_on(planned)) == counts
-    both = alone_on([*planned, *planned])
-    assert renamed(drops, both)[0].flow == "a to b"
-    assert carried_of("paced", ways, both) is None
-
-
-def test_driver_of_another_version_is_rejected() -> None:
-    old: Json = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
-    with pytest.raises(LabError, match=r"the driver sent an unknown answer: .*sent_datagrams"):
-        Closed.of({"outcome": old, "lateness": {"valid": True}})
-
-
 def noted(engine: Engine, *notes: str) -> Outcome:
     """A point that has only notes."""
     measured = MeasuredPoint(at="", took_s=1.0, carrier="model", notes=list(notes))
@@ -423,11 +256,6 @@ def test_invalid_driver_options_are_rejected() -> None:
             wrong.check()
 
 
-def test_lateness_message_names_quantile_and_limit() -> None:
-    told = too_late(Lateness(valid=False, p999_ns=2_500_000, limit_ns=1_000_000))
-    assert told.startswith("0.1 % of the packets were 2.5 ms late or more, but the limit is 1 ms")
-
-
 def test_watched_rates_are_in_virtual_time() -> None:
     def status(at: int, bits: int, lost: int) -> Status:
         link = WatchedLink(link="l", from_="a", to="b", rate_bit_per_s=1000, bits=bits, lost=lost)
@@ -471,3 +299,8 @@ def test_capture_options_reach_the_driver() -> None:
     assert config["files"] == [["link.wire.a", str(Path("a.pcapng").absolute())]]
     assert (config["form"], config["limit"]) == ("cells", "20 MB")
     assert Options(capture=captures).to_json() == Options().to_json(), "a capture changes no outcome"
+
+
+def test_driver_without_a_lateness_is_rejected() -> None:
+    with pytest.raises(LabError, match=r"the driver sent an unknown answer: .*lateness"):
+        Closed.of({"outcome": {"flows": {}, "links": {}}})

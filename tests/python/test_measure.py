@@ -12,20 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from conftest import Cli, Program
 from engpass import measure
-from engpass.error import EngpassError
 from engpass.measure import agent as agents
 from engpass.measure.agent_access import way
-from engpass.measure.flows import flows, untold
-from engpass.measure.requests import Schedule, Socket
-from engpass.plan import point_plan
 from engpass.results import outcomes
-from engpass.testbed import loads
 from engpass.types.outcome import Datagrams, Latency, Outcome, PointPrecision, Tcp
-from engpass.types.plan import PointPlan
 from required import known
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
@@ -98,10 +91,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def numbers(change: dict[str, str] | None = None) -> PointPlan:
-    return point_plan(loads(FILE, change).campaign, "base", [])
-
-
 def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
     """The lines that a run prints, one per point."""
     return cli("run", "two.toml", "--engine", "measure", "--json", *args, code=code).stdout.splitlines()
@@ -114,33 +103,6 @@ def points(cli: Cli, *args: str) -> list[Outcome]:
 def errors(cli: Cli) -> list[str | None]:
     """The error of each point of a run in which some points fail."""
     return [json.loads(line).get("error") for line in lines(cli, code=1)]
-
-
-def test_each_end_gets_its_own_part_of_a_flow() -> None:
-    bulk, paced, probe = flows(numbers(), seed=7)
-    assert (bulk.sender, bulk.receivers) == ("a", ("b",))
-    assert bulk.send.socket == Socket(dscp=46, nodelay=True, congestion="cubic")
-    assert (bulk.send.method, bulk.send.cores) == ("sendfile", [1])
-    assert (bulk.receive.method, bulk.receive.cores) == (None, None)
-    assert (bulk.send.warmup_ns, bulk.send.duration_ns) == (100_000_000, 100_000_000)
-    assert paced.send.schedule == Schedule(kind="cbr", rate_bit_per_s=8_000_000)
-    assert (paced.send.pacing, paced.receive.gaps) == ("busy", True)
-    assert known(paced.receive.socket).receive_buffer_bytes is None, "the agent knows its own need"
-    # 100 B every 10 ms are 80 kbit/s of requests.
-    assert probe.send.schedule == Schedule(kind="cbr", rate_bit_per_s=80_000)
-    assert (probe.send.transport, probe.send.response_bytes) == ("udp", 200)
-
-
-def test_each_traffic_has_its_own_measurement_window() -> None:
-    change = {"traffic.paced.start": "150 ms", "traffic.probe.stop": "160 ms"}
-    _, paced, probe = flows(numbers(change), seed=1)
-    assert (paced.start_ns, paced.warmup_ns, paced.duration_ns) == (150_000_000, 0, 50_000_000)
-    assert (probe.start_ns, probe.warmup_ns, probe.duration_ns) == (0, 100_000_000, 60_000_000)
-
-
-def test_settings_without_a_socket_option_are_named() -> None:
-    (said,) = untold(numbers(), "measure")
-    assert said == "TCP of host `a` is the kernel's: `rto_minimum` of `tcp` cannot be set for a socket"
 
 
 def test_ssh_destination_follows_a_double_dash(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,13 +268,6 @@ def test_all_hosts_or_none_must_declare_reach(cli: Cli, file: Path) -> None:
     file.write_text(FILE.replace('reach = "local"', "", 1))
     said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
     assert "host `a` has no `reach`, but other hosts have one" in said
-
-
-def test_measure_rejects_cell_traffic() -> None:
-    found = numbers()
-    found = replace(found, flows=[replace(found.flows[0], cells=True), *found.flows[1:]])
-    with pytest.raises(EngpassError, match="it sends cells, but hosts cannot"):
-        flows(found, 1)
 
 
 def test_interrupt_ends_a_measured_run_and_its_agents(program: Program, file: Path) -> None:

@@ -11,12 +11,23 @@ import pytest
 from engpass.jsondata import Json
 from engpass.measure import multicast_delays
 from engpass.measure.agent import MeasureError
-from engpass.measure.flows import Flow
-from engpass.measure.multicast_delays import Waited
-from engpass.measure.requests import About, Prepare
+from engpass.measure.core import GroupTrial
+from engpass.measure.requests import About
+from engpass.types.agent import FlowRequests, Prepare
 
 END = Prepare(kind="udp-stream", message_bytes=100)
-FLOW = Flow("g", "multicast", "a", ("b", "c"), 0, 0, 10**9, END, END, "239.0.0.1")
+FLOW = FlowRequests(
+    name="g",
+    kind="multicast",
+    sender="a",
+    receivers=["b", "c"],
+    start_ns=0,
+    warmup_ns=0,
+    duration_ns=10**9,
+    send=END,
+    receive=END,
+    group="239.0.0.1",
+)
 T = TypeVar("T")
 
 
@@ -41,16 +52,15 @@ class MadeUp:
     def wait(self, _seconds: float) -> Iterator[None]:
         yield
 
-    def done(self, agent: Asked, number: int, _seconds: float = 0.0) -> None:
+    def done(self, agent: Asked, number: int, _seconds: float = 0.0) -> bytes:
         if agent.asked[number - 1] == self._fails:
             raise MeasureError("out of luck")
+        end = {"flow": "g", "role": "receive", "membership": self._seen[agent.host]} if self._seen else {}
+        return msgspec.json.encode({"flows": [end]})
 
     def answer(self, agent: Asked, number: int, read: Callable[[bytes], T]) -> T:
         self.done(agent, number)
-        if agent.asked[number - 1] == "prepare":
-            return read(b'{"port": 5000}')
-        end = {"flow": "g", "role": "receive", "membership": self._seen[agent.host]}
-        return read(msgspec.json.encode({"flows": [end]}))
+        return read(b'{"port": 5000}')
 
 
 class Here:
@@ -64,38 +74,22 @@ class Here:
         return ["192.0.2.1"]
 
 
-def told(crew: MadeUp) -> dict[str, Waited]:
-    return multicast_delays.delays(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
+def told(crew: MadeUp) -> GroupTrial:
+    return multicast_delays.trial(crew, Here(), FLOW, lambda: False)  # type: ignore[arg-type]
 
 
-def test_silent_receiver_has_an_unknown_join_delay() -> None:
-    left: Json = {
-        "leave_ns": 10**9,
-        "last_ns": 12 * 10**8,
-        "seen_by": "packet-socket",
-        "quiet": True,
-    }
-    silent: Json = {"leave_ns": 10**9, "last_ns": None, "seen_by": "packet-socket", "quiet": True}
-    seen: dict[str, Json] = {
-        "b": [{"join_ns": 0, "first_ns": 10**6}, left],
-        "c": [{"join_ns": 0, "first_ns": None}, silent],
-    }
-    found = told(crew := MadeUp(seen))
-    assert found["b"] == Waited(join_delay_s=1e-3, leave_delay_s=0.2)
-    nothing = "nothing arrived within 0.8 s"
-    assert found["c"] == Waited(join_unknown=nothing, leave_unknown="nothing had arrived")
+def test_receivers_join_and_leave_once() -> None:
+    left: Json = {"leave_ns": 10**9, "last_ns": None, "seen_by": "packet-socket", "quiet": True}
+    joined: Json = {"join_ns": 0, "first_ns": 10**6}
+    found = told(crew := MadeUp({"a": [], "b": [joined, left], "c": [joined]}))
+    assert found.error is None
+    assert [len(changes) for changes in found.receivers.values()] == [2, 1]
     assert all(agent.asked[-1] == "drop" for agent in crew.agents.values())
-    (note,) = multicast_delays.unknown({"g": found})
-    assert note == (
-        "the join delay of the group of `g` is unknown at `c`: nothing arrived within 0.8 s; check whether"
-        " the routers and switches on the path forward multicast"
-    )
+    assert crew.agents["b"].asked == ["prepare", "start", "join", "leave", "collect", "drop"]
 
 
 @pytest.mark.parametrize("request_", ["prepare", "start", "join", "leave", "collect"])
 def test_failed_join_trial_does_not_fail_the_point(request_: str) -> None:
-    found = told(MadeUp({"b": [], "c": []}, fails=request_))
-    failed = Waited(join_unknown="out of luck", leave_unknown="out of luck")
-    assert found == {"b": failed, "c": failed}
-    (note,) = multicast_delays.unknown({"g": found})
-    assert "at `b` and `c`: out of luck" in note
+    found = told(MadeUp({"a": [], "b": [], "c": []}, fails=request_))
+    assert found.error == "out of luck"
+    assert list(found.receivers) == ["b", "c"]

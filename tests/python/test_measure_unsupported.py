@@ -7,16 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from conftest import Cli
-from engpass.measure.bottleneck import explained
-from engpass.measure.flows import flows
-from engpass.measure.requests import Schedule
-from engpass.plan import point_plan
 from engpass.results import outcomes
-from engpass.testbed import loads
-from engpass.types.outcome import FlowOutcome, RealFlow, Tcp
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
 
@@ -81,18 +74,3 @@ def test_check_warns_of_different_starts_at_one_host(cli: Cli) -> None:
     (cli.directory / "late.toml").write_text(REAL.replace('"8 B"', '"80 B"') + other)
     said = cli("check", "late.toml").stderr
     assert "traffic `late` starts at 5 ms and `tiny` at 0 s, both at host `a`" in said
-
-
-def test_tcp_stream_rate_is_a_write_schedule_per_connection() -> None:
-    text = REAL.replace("udp-stream", "tcp-stream") + "[host.c]\n"
-    campaign = loads(text.replace("[host.c]\n", ""), {"traffic.tiny.streams": "3"}).campaign
-    (flow,) = flows(point_plan(campaign, "base", []), 1)
-    assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=1_000_000)
-    assert flow.asked_bit_per_s == 3_000_000
-    # TCP reports what the sender waited for, so the host is not named as the bottleneck.
-    late = FlowOutcome(
-        kind="tcp-stream", goodput_bit_per_s=1e6, offered_bit_per_s=1e6, real=RealFlow(schedule_kept=0.3)
-    )
-    window = replace(late, tcp=Tcp(receive_window_limited_share=0.9))
-    assert explained(flow, late, {}, {}, None).bottleneck.kind == "unknown"
-    assert explained(flow, window, {}, {}, None).bottleneck.kind == "receive-window"

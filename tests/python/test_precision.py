@@ -107,9 +107,9 @@ def test_precision_requires_every_series() -> None:
         calm.samples.append(MIDDLE)
         wild.samples.append(rng.uniform(0, 20))
         assert not rule.reached()
-    told = rule.told("b", "x")
-    assert told is not None
+    told = rule.told("b")
     assert told.reached is False
     assert told.share is not None
     assert told.share > 0.01
-    assert rule.told("a", "x") is not None
+    assert rule.flows == {"a": rule.told("a"), "b": told}
+    assert rule.told("a").reached

@@ -6,16 +6,11 @@ import io
 import json
 import re
 
-from msgspec import structs
 from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
 from engpass.cli import sparkline
-from engpass.measure.flows import flows
-from engpass.measure.requests import Schedule
-from engpass.measure.time_dilation import slowed
-from engpass.plan import point_plan
 from engpass.report.figures import timeline as timeline_figure
 from engpass.timeline import losses, timeline
 from engpass.types.outcome import DatagramLine, FlowLine
@@ -78,24 +73,3 @@ def test_timeline_of_a_video_shows_its_loss() -> None:
     drawn = timeline_figure.draw(recorded, "video", "title", "subtitle").to_dict()
     assert '"loss in %"' in json.dumps(drawn)
     assert "the loss as the receiver sees it" in timeline_figure.says(recorded, "video")
-
-
-def test_agents_get_the_frames_of_a_video() -> None:
-    wanted = Schedule(
-        kind="video",
-        rate_bit_per_s=1_000_000,
-        micro_frames_per_s=25_000_000,
-        group_of_pictures=4,
-        intra_size_ppb=5_000_000_000,
-    )
-    group = VIDEO.replace('"video"', '"multicast"').replace('to = "b"', 'to = ["b"]')
-    flat = 'frame_rate = "25 fps"\ngroup_of_pictures = 4\nintra_size = "500 %"\n'
-    nested = 'video = { frame_rate = "25 fps", group_of_pictures = 4, intra_size = "500 %" }\n'
-    for text in (VIDEO, group.replace(flat, nested)):
-        numbers = point_plan(engpass.loads(text).campaign, "base", [])
-        (flow,) = flows(numbers, 1)
-        assert flow.send.schedule == wanted
-        assert flow.asked_bit_per_s == 1_000_000
-        (slow,) = flows(slowed(numbers, 10), 1)
-        slower = structs.replace(wanted, rate_bit_per_s=100_000, micro_frames_per_s=2_500_000)
-        assert slow.send.schedule == slower

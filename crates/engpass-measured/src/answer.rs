@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_outcome::{Precision, Results};
 use indexmap::IndexMap;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::{Failure, unknown_answer};
@@ -63,16 +62,16 @@ pub struct Emulation {
     /// Whether hosts have Ethernet devices.
     pub tap: bool,
     /// The driver's answer at the end of the window.
-    pub closed: Closed,
+    pub closed: Value,
 }
 
 /// The driver's answer at the end of a window.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Closed {
+pub(crate) struct Closed {
     /// Results of the model.
-    pub outcome: Results,
+    pub(crate) outcome: Results,
     /// How late packets were.
-    pub lateness: Value,
+    pub(crate) lateness: Value,
 }
 
 /// How late packets left an emulated network.
@@ -251,49 +250,49 @@ struct Qdisc {
 }
 
 /// One end of a flow, with the counts of its agent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct End {
+pub(crate) struct End {
     /// Name of the traffic.
-    pub flow: String,
+    pub(crate) flow: String,
     /// `send` or `receive`.
-    pub role: String,
+    pub(crate) role: String,
     /// Why the end is over.
-    pub ended: Option<String>,
+    pub(crate) ended: Option<String>,
     /// The error of an end that failed.
-    pub error: Option<Problem>,
+    pub(crate) error: Option<Problem>,
     /// Payload in the window.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Messages in the window.
-    pub messages: u64,
+    pub(crate) messages: u64,
     /// Length of the window.
-    pub elapsed_ns: u64,
+    pub(crate) elapsed_ns: u64,
     /// Payload of the whole flow.
-    pub total_bytes: Option<u64>,
+    pub(crate) total_bytes: Option<u64>,
     /// Messages of the whole flow.
-    pub total_messages: Option<u64>,
+    pub(crate) total_messages: Option<u64>,
     /// CPU time of its threads in the window.
-    pub cpu: Option<Cpu>,
+    pub(crate) cpu: Option<Cpu>,
     /// Load of the host's cores in the window.
-    pub cores: Vec<Core>,
+    pub(crate) cores: Vec<Core>,
     /// Counts from the sequence numbers of datagrams.
-    pub sequence: Option<Sequence>,
+    pub(crate) sequence: Option<Sequence>,
     /// Gaps between datagrams.
-    pub gaps: Distribution,
+    pub(crate) gaps: Distribution,
     /// Lateness of a sender.
-    pub late: Distribution,
+    pub(crate) late: Distribution,
     /// Times from requests to responses.
-    pub latency: Distribution,
+    pub(crate) latency: Distribution,
     /// Requests without a response.
-    pub unanswered: Option<u64>,
+    pub(crate) unanswered: Option<u64>,
     /// How a sender kept its schedule.
-    pub pacing: Pacing,
+    pub(crate) pacing: Pacing,
     /// Joins and leaves of a multicast receiver.
-    pub membership: Vec<Membership>,
+    pub(crate) membership: Vec<Membership>,
     /// Its connections or sockets.
-    pub streams: Vec<Stream>,
+    pub(crate) streams: Vec<Stream>,
     /// Its time series.
-    pub series: Vec<Record>,
+    pub(crate) series: Vec<Record>,
 }
 
 impl End {
@@ -328,25 +327,25 @@ impl End {
 }
 
 /// An error of an agent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The cause.
-    pub cause: Option<String>,
+    pub(crate) cause: Option<String>,
     /// The cure.
-    pub help: Option<String>,
+    pub(crate) help: Option<String>,
 }
 
 /// CPU time of threads.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     /// Time in user mode.
-    pub user_ns: u64,
+    pub(crate) user_ns: u64,
     /// Time in the kernel.
-    pub system_ns: u64,
+    pub(crate) system_ns: u64,
     /// Time for which they were ready, but had no core.
-    pub waited_ns: u64,
+    pub(crate) waited_ns: u64,
 }
 
 impl Cpu {
@@ -357,215 +356,214 @@ impl Cpu {
 }
 
 /// The load of one core, by all programs of the host.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Core {
+pub(crate) struct Core {
     /// Number of the core.
-    pub core: Option<u64>,
+    pub(crate) core: Option<u64>,
     /// Time for which the core was busy.
-    pub busy_ppm: u64,
+    pub(crate) busy_ppm: u64,
     /// Time that the hypervisor took.
-    pub steal_ppm: u64,
+    pub(crate) steal_ppm: u64,
 }
 
 /// Counts from the sequence numbers of received datagrams.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// Different datagrams.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Datagrams that arrived before.
-    pub duplicate: Option<u64>,
+    pub(crate) duplicate: Option<u64>,
     /// Datagrams that arrived after one that was sent later.
-    pub reordered: Option<u64>,
+    pub(crate) reordered: Option<u64>,
 }
 
 /// A distribution of gaps, lateness or latency.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Distribution {
+pub(crate) struct Distribution {
     /// Number of samples.
-    pub count: Option<u64>,
+    pub(crate) count: Option<u64>,
     /// Mean.
-    pub mean_ns: Option<u64>,
+    pub(crate) mean_ns: Option<u64>,
     /// Standard deviation.
-    pub sd_ns: Option<u64>,
+    pub(crate) sd_ns: Option<u64>,
     /// Median absolute deviation.
-    pub mad_ns: Option<u64>,
+    pub(crate) mad_ns: Option<u64>,
     /// Minimum.
-    pub min_ns: Option<u64>,
+    pub(crate) min_ns: Option<u64>,
     /// Maximum.
-    pub max_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
     /// Median.
-    pub p50_ns: Option<u64>,
+    pub(crate) p50_ns: Option<u64>,
     /// 90th percentile.
-    pub p90_ns: Option<u64>,
+    pub(crate) p90_ns: Option<u64>,
     /// 99th percentile.
-    pub p99_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
     /// 99.9th percentile.
-    pub p999_ns: Option<u64>,
+    pub(crate) p999_ns: Option<u64>,
     /// Most datagrams in any millisecond.
-    pub worst_ms: Option<u64>,
+    pub(crate) worst_ms: Option<u64>,
 }
 
 /// How a sender kept to its schedule.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Pacing {
+pub(crate) struct Pacing {
     /// How it waited.
-    pub method: Option<String>,
+    pub(crate) method: Option<String>,
     /// Scheduling class of its thread.
     #[serde(rename = "class")]
-    pub class_: Option<String>,
+    pub(crate) class_: Option<String>,
     /// Whether the host kept its cores out of deep sleep states.
-    pub awake: Option<bool>,
+    pub(crate) awake: Option<bool>,
     /// Datagrams that fell behind.
-    pub stalls: Option<Stalls>,
+    pub(crate) stalls: Option<Stalls>,
 }
 
 /// Datagrams that fell behind their schedule by more than `least_ns` since the one before.
-#[derive(Clone, Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
-pub struct Stalls {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Stalls {
     /// Shortest time that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_ns: Option<u64>,
+    pub(crate) least_ns: Option<u64>,
     /// Their number.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Sum of the times.
-    pub total_ns: u64,
+    pub(crate) total_ns: u64,
     /// Longest time.
-    pub longest_ns: u64,
+    pub(crate) longest_ns: u64,
     /// Sum of the squares of the times.
-    pub squares_ns2: u64,
+    pub(crate) squares_ns2: u64,
     /// The part of threads that used the core.
-    pub waited: Cause,
+    pub(crate) waited: Cause,
     /// The part of the hypervisor.
-    pub stolen: Cause,
+    pub(crate) stolen: Cause,
     /// The part of the kernel.
-    pub kernel: Cause,
+    pub(crate) kernel: Cause,
 }
 
 /// One cause's part in the stalls of a sender.
-#[derive(Clone, Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
-pub struct Cause {
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Cause {
     /// Its time.
     #[serde(default)]
-    pub ns: u64,
+    pub(crate) ns: u64,
     /// Its part of the sum of squares.
-    pub squares_ppm: u64,
+    pub(crate) squares_ppm: u64,
 }
 
 /// One TCP connection or UDP socket of an end.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Stream {
+pub(crate) struct Stream {
     /// What the kernel granted.
-    pub granted: Granted,
+    pub(crate) granted: Granted,
     /// `TCP_INFO` at the edges of the window.
-    pub tcp: Option<TcpEdges>,
+    pub(crate) tcp: Option<TcpEdges>,
     /// Core of its thread.
-    pub core: Option<u64>,
+    pub(crate) core: Option<u64>,
     /// Datagrams that the socket dropped.
-    pub dropped: Option<u64>,
+    pub(crate) dropped: Option<u64>,
     /// Counts from sequence numbers.
-    pub sequence: Option<Sequence>,
+    pub(crate) sequence: Option<Sequence>,
     /// Subflows of MPTCP.
-    pub subflows: Vec<Subflow>,
+    pub(crate) subflows: Vec<Subflow>,
 }
 
 /// Addresses and socket options that the kernel granted.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Granted {
+pub(crate) struct Granted {
     /// Local address and port.
-    pub local: String,
+    pub(crate) local: String,
     /// Congestion control.
-    pub congestion: Option<String>,
+    pub(crate) congestion: Option<String>,
     /// Path MTU.
-    pub path_mtu_bytes: Option<u64>,
+    pub(crate) path_mtu_bytes: Option<u64>,
 }
 
 /// `TCP_INFO` when the window opened, when it closed, and after the last data.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct TcpEdges {
+pub(crate) struct TcpEdges {
     /// When the window opened.
-    pub open: Option<TcpInfo>,
+    pub(crate) open: Option<TcpInfo>,
     /// When the window closed.
-    pub close: Option<TcpInfo>,
+    pub(crate) close: Option<TcpInfo>,
     /// After the last data.
-    pub end: Option<TcpInfo>,
+    pub(crate) end: Option<TcpInfo>,
 }
 
 /// A subflow of MPTCP.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub struct Subflow {
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Subflow {
     /// Local address and port.
-    pub local: String,
+    pub(crate) local: String,
     /// Address and port of the peer.
-    pub remote: String,
+    pub(crate) remote: String,
     /// Its `TCP_INFO`.
     #[serde(default)]
-    pub tcp: TcpEdges,
+    pub(crate) tcp: TcpEdges,
 }
 
 /// The kernel's `TCP_INFO` of a connection (`linux/tcp.h`). A counter that the kernel lacks is absent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-#[allow(missing_docs, reason = "the names are the kernel's")]
-pub struct TcpInfo {
-    pub options: Option<u64>,
-    pub snd_mss: Option<u64>,
-    pub rcv_mss: Option<u64>,
-    pub snd_wnd: Option<u64>,
-    pub rtt_us: Option<u64>,
-    pub min_rtt_us: Option<u64>,
-    pub busy_us: Option<u64>,
-    pub bytes_received: Option<u64>,
-    pub bytes_retrans: Option<u64>,
-    pub bytes_sent: Option<u64>,
-    pub data_segs_in: Option<u64>,
-    pub data_segs_out: Option<u64>,
-    pub dsack_dups: Option<u64>,
-    pub rwnd_limited_us: Option<u64>,
-    pub segs_in: Option<u64>,
-    pub segs_out: Option<u64>,
-    pub sndbuf_limited_us: Option<u64>,
-    pub total_retrans: Option<u64>,
-    pub total_rto: Option<u64>,
-    pub total_rto_time_ms: Option<u64>,
+pub(crate) struct TcpInfo {
+    pub(crate) options: Option<u64>,
+    pub(crate) snd_mss: Option<u64>,
+    pub(crate) rcv_mss: Option<u64>,
+    pub(crate) snd_wnd: Option<u64>,
+    pub(crate) rtt_us: Option<u64>,
+    pub(crate) min_rtt_us: Option<u64>,
+    pub(crate) busy_us: Option<u64>,
+    pub(crate) bytes_received: Option<u64>,
+    pub(crate) bytes_retrans: Option<u64>,
+    pub(crate) bytes_sent: Option<u64>,
+    pub(crate) data_segs_in: Option<u64>,
+    pub(crate) data_segs_out: Option<u64>,
+    pub(crate) dsack_dups: Option<u64>,
+    pub(crate) rwnd_limited_us: Option<u64>,
+    pub(crate) segs_in: Option<u64>,
+    pub(crate) segs_out: Option<u64>,
+    pub(crate) sndbuf_limited_us: Option<u64>,
+    pub(crate) total_retrans: Option<u64>,
+    pub(crate) total_rto: Option<u64>,
+    pub(crate) total_rto_time_ms: Option<u64>,
 }
 
 /// One join or leave of a multicast receiver.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Membership {
+pub(crate) struct Membership {
     /// When it joined.
-    pub join_ns: Option<i64>,
+    pub(crate) join_ns: Option<i64>,
     /// When the first datagram arrived.
-    pub first_ns: Option<i64>,
+    pub(crate) first_ns: Option<i64>,
     /// When it left.
-    pub leave_ns: i64,
+    pub(crate) leave_ns: i64,
     /// When the last datagram arrived.
-    pub last_ns: Option<i64>,
+    pub(crate) last_ns: Option<i64>,
     /// What saw datagrams after it left.
-    pub seen_by: Option<String>,
+    pub(crate) seen_by: Option<String>,
     /// Whether datagrams stopped.
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// A record of a time series.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub(crate) struct Record {
     /// TCP values.
-    pub tcp: Option<RecordTcp>,
+    pub(crate) tcp: Option<RecordTcp>,
 }
 
 /// TCP values in a record of a time series.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct RecordTcp {
+pub(crate) struct RecordTcp {
     /// Round-trip time.
-    pub rtt_ns: u64,
+    pub(crate) rtt_ns: u64,
 }

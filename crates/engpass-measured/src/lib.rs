@@ -25,7 +25,7 @@ mod schema;
 mod tcp;
 mod text;
 
-pub use answer::{Answers, Emulation, End};
+pub use answer::{Answers, Emulation, GroupTrial};
 pub use failure::{Failure, check_end};
 pub use outcome::measured;
 pub use plan::{requests, unset_keys};

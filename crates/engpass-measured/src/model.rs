@@ -4,7 +4,7 @@ use engpass_outcome::{Datagrams, Drop, Emulated, FlowOutcome};
 use engpass_testbed::Point;
 use indexmap::IndexMap;
 
-use crate::answer::{Emulation, Lateness, without_nulls};
+use crate::answer::{Closed, Emulation, Lateness, without_nulls};
 use crate::counters::thinned;
 use crate::failure::Failure;
 use crate::flow::Flow;
@@ -14,6 +14,8 @@ use crate::request::Asked;
 /// The results of an emulated network.
 pub(crate) struct Model {
     told: Emulation,
+    closed: Closed,
+    lateness: Lateness,
     slow: u32,
     /// Counts of the network by path, named `A to B`.
     host_pairs: IndexMap<String, FlowOutcome>,
@@ -24,7 +26,17 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(point: &Point, asked: &Asked, flows: &[Flow<'_>], mut told: Emulation) -> Self {
+    /// Parses the driver's answer.
+    pub(crate) fn read(
+        point: &Point,
+        asked: &Asked,
+        flows: &[Flow<'_>],
+        mut told: Emulation,
+    ) -> Result<Self, Failure> {
+        let mut closed: Closed =
+            serde_json::from_value(told.closed.take()).map_err(|error| unknown(&error))?;
+        let lateness = without_nulls(closed.lateness.clone());
+        let lateness = serde_json::from_value(lateness).map_err(|error| unknown(&error))?;
         let mut users: IndexMap<String, Vec<&str>> = IndexMap::new();
         for flow in flows {
             for receiver in &flow.receivers {
@@ -34,15 +46,17 @@ impl Model {
         let alone = users.into_iter().filter(|(_, flows)| flows.len() == 1);
         let is_generator =
             |name: &String| point.testbed.traffic.get(name).is_some_and(|one| one.cells().is_some());
-        let all = std::mem::take(&mut told.closed.outcome.flows);
+        let all = std::mem::take(&mut closed.outcome.flows);
         let (generators, host_pairs) = all.into_iter().partition(|(name, _)| is_generator(name));
-        Self {
+        Ok(Self {
             slow: asked.slow as u32,
             host_pairs,
             generators,
             alone: alone.map(|(way, flows)| (way, flows[0].to_owned())).collect(),
             told,
-        }
+            closed,
+            lateness,
+        })
     }
 
     /// Returns the losses, with the flow in place of the path if only this flow takes the path.
@@ -51,16 +65,12 @@ impl Model {
             let flow = self.alone.get(&drop.flow).unwrap_or(&drop.flow).clone();
             Drop { flow, ..drop.clone() }
         };
-        self.told.closed.outcome.drops.iter().map(renamed).collect()
+        self.closed.outcome.drops.iter().map(renamed).collect()
     }
 
     /// Adds what the network knows to the outcomes of the flows: the effect of outages on each flow that takes its path alone and has one receiver, and counts
     /// of TCP's packets, because a socket does not report lost segments.
-    pub(crate) fn complete(
-        self,
-        mut flows: IndexMap<String, FlowOutcome>,
-        drops: Vec<Drop>,
-    ) -> Result<Made, Failure> {
+    pub(crate) fn complete(self, mut flows: IndexMap<String, FlowOutcome>, drops: Vec<Drop>) -> Made {
         for (way, flow) in &self.alone {
             let Some(seen) = self.host_pairs.get(way) else { continue };
             let paths = self.alone.values().filter(|other| *other == flow).count();
@@ -77,10 +87,9 @@ impl Model {
             }
         }
         flows.extend(self.generators);
-        let Emulation { clock, no_offload, max_lateness, tap, closed } = self.told;
-        let lateness: Lateness = serde_json::from_value(without_nulls(closed.lateness.clone()))
-            .map_err(|error| unknown(&error))?;
-        Ok(Made {
+        let Self { told, closed, lateness, .. } = self;
+        let Emulation { clock, no_offload, max_lateness, tap, .. } = told;
+        Made {
             flows,
             links: closed.outcome.links,
             drops,
@@ -96,12 +105,12 @@ impl Model {
             }),
             valid: Some(lateness.valid),
             invalid: (!lateness.valid).then(|| too_late(&lateness)),
-        })
+        }
     }
 }
 
 /// The error for an answer of another version of the driver.
-pub(crate) fn unknown(error: &serde_json::Error) -> Failure {
+fn unknown(error: &serde_json::Error) -> Failure {
     Failure::new(format!("the driver sent an unknown answer: {error}"), "install only one version of engpass")
 }
 

@@ -43,12 +43,12 @@ pub fn measured(
     }
     let mut notes = requests(point, asked)?.notes;
     let made = if let Some(told) = answers.emulation {
-        let model = Model::new(point, asked, &planned, told);
+        let model = Model::read(point, asked, &planned, told)?;
         let kept = Kept::of_model(model.drops());
         let limits = limits.iter().map(|(name, limit)| (name.clone(), slower(limit.clone(), asked.slow)));
         let found = outcome_flows(&point.topology, &planned, &known, &limits.collect(), &kept)?;
         let found = found.into_iter().map(|(name, flow)| (name, back(flow, asked.slow)));
-        model.complete(found.collect(), kept.drops)?
+        model.complete(found.collect(), kept.drops)
     } else {
         let kept = ledgers(&point.topology, &planned, &known, limits, end_ns - run.warmup_ns)?;
         notes.extend(foreign_congestion(point, &planned, &known)?);

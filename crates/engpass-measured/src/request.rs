@@ -13,7 +13,6 @@ pub struct Asked {
     /// Seed of the repeat.
     pub seed: u64,
     /// Time dilation of an emulated network.
-    #[serde(default = "one")]
     pub slow: u64,
     /// True if a run lasts for `duration`, whatever its `precision`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -21,10 +20,6 @@ pub struct Asked {
     /// Congestion controls of the machine that emulates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,
-}
-
-fn one() -> u64 {
-    1
 }
 
 /// Congestion controls of a kernel.

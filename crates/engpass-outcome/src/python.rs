@@ -9,13 +9,8 @@ use crate::signal::{self, Signal};
 /// Maximum line length of the generated text.
 const WIDTH: usize = 110;
 
-const IMPORTS: &str = "
-from __future__ import annotations
-
-from typing import Any, Literal, TypeAlias
-
-import msgspec
-";
+/// Names of `typing` that the classes may use.
+const TYPING: [&str; 3] = ["Any", "Literal", "TypeAlias"];
 
 /// Returns the text of the Python module for outcomes.
 pub fn classes() -> String {
@@ -30,7 +25,7 @@ pub fn classes() -> String {
 /// # Panics
 /// If the schema uses anything but objects, lists, maps, string enumerations and optional values.
 pub fn module(about: &str, constants: &str, schema: &Value, root: &str, others: &[&str]) -> String {
-    let mut text = format!("\"\"\"{about}\"\"\"\n{IMPORTS}{constants}");
+    let mut text = String::new();
     let definitions = schema["$defs"].as_object().expect("the schema has definitions");
     let definitions = || definitions.iter().filter(|(name, _)| !others.contains(&name.as_str()));
     for (name, definition) in definitions().filter(|(_, definition)| !is_object(definition)) {
@@ -40,7 +35,15 @@ pub fn module(about: &str, constants: &str, schema: &Value, root: &str, others: 
         class(&mut text, name, definition);
     }
     class(&mut text, root, schema);
-    text
+    let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).collect();
+    let typing: Vec<&str> = TYPING.into_iter().filter(|name| words.contains(name)).collect();
+    let typing = match &typing[..] {
+        [] => String::new(),
+        names => format!("from typing import {}\n\n", names.join(", ")),
+    };
+    format!(
+        "\"\"\"{about}\"\"\"\n\nfrom __future__ import annotations\n\n{typing}import msgspec\n{constants}{text}"
+    )
 }
 
 fn is_object(definition: &Value) -> bool {

@@ -4,6 +4,7 @@
 mod capture;
 mod emulate;
 mod interrupt;
+mod measured;
 mod memory;
 mod points;
 
@@ -148,6 +149,44 @@ impl PyCampaign {
     fn left_out(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<Vec<String>> {
         let point = self.point(py, variant, &sweep)?;
         Ok(engpass_network::left_out(&point.testbed))
+    }
+
+    /// TCP settings of a point that `measure` or `emulate` cannot set for a socket: one sentence per end.
+    fn unset_keys(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        engine: &str,
+    ) -> PyResult<Vec<String>> {
+        Ok(engpass_measured::unset_keys(&*self.point(py, variant, &sweep)?, engine))
+    }
+
+    /// Requests to the agents of one point, as JSON. `asked` is an `Asked` as JSON.
+    fn requests(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        asked: &[u8],
+    ) -> PyResult<Vec<u8>> {
+        measured::asked_for(py, &*self.point(py, variant, &sweep)?, asked)
+    }
+
+    /// The outcome of one point with real hosts, from the answers of their agents, as JSON.
+    fn measured(
+        &self,
+        py: Python<'_>,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+        repeat: u32,
+        asked: &[u8],
+        answers: &[u8],
+    ) -> PyResult<String> {
+        let outcome = measured::outcome(py, &*self.point(py, variant, &sweep)?, asked, answers)?;
+        let outcome =
+            Outcome { variant: variant.to_owned(), repeat, sweep: self.swept_values(&sweep), ..outcome };
+        Ok(serde_json::to_string(&outcome).expect("an outcome serializes to JSON"))
     }
 
     /// Engines among `limit` and `simulate` that do not support a point, each with reason and remedy.
@@ -325,7 +364,7 @@ impl PyCampaign {
             engine,
             repeat,
             seed,
-            sweep: sweep.iter().map(|(path, text)| (path.clone(), self.swept(path, text))).collect(),
+            sweep: self.swept_values(sweep),
             flows,
             links,
             nodes,
@@ -339,6 +378,11 @@ impl PyCampaign {
             invalid: None,
         };
         serde_json::to_string(&outcome).expect("an outcome serializes to JSON")
+    }
+
+    /// Swept values by the path of their key.
+    fn swept_values(&self, sweep: &[(String, String)]) -> IndexMap<String, SweptValue> {
+        sweep.iter().map(|(path, text)| (path.clone(), self.swept(path, text))).collect()
     }
 
     /// A swept value: a number in base units, or the text of the file if the value is not a quantity.
@@ -494,11 +538,13 @@ fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("InvalidTestbed", py.get_type::<InvalidTestbed>())?;
     module.add("Interrupted", py.get_type::<Interrupted>())?;
     module.add("Unsupported", py.get_type::<Unsupported>())?;
+    module.add("NotMeasured", py.get_type::<measured::NotMeasured>())?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(agent, module)?)?;
+    module.add_function(wrap_pyfunction!(measured::check_end_of, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(emulate::replay, module)?)?;
     Ok(())

@@ -10,9 +10,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let about = "The types of points and drawings: generated from `crates/engpass-testbed` by `make gen`.";
-    let imports = "\nfrom engpass.types.outcome import Path\n";
     let schema = engpass_testbed::plan_schema();
-    let plan = engpass_outcome::python::module(about, imports, &schema, "PointPlan", &["Path", "Step"]);
+    let plan = engpass_outcome::python::module(about, "", &schema, "PointPlan", &[]);
     let catalogue = engpass_testbed::catalogue();
     files::run(&[
         ("schema/testbed.schema.json", format!("{:#}\n", engpass_testbed::schema())),

@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 
 use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
-use engpass_model::source::{Frames, Live, Traffic, Transport};
+use engpass_model::source::{Frames, Traffic};
 use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
 use engpass_model::unit::{Duration, Share, Size};
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
-use engpass_outcome::Path;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,8 +22,6 @@ use crate::route::NextHop;
 use crate::topology::{BondPath, FlowPath, LinkEnds, NodeId, NodeKind, Topology};
 
 const PS_PER_NS: u64 = 1000;
-/// An MTU is needed to resolve TCP parameters, but any will do, because the choice of congestion control does not depend on it.
-const ANY_MTU: u64 = 1500;
 
 /// A point for real hosts and namespaces. Keys name their unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -77,10 +74,6 @@ pub struct RunPlan {
     pub duration_ns: u64,
     /// Warm-up.
     pub warmup_ns: u64,
-    /// Wanted half width of the confidence interval, as a share of the mean.
-    pub precision: Option<f64>,
-    /// Longest duration of a run; more than `duration_ns` only with a precision.
-    pub most_ns: u64,
     /// Seed of the first repeat.
     pub seed: u64,
 }
@@ -236,38 +229,19 @@ pub struct FlowPlan {
     pub from: String,
     /// Receiving hosts.
     pub to: Vec<String>,
-    /// A path to each receiver.
-    pub paths: Vec<Path>,
     /// Start time.
     pub start_ns: u64,
     /// Stop time; none if the traffic lasts until the end of the run.
     pub stop_ns: Option<u64>,
-    /// Priority class of the packets.
-    pub priority: u8,
-    /// Time to live of the packets.
-    pub ttl: Option<u64>,
-    /// Options that only real hosts use.
-    pub live: Option<LivePlan>,
-    /// Receive buffer of the traffic's sockets, if it differs from the host's.
-    pub receive_buffer_bytes: Option<u64>,
-    /// TCP of the sending and of the receiving host.
+    /// TCP of the sending host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<Vec<SocketPlan>>,
+    pub tcp: Option<SocketPlan>,
     /// Payload of a message, datagram or request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
-    /// Payload of a response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_bytes: Option<u64>,
     /// Payload rate; none means as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bit_per_s: Option<u64>,
-    /// Parallel connections.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub streams: Option<u64>,
-    /// Distribution of the message sizes of `poisson`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<String>,
     /// Mean length of a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_ns: Option<u64>,
@@ -286,12 +260,6 @@ pub struct FlowPlan {
     /// Size of an intra frame in 10^-9 of any other frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intra_size_ppb: Option<u64>,
-    /// Transport of requests: `tcp` or `udp`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transport: Option<String>,
-    /// Time between requests; none if each request follows the response to the previous one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every_ns: Option<u64>,
     /// Address of a multicast group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -300,52 +268,16 @@ pub struct FlowPlan {
     pub cells: bool,
 }
 
-/// Traffic keys that only real hosts use.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct LivePlan {
-    /// Differentiated services code point.
-    pub dscp: Option<u8>,
-    /// Pacing by the agent or by the kernel.
-    pub pacing: Option<String>,
-    /// Messages sent at a time.
-    pub burst_messages: Option<u32>,
-    /// System call or interface that hands messages to the kernel.
-    pub method: Option<String>,
-    /// True if the kernel segments large writes into datagrams.
-    pub segmentation: Option<bool>,
-    /// True if the receiver discards payload in the kernel.
-    pub truncate: Option<bool>,
-    /// True if routers must not fragment packets.
-    pub dont_fragment: Option<bool>,
-    /// True for MPTCP.
-    pub mptcp: Option<bool>,
-    /// Send buffer.
-    pub send_buffer_bytes: Option<u64>,
-    /// Cores of the sending threads.
-    pub send_cores: Vec<u32>,
-    /// Cores of the receiving threads.
-    pub receive_cores: Vec<u32>,
-}
-
-/// TCP options for a real socket, and the keys that a socket has no option for.
+/// TCP options for a real socket.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SocketPlan {
     /// Maximum segment size.
     pub mss_bytes: Option<u64>,
-    /// Send buffer.
-    pub send_buffer_bytes: Option<u64>,
-    /// Receive buffer.
-    pub receive_buffer_bytes: Option<u64>,
     /// True if Nagle's algorithm is off.
     pub nodelay: Option<bool>,
     /// Congestion control.
     pub congestion: Option<String>,
-    /// Congestion control in the model if the file names none: that of its profile.
-    pub model_congestion: String,
-    /// Keys of the file that a socket has no option for.
-    pub untold: Vec<String>,
 }
 
 /// Returns the plan of a point.
@@ -387,9 +319,7 @@ pub fn plan(point: &Point) -> PointPlan {
         };
         Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp, hash, draws, arp }))
     });
-    let flows = testbed.traffic.iter().zip(&topology.flows);
-    let flows =
-        flows.map(|((name, traffic), path)| flow(point, name, traffic, paths(point, traffic, path, &ways)));
+    let flows = testbed.traffic.iter().map(|(name, traffic)| flow(point, name, traffic));
     let end =
         |(link, node): (usize, NodeId)| [topology.links[link].name.clone(), topology.nodes[node].clone()];
     let hop = |hop: NextHop| HopPlan {
@@ -407,8 +337,6 @@ pub fn plan(point: &Point) -> PointPlan {
         run: RunPlan {
             duration_ns: ns(testbed.run.duration),
             warmup_ns: testbed.run.warmup.map_or(0, ns),
-            precision: testbed.run.precision.map(Share::fraction),
-            most_ns: ns(testbed.run.most()),
             seed: testbed.run.seed,
         },
         hosts: hosts.collect(),
@@ -423,23 +351,8 @@ pub fn plan(point: &Point) -> PointPlan {
     }
 }
 
-/// Returns the paths of a traffic, one to each receiver.
-fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) -> Vec<Path> {
-    let topology = &point.topology;
-    let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
-    let to = |name: &String| {
-        let way = ways.iter().find(|way| way.from == first.from && topology.nodes[way.to] == *name);
-        topology.path(&way.expect("every group member has a path").route)
-    };
-    config.to.iter().map(to).collect()
-}
-
 fn ns(time: Duration) -> u64 {
     time.0 / PS_PER_NS
-}
-
-fn bytes(size: Option<Size>) -> Option<u64> {
-    size.map(Size::bytes)
 }
 
 /// Returns the word by which a file writes this value.
@@ -541,44 +454,24 @@ fn video(frames: Option<Frames>, plan: FlowPlan) -> FlowPlan {
     }
 }
 
-fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowPlan {
+fn flow(point: &Point, name: &str, traffic: &Traffic) -> FlowPlan {
     let (from, to) = traffic.ends();
     let (start, stop) = traffic.window();
-    let tcp = traffic.tcp().map(|own| {
-        let of = |host: &str| socket(&own.over(&point.testbed.hosts[host].tcp));
-        vec![of(from), of(to)]
-    });
+    let tcp = traffic.tcp().map(|own| socket(&own.over(&point.testbed.hosts[from].tcp)));
     let plan = FlowPlan {
         name: name.to_owned(),
         kind: traffic.kind().to_owned(),
         from: from.to_owned(),
         to: vec![to.to_owned()],
-        paths,
         start_ns: start.map_or(0, ns),
         stop_ns: stop.map(ns),
-        priority: traffic.priority(),
-        ttl: traffic.ttl().map(Into::into),
-        live: traffic.live().map(live),
-        receive_buffer_bytes: bytes(traffic.receive_buffer()),
         tcp,
         ..FlowPlan::default()
     };
     match traffic {
-        Traffic::UdpStream(config) => FlowPlan {
-            message_bytes: Some(config.message.bytes()),
-            rate_bit_per_s: config.rate.map(|rate| rate.0),
-            ..plan
-        },
         Traffic::TcpStream(config) => FlowPlan {
             message_bytes: Some(config.message.bytes()),
             rate_bit_per_s: config.rate.map(|rate| rate.0),
-            streams: Some(config.streams.into()),
-            ..plan
-        },
-        Traffic::Poisson(config) => FlowPlan {
-            message_bytes: Some(config.message.bytes()),
-            rate_bit_per_s: Some(config.rate.0),
-            sizes: Some(word(config.sizes)),
             ..plan
         },
         Traffic::UdpOnOff(config) => FlowPlan {
@@ -589,25 +482,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
             lengths: Some(word(config.lengths)),
             ..plan
         },
-        Traffic::Video(config) => FlowPlan {
-            message_bytes: Some(config.message.bytes()),
-            rate_bit_per_s: Some(config.rate.0),
-            ..video(Some(config.frames()), plan)
-        },
-        Traffic::RequestResponse(config) => FlowPlan {
-            message_bytes: Some(config.request.bytes()),
-            response_bytes: Some(config.response.bytes()),
-            transport: Some(
-                match config.transport {
-                    Transport::Tcp => "tcp",
-                    Transport::Udp => "udp",
-                }
-                .to_owned(),
-            ),
-            every_ns: config.every.map(ns),
-            streams: Some(config.streams.into()),
-            ..plan
-        },
+        Traffic::RequestResponse(config) => FlowPlan { message_bytes: Some(config.request.bytes()), ..plan },
         Traffic::Multicast(config) => FlowPlan {
             message_bytes: Some(config.message.bytes()),
             rate_bit_per_s: Some(config.rate.0),
@@ -617,44 +492,24 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
         },
         _ => {
             let (bytes, rate) = traffic.datagrams().unzip();
-            FlowPlan {
+            let plan = FlowPlan {
                 message_bytes: bytes,
                 rate_bit_per_s: rate.flatten().map(|rate| rate.0),
                 cells: traffic.cells().is_some(),
                 ..plan
+            };
+            match traffic {
+                Traffic::Video(config) => video(Some(config.frames()), plan),
+                _ => plan,
             }
         }
     }
 }
 
-fn live(live: &Live) -> LivePlan {
-    LivePlan {
-        dscp: live.dscp.map(|dscp| dscp.0),
-        pacing: live.pacing.map(word),
-        burst_messages: live.burst,
-        method: live.method.map(word),
-        segmentation: live.segmentation,
-        truncate: live.truncate,
-        dont_fragment: live.dont_fragment,
-        mptcp: live.mptcp,
-        send_buffer_bytes: bytes(live.send_buffer),
-        send_cores: live.send_cores.clone(),
-        receive_cores: live.receive_cores.clone(),
-    }
-}
-
 fn socket(tcp: &TcpConfig) -> SocketPlan {
-    const TOLD: &[&str] = &["mss", "send_buffer", "receive_buffer", "nagle", "congestion"];
-    let given = serde_json::to_value(tcp).expect("a config serializes to JSON");
-    let given = given.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let untold = given.map(|(key, _)| key).filter(|key| !TOLD.contains(&key.as_str())).cloned().collect();
     SocketPlan {
-        mss_bytes: bytes(tcp.mss),
-        send_buffer_bytes: bytes(tcp.send_buffer),
-        receive_buffer_bytes: bytes(tcp.receive_buffer),
+        mss_bytes: tcp.mss.map(Size::bytes),
         nodelay: tcp.nagle.map(|nagle| nagle == Nagle::Off),
         congestion: tcp.congestion.as_ref().map(|congestion| congestion.kind().to_owned()),
-        model_congestion: tcp.resolve(ANY_MTU).congestion.kind().to_owned(),
-        untold,
     }
 }

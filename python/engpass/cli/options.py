@@ -122,9 +122,7 @@ def tell_left_out(
                 if engine in MODEL:
                     found = testbed.campaign.left_out(variant, sweep)
                 else:
-                    from engpass.measure import left_out
-
-                    found = left_out(testbed.campaign, variant, sweep, engine)
+                    found = testbed.campaign.unset_keys(variant, sweep, engine)
                 for text in found:
                     told.setdefault(text, {})[engine] = None
     for text, leaving in told.items():

@@ -18,7 +18,8 @@ import msgspec
 from engpass import child
 from engpass.error import EngpassError
 from engpass.measure.answers import Hello, Line
-from engpass.measure.requests import About, Prepare
+from engpass.measure.requests import About
+from engpass.types.agent import Prepare
 
 T = TypeVar("T")
 

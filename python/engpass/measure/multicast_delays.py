@@ -8,53 +8,44 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
 from engpass.measure.agent import Crew, MeasureError
 from engpass.measure.agent_access import Addresses, socket_address
-from engpass.measure.answers import DOOR, HostResult, Membership
-from engpass.measure.flows import Flow
-from engpass.measure.requests import About, Limits
+from engpass.measure.answers import DOOR, Membership, end_of
+from engpass.measure.core import GroupTrial
+from engpass.measure.requests import About
+from engpass.types.agent import FlowRequests, Limits
 
-_S = 1_000_000_000
 _BEFORE_SECONDS = 0.15
 _MEMBER_SECONDS = 0.8
 _LEFT_SECONDS = 3.4
 """Seconds: two queries for the last member, 1 s apart (RFC 3376 section 8), and 1 s without a datagram."""
-_LENGTH_NS = 8 * _S
+_LENGTH_NS = 8_000_000_000
 
 
-@dataclass(frozen=True)
-class Waited:
-    """The join and leave delay of one receiver, or the reasons why they are unknown."""
-
-    join_delay_s: float | None = None
-    leave_delay_s: float | None = None
-    join_unknown: str | None = None
-    leave_unknown: str | None = None
-
-
-def delays(crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]) -> dict[str, Waited]:
-    """Measure the join and leave delay of each receiver.
+def trial(crew: Crew, addresses: Addresses, flow: FlowRequests, stopped: Callable[[], bool]) -> GroupTrial:
+    """Let all receivers join and leave.
 
     The agents drop the trial afterwards. If it fails the delays are unknown, but the point is still valid.
     """
     token = secrets.token_hex(16)
+    found: dict[str, list[Membership]] = {host: [] for host in flow.receivers}
+    failed = None
     try:
-        return _trial(crew, addresses, flow, token, stopped)
+        found = _trial(crew, addresses, flow, token, stopped)
     except MeasureError as error:
-        failed = Waited(join_unknown=error.message, leave_unknown=error.message)
-        return dict.fromkeys(flow.receivers, failed)
+        failed = error.message
     finally:
         _forget(crew, flow, token)
+    return GroupTrial(member_s=_MEMBER_SECONDS, left_s=_LEFT_SECONDS, receivers=found, error=failed)
 
 
 def _trial(
-    crew: Crew, addresses: Addresses, flow: Flow, token: str, stopped: Callable[[], bool]
-) -> dict[str, Waited]:
+    crew: Crew, addresses: Addresses, flow: FlowRequests, token: str, stopped: Callable[[], bool]
+) -> dict[str, list[Membership]]:
     about = About(run=token, flow=flow.name)
 
     def tell(hosts: Sequence[str], do: str) -> None:
@@ -77,12 +68,12 @@ def _trial(
     found = {}
     for host in flow.receivers:
         agent = crew.agents[host]
-        result = crew.answer(agent, agent.ask("collect", About(run=token)), HostResult.read)
-        found[host] = _told(result.ends[flow.name, "receive"].membership)
+        result = crew.done(agent, agent.ask("collect", About(run=token)))
+        found[host] = end_of(result, flow.name, "receive").membership
     return found
 
 
-def _prepare(crew: Crew, addresses: Addresses, flow: Flow, token: str) -> None:
+def _prepare(crew: Crew, addresses: Addresses, flow: FlowRequests, token: str) -> None:
     assert flow.group is not None  # noqa: S101 (the flows of a group alone come here)
     send, receive = (
         structs.replace(
@@ -114,40 +105,7 @@ def _prepare(crew: Crew, addresses: Addresses, flow: Flow, token: str) -> None:
     crew.done(agent, agent.ask("prepare", end))
 
 
-def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
-    """A sentence for each reason why join delays are unknown; `delays` is by flow and receiver."""
-    why: dict[tuple[str, str], list[str]] = {}
-    for flow, receivers in delays.items():
-        for host, told in receivers.items():
-            if told.join_unknown is not None:
-                why.setdefault((flow, told.join_unknown), []).append(f"`{host}`")
-    return [
-        f"the join delay of the group of `{flow}` is unknown at {' and '.join(hosts)}: {reason};"
-        " check whether the routers and switches on the path forward multicast"
-        for (flow, reason), hosts in why.items()
-    ]
-
-
-def _told(membership: Sequence[Membership]) -> Waited:
-    found = Waited()
-    for change in membership:
-        if change.join_ns is not None:
-            if change.first_ns is None:
-                # Without a first datagram, the leave delay is unknown as well.
-                nothing = f"nothing arrived within {_MEMBER_SECONDS:g} s"
-                return Waited(join_unknown=nothing, leave_unknown="nothing had arrived")
-            found = replace(found, join_delay_s=(change.first_ns - change.join_ns) / _S)
-        elif change.seen_by is None:
-            found = replace(found, leave_unknown="not seen: that needs CAP_NET_RAW")
-        elif not change.quiet:
-            found = replace(found, leave_unknown=f"still forwarded {_LEFT_SECONDS:g} s later")
-        else:
-            last = change.last_ns or change.leave_ns
-            found = replace(found, leave_delay_s=(last - change.leave_ns) / _S)
-    return found
-
-
-def _forget(crew: Crew, flow: Flow, token: str) -> None:
+def _forget(crew: Crew, flow: FlowRequests, token: str) -> None:
     for host in (flow.sender, *flow.receivers):
         agent = crew.agents.get(host)
         if agent is not None and not agent.gone:

@@ -5,19 +5,21 @@ On hosts with `reach`, the path manager stays as its owner has set it: `ip mptcp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from engpass.netlab import Lab
-from engpass.types.plan import PointPlan
+from engpass.types.agent import FlowRequests
 
 _MOST = 8
 
 
-def prepare(lab: Lab, numbers: PointPlan) -> None:
+def prepare(lab: Lab, flows: Sequence[FlowRequests]) -> None:
     """Set up the path managers of hosts whose traffic requires MPTCP. Raises `LabError`."""
     wanted = {
         host
-        for flow in numbers.flows
-        if flow.live and flow.live.mptcp
-        for host in (flow.from_, *flow.to)
+        for flow in flows
+        if flow.send.mptcp
+        for host in (flow.sender, *flow.receivers)
         if len(lab.members[host].addresses) > 1
     }
     for host in sorted(wanted):

@@ -8,15 +8,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.measure.agent import Crew, MeasureError
 from engpass.measure.agent_access import Addresses, socket_address
-from engpass.measure.answers import DOOR, READING, HostResult, Reading
-from engpass.measure.flows import Flow
-from engpass.measure.outcome import refuse_early_end
+from engpass.measure.answers import DOOR, READING, Reading
+from engpass.measure.core import check_end
 from engpass.measure.precision import Rule
 from engpass.measure.requests import About
+from engpass.types.agent import FlowRequests
 
 _LEAD_NS = 5_000_000  # delay before the start, so that senders on several hosts begin together
 _LATE_SECONDS = 5.0  # how much longer than planned a sender may take
@@ -28,12 +29,17 @@ _MOST_SETTLING_SECONDS = 20.0
 
 @dataclass
 class Collected:
-    """The agents' results by host, and how long the run took."""
+    """The agents' answers by host as received, and how long the run took."""
 
-    results: dict[str, HostResult]
+    results: dict[str, bytes]
     seconds: float
     valid: bool = True
     """False if an emulated network delivered packets too late for a valid result."""
+
+    @property
+    def answers(self) -> dict[str, msgspec.Raw]:
+        """The answers as parts of a JSON text."""
+        return {host: msgspec.Raw(result) for host, result in self.results.items()}
 
 
 class Measurement:
@@ -43,7 +49,7 @@ class Measurement:
         self,
         crew: Crew,
         addresses: Addresses,
-        flows: Sequence[Flow],
+        flows: Sequence[FlowRequests],
         stopped: Callable[[], bool],
         rule: Rule | None = None,
         started: Callable[[float], None] | None = None,
@@ -103,7 +109,7 @@ class Measurement:
             except MeasureError as error:
                 raise _between(flow, error) from None
 
-    def _listen(self, flow: Flow, host: str, group: str | None) -> int:
+    def _listen(self, flow: FlowRequests, host: str, group: str | None) -> int:
         if flow.group is not None:
             group = group or socket_address(flow.group, 0)
         peers = self._addresses.all_of(flow.sender)
@@ -111,7 +117,7 @@ class Measurement:
         return self._crew.agents[host].ask("prepare", end)
 
     def _listened(
-        self, flow: Flow, host: str, number: int, doors: dict[str, list[str]], groups: dict[str, str]
+        self, flow: FlowRequests, host: str, number: int, doors: dict[str, list[str]], groups: dict[str, str]
     ) -> None:
         door = self._crew.answer(self._crew.agents[host], number, DOOR)
         address = self._addresses.of(host, seen_from=flow.sender)
@@ -119,7 +125,7 @@ class Measurement:
         if door.group:
             groups[flow.name] = door.group
 
-    def _connect(self, flow: Flow, doors: list[str], group: str | None) -> int:
+    def _connect(self, flow: FlowRequests, doors: list[str], group: str | None) -> int:
         end = replace(flow.send, run=self._token, flow=flow.name, side="connect", to=doors, group=group)
         return self._crew.agents[flow.sender].ask("prepare", end)
 
@@ -144,14 +150,14 @@ class Measurement:
         """Wait until every sender is done. Raises `MeasureError` if an end fails or takes too long."""
         left = {(flow.sender, flow.name) for flow in self._flows}
         stopping = False
-        longest = max(flow.end_ns for flow in self._flows) / 1e9
+        longest = max(_end_ns(flow) for flow in self._flows) / 1e9
         for _ in self._crew.wait(longest + _LATE_SECONDS):
             if self._stopped():
                 raise KeyboardInterrupt
             self._crew.look()
             for agent, event in self._crew.events:
                 if event.event == "done":
-                    refuse_early_end(event.flow, agent.host, event)
+                    check_end(agent.host, event)
                     if event.role == "send":
                         left.discard((agent.host, event.flow))
                 elif event.event == "interval" and self._rule is not None:
@@ -179,7 +185,7 @@ class Measurement:
 
     # After
 
-    def _collect(self) -> dict[str, HostResult]:
+    def _collect(self) -> dict[str, bytes]:
         # TCP needs no wait: the receiver sees the end of the stream.
         if any(flow.send.kind == "udp-stream" for flow in self._flows):
             self._settle()
@@ -187,8 +193,7 @@ class Measurement:
         agents = [*self._receivers, *self._senders]
         numbers = [agent.ask("collect", About(run=self._token)) for agent in agents]
         return {
-            agent.host: self._crew.answer(agent, number, HostResult.read)
-            for agent, number in zip(agents, numbers, strict=True)
+            agent.host: self._crew.done(agent, number) for agent, number in zip(agents, numbers, strict=True)
         }
 
     def _settle(self) -> None:
@@ -240,7 +245,12 @@ class Measurement:
                 self._crew.done(agent, number, 3.0)
 
 
-def _between(flow: Flow, error: MeasureError) -> MeasureError:
+def _end_ns(flow: FlowRequests) -> int:
+    """The end of a flow's traffic, in ns from the start of the run."""
+    return flow.start_ns + flow.warmup_ns + flow.duration_ns
+
+
+def _between(flow: FlowRequests, error: MeasureError) -> MeasureError:
     to = ", ".join(f"`{host}`" for host in flow.receivers)
     return MeasureError(f"traffic `{flow.name}` from `{flow.sender}` to {to}: {error.message}", error.help)
 

@@ -19,11 +19,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Literal
 
 from msgspec.structs import replace
 
 from engpass.measure.answers import Line
+from engpass.types.agent import StopRule
 from engpass.types.outcome import Precision
 
 CONFIDENCE = 0.95
@@ -100,7 +100,10 @@ class Series:
 
     interval_ns: int
     warmup_ns: int
-    of: Literal["bytes", "messages"] = "bytes"
+    of: str = "bytes"
+    """`bytes` or `messages`."""
+    bits: int = 8
+    """Bits of payload for each byte or message."""
     samples: list[float] = field(default_factory=list)
 
     def take(self, record: Line) -> None:
@@ -121,6 +124,22 @@ class Rule:
         self.asked = asked
         self.series = dict(series)
         self._next = LEAST_SAMPLES
+
+    @classmethod
+    def of(cls, stop: StopRule | None) -> Rule | None:
+        """The stop rule that the core asks for; `None` if there is none."""
+        if stop is None:
+            return None
+        each = {
+            (one.flow, one.host): Series(one.interval_ns, one.warmup_ns, one.of, one.bits)
+            for one in stop.series
+        }
+        return cls(stop.asked, each)
+
+    @property
+    def flows(self) -> dict[str, Precision]:
+        """The precision of the mean of each flow."""
+        return {flow: self.told(flow) for flow, _ in self.series}
 
     def take(self, flow: str, host: str, record: Line) -> None:
         """Add the record of an interval, if the rule watches that flow at that host."""
@@ -144,14 +163,12 @@ class Rule:
         """True if an interval is narrow enough and enough independent samples are behind it."""
         return found.share <= self.asked and found.effective >= LEAST_EFFECTIVE
 
-    def told(self, flow: str, host: str, per_sample: float = 8.0) -> Precision | None:
-        """The precision of a flow's mean at this host; `None` if the rule does not watch it.
+    def told(self, flow: str) -> Precision:
+        """The precision of a flow's mean, at the host where it is worst."""
+        own = [self._told(series) for (name, _), series in self.series.items() if name == flow]
+        return min(own, key=lambda one: (one.reached, -(one.share or 0.0)))
 
-        `per_sample` converts samples to bit/s: 8 for bytes.
-        """
-        series = self.series.get((flow, host))
-        if series is None:
-            return None
+    def _told(self, series: Series) -> Precision:
         found = mean(series.samples)
         told = Precision(
             asked=self.asked,
@@ -165,8 +182,8 @@ class Rule:
         return replace(
             told,
             reached=self.fits(found),
-            mean_bit_per_s=found.value * per_sample,
-            half_width_bit_per_s=found.half * per_sample,
+            mean_bit_per_s=found.value * series.bits,
+            half_width_bit_per_s=found.half * series.bits,
             # JSON has no infinity, so with a mean of 0 the share is left out.
             share=found.share if math.isfinite(found.share) else None,
             effective_samples=round(found.effective, 1),

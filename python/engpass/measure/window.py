@@ -14,39 +14,34 @@ from engpass.error import EngpassError
 from engpass.jsondata import Json
 from engpass.netlab import Lab, LabError
 from engpass.netlab.control import Control
-from engpass.types.outcome import Results
 
 
-class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """How late packets left an emulated network."""
-
+class _Lateness(msgspec.Struct, frozen=True, kw_only=True):
     valid: bool
-    limit_ns: int = 0
-    p99_ns: int | None = None
-    p999_ns: int | None = None
-    max_ns: int | None = None
 
 
 _STRANGER = "the driver sent an unknown answer"
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    lateness: _Lateness
 
 
 @dataclass(frozen=True)
 class Closed:
     """The driver's answer at the end of a window: the model's results, and how late packets were."""
 
-    outcome: Results
-    lateness: Lateness
+    valid: bool
+    """False if packets were too late."""
     told: Mapping[str, Json]
-    """The lateness as received."""
+    """The answer as received; the core reads it."""
 
     @classmethod
     def of(cls, answer: Mapping[str, Json]) -> Closed:
         """Parse the answer. Raises `LabError` if it does not have the expected form."""
         try:
-            told = msgspec.convert(answer["lateness"], dict)
-            lateness = msgspec.convert(told, Lateness)
-            return cls(msgspec.convert(answer["outcome"], Results), lateness, told)
-        except (msgspec.ValidationError, KeyError) as error:
+            return cls(msgspec.convert(answer, _Answer).lateness.valid, answer)
+        except msgspec.ValidationError as error:
             raise LabError(f"{_STRANGER}: {error}", "install only one version of engpass") from None
 
 

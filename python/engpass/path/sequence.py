@@ -16,11 +16,9 @@ from engpass import _engpass
 from engpass.campaign import ENGINES, MODEL, Plan, choose
 from engpass.error import nearest
 from engpass.measure import MeasureError, Session
-from engpass.measure.answers import End, TcpEdges, TcpInfo
-from engpass.measure.flows import Flow
-from engpass.measure.requests import Limits, Prepare, Schedule, Socket
-from engpass.measure.time_dilation import scaled_back_end, slowed_end
+from engpass.measure.answers import End, TcpEdges, TcpInfo, end_of
 from engpass.memory import MOST, need
+from engpass.path.dilation import scaled_back, slowed
 from engpass.path.metrics import (
     FRACTIONS,
     TCP_IP_BYTES,
@@ -37,6 +35,7 @@ from engpass.search.trial import SearchError
 from engpass.search.trial_runner import check_slow, session_of
 from engpass.store import Finished, RunRecord, Store, new_record
 from engpass.testbed import Testbed
+from engpass.types.agent import FlowRequests, Limits, Prepare, Schedule, Socket
 from engpass.types.plan import FlowPlan, PointPlan
 
 METHOD = "rfc6349"
@@ -289,16 +288,26 @@ class _Path:
         duration = round(seconds * _NS) * slow
         limits = Limits(duration_ns=duration + 10 * _NS * slow)
         send, receive = (
-            replace(slowed_end(end, slow), warmup_ns=0, duration_ns=duration, limits=limits)
+            replace(slowed(end, slow), warmup_ns=0, duration_ns=duration, limits=limits)
             for end in (send, receive)
         )
-        flow = Flow("path", send.kind, self._sender, (self._receiver,), 0, 0, duration, send, receive)
+        flow = FlowRequests(
+            name="path",
+            kind=send.kind,
+            sender=self._sender,
+            receivers=[self._receiver],
+            start_ns=0,
+            warmup_ns=0,
+            duration_ns=duration,
+            send=send,
+            receive=receive,
+        )
         collected = self._session.collect(self._variant, self._numbers, [flow])
         self.invalid += not collected.valid
         results = collected.results
         return (
-            scaled_back_end(results[self._sender].ends["path", "send"], slow),
-            scaled_back_end(results[self._receiver].ends["path", "receive"], slow),
+            scaled_back(end_of(results[self._sender], "path", "send"), slow),
+            scaled_back(end_of(results[self._receiver], "path", "receive"), slow),
         )
 
     # Section 3.1
@@ -452,9 +461,9 @@ class _Path:
 
     def _socket(self) -> Socket:
         """The TCP options of the traffic, without its buffers, which this measurement varies."""
-        if self._flow.kind != "tcp-stream" or not self._flow.tcp:
+        tcp = self._flow.tcp
+        if self._flow.kind != "tcp-stream" or tcp is None:
             return Socket()
-        tcp = self._flow.tcp[0]
         return Socket(congestion=tcp.congestion, mss_bytes=tcp.mss_bytes, nodelay=tcp.nodelay)
 
 

@@ -283,8 +283,8 @@ def session_of(
     from engpass.measure import Session
 
     if engine != "emulate":
-        return Session(campaign, source, (), stopped, precise=False)
+        return Session(campaign, source, stopped, precise=False)
     from engpass.measure.emulated import EmulatedSession
     from engpass.netlab.emulated import Options
 
-    return EmulatedSession(campaign, source, (), stopped, overrides=overrides, options=Options(slow=slow))
+    return EmulatedSession(campaign, source, stopped, overrides=overrides, options=Options(slow=slow))

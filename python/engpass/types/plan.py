@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
-
 import msgspec
-
-from engpass.types.outcome import Path
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,10 +126,6 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Length of a run, warm-up included."""
     warmup_ns: int
     """Warm-up."""
-    precision: float | None = None
-    """Wanted half width of the confidence interval, as a share of the mean."""
-    most_ns: int
-    """Longest duration of a run; more than `duration_ns` only with a precision."""
     seed: int
     """Seed of the first repeat."""
 
@@ -277,32 +269,16 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Sending host."""
     to: list[str]
     """Receiving hosts."""
-    paths: list[Path]
-    """A path to each receiver."""
     start_ns: int
     """Start time."""
     stop_ns: int | None = None
     """Stop time; none if the traffic lasts until the end of the run."""
-    priority: int
-    """Priority class of the packets."""
-    ttl: int | None = None
-    """Time to live of the packets."""
-    live: LivePlan | None = None
-    """Options that only real hosts use."""
-    receive_buffer_bytes: int | None = None
-    """Receive buffer of the traffic's sockets, if it differs from the host's."""
-    tcp: list[SocketPlan] | None = None
-    """TCP of the sending and of the receiving host."""
+    tcp: SocketPlan | None = None
+    """TCP of the sending host."""
     message_bytes: int | None = None
     """Payload of a message, datagram or request."""
-    response_bytes: int | None = None
-    """Payload of a response."""
     rate_bit_per_s: int | None = None
     """Payload rate; none means as fast as possible."""
-    streams: int | None = None
-    """Parallel connections."""
-    sizes: str | None = None
-    """Distribution of the message sizes of `poisson`."""
     on_ns: int | None = None
     """Mean length of a burst."""
     off_ns: int | None = None
@@ -315,60 +291,21 @@ class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Frames in a group of pictures."""
     intra_size_ppb: int | None = None
     """Size of an intra frame in 10^-9 of any other frame."""
-    transport: str | None = None
-    """Transport of requests: `tcp` or `udp`."""
-    every_ns: int | None = None
-    """Time between requests; none if each request follows the response to the previous one."""
     group: str | None = None
     """Address of a multicast group."""
     cells: bool = False
     """True for a generator of cells."""
 
 
-class LivePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Traffic keys that only real hosts use."""
-
-    dscp: int | None = None
-    """Differentiated services code point."""
-    pacing: str | None = None
-    """Pacing by the agent or by the kernel."""
-    burst_messages: int | None = None
-    """Messages sent at a time."""
-    method: str | None = None
-    """System call or interface that hands messages to the kernel."""
-    segmentation: bool | None = None
-    """True if the kernel segments large writes into datagrams."""
-    truncate: bool | None = None
-    """True if the receiver discards payload in the kernel."""
-    dont_fragment: bool | None = None
-    """True if routers must not fragment packets."""
-    mptcp: bool | None = None
-    """True for MPTCP."""
-    send_buffer_bytes: int | None = None
-    """Send buffer."""
-    send_cores: list[int]
-    """Cores of the sending threads."""
-    receive_cores: list[int]
-    """Cores of the receiving threads."""
-
-
 class SocketPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """TCP options for a real socket, and the keys that a socket has no option for."""
+    """TCP options for a real socket."""
 
     mss_bytes: int | None = None
     """Maximum segment size."""
-    send_buffer_bytes: int | None = None
-    """Send buffer."""
-    receive_buffer_bytes: int | None = None
-    """Receive buffer."""
     nodelay: bool | None = None
     """True if Nagle's algorithm is off."""
     congestion: str | None = None
     """Congestion control."""
-    model_congestion: str
-    """Congestion control in the model if the file names none: that of its profile."""
-    untold: list[str]
-    """Keys of the file that a socket has no option for."""
 
 
 class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
