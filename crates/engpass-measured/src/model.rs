@@ -35,6 +35,8 @@ impl Model {
     ) -> Result<Self, Failure> {
         let mut closed: Closed =
             serde_json::from_value(told.closed.take()).map_err(|error| unknown(&error))?;
+        // The model does not know the CPUs of real hosts.
+        closed.outcome.nodes.retain(|name, _| !point.testbed.hosts.contains_key(name));
         let lateness = without_nulls(closed.lateness.clone());
         let lateness = serde_json::from_value(lateness).map_err(|error| unknown(&error))?;
         let mut users: IndexMap<String, Vec<&str>> = IndexMap::new();
@@ -92,6 +94,7 @@ impl Model {
         Made {
             flows,
             links: closed.outcome.links,
+            nodes: closed.outcome.nodes,
             drops,
             events: closed.outcome.events,
             emulated: Some(Emulated {

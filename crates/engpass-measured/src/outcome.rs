@@ -1,7 +1,8 @@
 //! The outcome of a point, from the agents' answers.
 
 use engpass_outcome::{
-    Emulated, FlowOutcome, LinkOutcome, MeasuredPoint, Outcome, PointPrecision, RealFlow, VERSION,
+    Emulated, FlowOutcome, LinkOutcome, MeasuredPoint, NodeOutcome, Outcome, PointPrecision, RealFlow,
+    VERSION,
 };
 use engpass_testbed::{Point, Topology};
 use indexmap::IndexMap;
@@ -56,7 +57,7 @@ pub fn measured(
         let flows = outcome_flows(&point.topology, &planned, &known, limits, &kept)?;
         Made { flows, links: kept.links(&point.topology), ..Made::default() }
     };
-    let Made { mut flows, links, drops, events, emulated, valid, invalid } = made;
+    let Made { mut flows, links, nodes, drops, events, emulated, valid, invalid } = made;
     notes.extend(answers.notes);
     if answers.carrier == "model" && point.testbed.run.precision.is_some() {
         notes.push("`run.precision` is ignored: the model runs for exactly `duration`".to_owned());
@@ -88,7 +89,7 @@ pub fn measured(
         sweep: IndexMap::new(),
         flows,
         links,
-        nodes: IndexMap::new(),
+        nodes,
         drops,
         events,
         without: IndexMap::new(),
@@ -111,6 +112,7 @@ pub fn measured(
 pub(crate) struct Made {
     pub(crate) flows: IndexMap<String, FlowOutcome>,
     pub(crate) links: IndexMap<String, LinkOutcome>,
+    pub(crate) nodes: IndexMap<String, NodeOutcome>,
     pub(crate) drops: Vec<engpass_outcome::Drop>,
     pub(crate) events: Option<u64>,
     pub(crate) emulated: Option<Emulated>,
