@@ -171,10 +171,10 @@ impl Ledger {
         }
     }
 
-    /// Records that a packet enters the NIC of a frame line; `elastic` is true if it carries data of the sender. The NIC has sent it at `until`, gap included.
+    /// Records that a packet enters the NIC of a frame line; `has_data` is true if it carries data of the sender. The NIC has sent it at `until`, gap included.
     #[inline]
-    pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
-        if let Some(place) = self.emit(sender, elastic, now, until) {
+    pub fn emitted_packet(&mut self, sender: usize, (has_data, packet): (bool, u32), now: u64, until: u64) {
+        if let Some(place) = self.emit(sender, has_data, now, until) {
             let waits = &self.senders[place];
             if waits.is_emitting_after(until) {
                 // Another NIC of the host still sends packets of this sender.
@@ -190,14 +190,14 @@ impl Ledger {
     pub fn sends_packet(
         &mut self,
         states: Option<usize>,
-        (elastic, packet): (bool, u32),
+        (has_data, packet): (bool, u32),
         now: u64,
         until: u64,
     ) {
         let Some(place) = states else { return };
         let waits = &mut self.senders[place];
         waits.emit_and_note_activity(now, until);
-        if elastic && waits.stamped {
+        if has_data && waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
     }

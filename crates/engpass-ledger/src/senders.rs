@@ -74,10 +74,10 @@ impl Ledger {
         }
     }
 
-    /// Records that a PDU of the sender enters the NIC; `elastic` is true if it carries data. Its last cell leaves the line at `until` if nothing delays it.
+    /// Records that a PDU of the sender enters the NIC; `has_data` is true if it carries data. Its last cell leaves the line at `until` if nothing delays it.
     #[inline]
-    pub fn emitted(&mut self, sender: usize, pdu: PduId, elastic: bool, now: u64, until: u64) {
-        if let Some(place) = self.emit(sender, elastic, now, until) {
+    pub fn emitted(&mut self, sender: usize, pdu: PduId, has_data: bool, now: u64, until: u64) {
+        if let Some(place) = self.emit(sender, has_data, now, until) {
             put(&mut self.stamps, pdu, &self.senders[place].sums());
         }
     }
@@ -91,14 +91,14 @@ impl Ledger {
 
     /// Counts the sender as sending up to `until`. Returns the index of its states if the packet must carry a snapshot.
     #[inline(always)]
-    pub(super) fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<usize> {
+    pub(super) fn emit(&mut self, sender: usize, has_data: bool, now: u64, until: u64) -> Option<usize> {
         if !self.on {
             return None;
         }
         let place = self.place_of(sender)?;
         let waits = &mut self.senders[place];
         waits.emit(now, until);
-        (elastic && waits.stamped).then_some(place)
+        (has_data && waits.stamped).then_some(place)
     }
 }
 

@@ -318,13 +318,13 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
-    /// The entry of a tunnel at a router that takes the tunnel for down.
-    TunnelDown {
+    /// The end of a tunnel at a router: a packet with a later sequence number left before.
+    OutOfSequence {
         /// Index of the node.
         node: usize,
     },
-    /// The end of a tunnel at a router: a packet with a later sequence number left before.
-    OutOfSequence {
+    /// The entry of a tunnel at a router that takes the tunnel for down.
+    TunnelDown {
         /// Index of the node.
         node: usize,
     },

@@ -59,7 +59,7 @@ KINDS: tuple[Kind, ...] = (
     memory.propose,
     line.propose,
 )
-"""All functions that propose changes, one from each file.
+"""All functions that propose changes.
 
 Order matters twice. A proposal whose first step sets the same values as that of an earlier one is left out.
 Changes that are equal in everything by which they are ranked stay in this order.

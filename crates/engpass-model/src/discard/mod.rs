@@ -63,7 +63,7 @@ impl QueueView {
 /// A cell as a policy sees it. A switch recognizes only the end of a PDU, so the first cell of a PDU is the one that follows an end.
 #[derive(Clone, Copy, Debug)]
 pub struct CellView {
-    /// VC direction of the cell.
+    /// Circuit direction of the cell.
     pub vc: u32,
     /// Whether the cell ends a PDU (AUU = 1).
     pub last: bool,
@@ -72,7 +72,7 @@ pub struct CellView {
 /// A cell train of one circuit. The queue has room for all of its cells.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainView {
-    /// VC direction of the train.
+    /// Circuit direction of the train.
     pub vc: u32,
     /// Maximum number of cells in the queue that any cell of the train finds.
     pub most: u64,

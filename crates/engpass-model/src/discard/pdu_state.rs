@@ -19,7 +19,7 @@ enum PduState {
 /// State shared by all policies that work on PDUs. They decide at the first cell of a PDU whether to accept it.
 #[derive(Debug, Default)]
 pub(super) struct Pdus {
-    /// Indexed by VC direction.
+    /// Indexed by circuit direction.
     states: Vec<PduState>,
     /// Whether a PDU that loses a cell for want of room also loses its remaining cells except the last (partial packet discard). A cell lacks room if
     /// the queue is full, or if its CLP is 1 and the queue is above the CLP threshold: [`QueueView::has_room`].

@@ -112,7 +112,7 @@ pub struct Network {
     now: u64,
     end: u64,
     /// Instant at which all cell ports are advanced next, so that no channel grows without bound.
-    next_sweep: u64,
+    next_advance: u64,
     events: EventQueue,
     ports: Vec<Port>,
     rings: Vec<Ring>,
@@ -163,12 +163,12 @@ const EVENTS_PER_CALLBACK: u64 = 4096;
 const RELEASE_INTERVAL: u64 = SECOND;
 
 /// Longest interval at which all cell ports are advanced, in picoseconds of virtual time.
-const SWEEP: u64 = 10_000_000_000;
+const ADVANCE_INTERVAL: u64 = 10_000_000_000;
 
 /// Simulates one run.
 ///
 /// # Errors
-/// [`SimError`]: the testbed is not supported, `update_posting` ended the run, or the ledger does not balance.
+/// [`SimError`]: the testbed is not supported, `watch` ended the run, or the ledger does not balance.
 pub fn simulate(
     testbed: &Testbed,
     topology: &Topology,
@@ -215,7 +215,7 @@ impl Network {
     fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
         self.until = until;
         loop {
-            let limit = self.next_sweep.min(until);
+            let limit = self.next_advance.min(until);
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
@@ -231,12 +231,16 @@ impl Network {
                 self.next_callback = self.handled + EVENTS_PER_CALLBACK;
                 self.release_unused_memory(self.now);
             } else if limit < until {
-                self.sweep();
+                self.advance_periodically();
             } else {
                 break;
             }
             // With only generators there are no events, and without cells there are no sweeps.
-            let swept = if self.next_sweep == u64::MAX { 0 } else { self.next_sweep.saturating_sub(SWEEP) };
+            let swept = if self.next_advance == u64::MAX {
+                0
+            } else {
+                self.next_advance.saturating_sub(ADVANCE_INTERVAL)
+            };
             watch.reached(self.now.max(swept));
             if watch.interrupted() {
                 return Err(SimError::Interrupted);
@@ -249,7 +253,7 @@ impl Network {
     #[inline(never)]
     fn handle_event(&mut self, event: Event) {
         match event {
-            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_sweep)),
+            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_advance)),
             Event::EngineDone(router) => self.on_engine_done(router),
             Event::IcmpReady(number) => self.send_icmp(number),
             Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
@@ -285,10 +289,10 @@ impl Network {
         }
     }
 
-    /// Advances all cell ports to just before the next multiple of [`SWEEP`]: events at that very instant are still to be handled.
-    fn sweep(&mut self) {
-        self.advance_all(self.next_sweep - 1);
-        self.next_sweep += SWEEP;
+    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
+    fn advance_periodically(&mut self) {
+        self.advance_all(self.next_advance - 1);
+        self.next_advance += ADVANCE_INTERVAL;
     }
 
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.

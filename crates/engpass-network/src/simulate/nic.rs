@@ -241,12 +241,12 @@ impl Network {
     /// Starts the emission of a PDU's cells by the shaper.
     pub(super) fn emit_pdu(&mut self, sender: usize, pdu: PduId) {
         let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
-        let (elastic, now) = (self.shared.datagrams[datagram].counted, self.now);
+        let (has_data, now) = (self.shared.datagrams[datagram].counted, self.now);
         let hop = self.shared.vcs[vc as usize].hops[0];
         let train = self.train_of(pdu);
         self.nics[hop].unknown.push_back(train.last);
         let sent = train.last + self.ports[hop].slot_at_least;
-        self.shared.ledger.emitted(sender, pdu, elastic, now, sent);
+        self.shared.ledger.emitted(sender, pdu, has_data, now, sent);
         self.push(pdu, train);
     }
 

@@ -127,14 +127,14 @@ impl Rack {
         p: &TcpParameters,
         phase: Phase,
         board: &Scoreboard,
-        view: &RttClock,
+        clock: &RttClock,
     ) -> Time {
         let many_sacked = board.sacked_segments() >= p.duplicate_threshold as usize;
         if !self.reordering_seen && (phase != Phase::Open || many_sacked) {
             return Time::ZERO;
         }
-        let quarters = (1 + u64::from(self.extra_quarters)).saturating_mul(view.minimum_rtt.ps() / 4);
-        Time(quarters.min(view.smoothed_rtt.ps()))
+        let quarters = (1 + u64::from(self.extra_quarters)).saturating_mul(clock.minimum_rtt.ps() / 4);
+        Time(quarters.min(clock.smoothed_rtt.ps()))
     }
 
     /// Step 5: marks lost segments. Returns whether it found any.

@@ -42,7 +42,7 @@ use crate::simulate::slab::Slab;
 use crate::simulate::source::Source;
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
-use crate::simulate::{EVENTS_PER_CALLBACK, Network, SWEEP, SimError};
+use crate::simulate::{ADVANCE_INTERVAL, EVENTS_PER_CALLBACK, Network, SimError};
 
 /// A network under construction.
 struct Builder<'a> {
@@ -508,7 +508,7 @@ impl Builder<'_> {
             now: 0,
             end: self.window.end,
             // Without cells there are no cell ports to advance.
-            next_sweep: if self.vcs.is_empty() { u64::MAX } else { SWEEP },
+            next_advance: if self.vcs.is_empty() { u64::MAX } else { ADVANCE_INTERVAL },
             events,
             nics: (0..self.topology.links.len() * 2).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),

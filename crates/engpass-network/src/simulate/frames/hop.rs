@@ -210,7 +210,7 @@ impl Network {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
-        let (first, elastic) =
+        let (first, has_data) =
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
         let Self { frames: Frames { ports, steps, .. }, shared, events, .. } = self;
         let step = steps[first as usize];
@@ -221,7 +221,7 @@ impl Network {
             if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &shared.window)
             {
                 shared.datagrams.packet_mut(id).place = first + 1;
-                shared.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
+                shared.ledger.emitted_packet(sender, (has_data, id), self.now, line.free_at());
                 if line.posts_each_packet {
                     shared.ledger.attribute_shared_idle(
                         step.line_index,
@@ -239,7 +239,7 @@ impl Network {
                 return;
             }
         }
-        self.send_from_nic(id, Some((sender, elastic)));
+        self.send_from_nic(id, Some((sender, has_data)));
     }
 
     /// Slow path: sends a packet from the NIC of its host. `sender` has true if the packet carries its data; ARP and IGMP packets have no sender.
@@ -251,8 +251,8 @@ impl Network {
         let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");
         };
-        if let Some((sender, elastic)) = sender {
-            shared.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        if let Some((sender, has_data)) = sender {
+            shared.ledger.emitted_packet(sender, (has_data, id), self.now, sent.transmission.end);
         }
         if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);

@@ -64,7 +64,7 @@ impl Network {
         let Self { frames, shared, events, .. } = self;
         let this = &mut shared.datagrams[datagram];
         this.refs += 1;
-        let (elastic, count) = (this.counted, this.fragments);
+        let (has_data, count) = (this.counted, this.fragments);
         let head = *shared.reports.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
         // Packets whose TTL would expire form no train.
@@ -121,7 +121,7 @@ impl Network {
         if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
             shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
-        shared.ledger.emitted_packet(sender, (elastic, id), self.now, until);
+        shared.ledger.emitted_packet(sender, (has_data, id), self.now, until);
     }
 
     /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.

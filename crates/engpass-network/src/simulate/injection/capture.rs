@@ -3,7 +3,7 @@
 use engpass_testbed::Topology;
 
 use super::InjectedNetwork;
-use crate::simulate::{CaptureSink, SWEEP, SimError};
+use crate::simulate::{ADVANCE_INTERVAL, CaptureSink, SimError};
 
 impl InjectedNetwork {
     /// Starts a capture at these transmitters (`2 * link + end`). Must be called before any injection. [`Self::deliver_records`] then delivers the records.
@@ -21,10 +21,10 @@ impl InjectedNetwork {
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn deliver_records(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
-        let swept = self.network.next_sweep;
+        let swept = self.network.next_advance;
         // With cells, ports were advanced only to the last sweep; without cells, all records up to now exist.
         let complete_until =
-            if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
+            if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(ADVANCE_INTERVAL + 1) };
         if let Some(complete_until) = complete_until {
             self.network.deliver_records(complete_until, capture)?;
         }

@@ -30,7 +30,7 @@ pub(in crate::simulate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;
 use super::frames::DecisionMode;
-use super::{Network, SWEEP, SimError};
+use super::{ADVANCE_INTERVAL, Network, SimError};
 
 /// A packet to be injected. Its bytes stay with the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +248,7 @@ impl InjectedNetwork {
                 network.injected.number_of(way as u32, transport);
             }
         }
-        network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };
+        network.next_advance = if network.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
         Ok(Self {
             network,
             testbed: all,
@@ -396,7 +396,7 @@ impl InjectedNetwork {
         // The caller has time now, because it has received all reports so far.
         self.network.shared.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
-        let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
+        let sweep = Some(self.network.next_advance).filter(|at| *at <= FOREVER);
         let wakes = [input, self.network.events.next(), sweep];
         wakes.into_iter().flatten().min()
     }
@@ -435,12 +435,12 @@ impl Network {
     fn reach(&mut self, until: u64) {
         self.until = until;
         loop {
-            let limit = self.next_sweep.min(until);
+            let limit = self.next_advance.min(until);
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
                 self.handle_event(event);
-            } else if self.next_sweep <= until {
+            } else if self.next_advance <= until {
                 self.sweep_and_report();
             } else {
                 break;
@@ -449,23 +449,23 @@ impl Network {
         self.now = self.now.max(until);
     }
 
-    /// Advances all cell ports to just before the next multiple of [`SWEEP`], reports losses of cells, and ends the sweeps when nothing is left in the network.
+    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`], reports losses of cells, and ends the sweeps when nothing is left in the network.
     fn sweep_and_report(&mut self) {
-        let at = self.next_sweep;
+        let at = self.next_advance;
         self.now = at;
-        self.sweep();
+        self.advance_periodically();
         self.shared.post_until(at - 1);
         let Some(reports) = &mut self.shared.reports else { return };
         reports.confirm_losses_before(at);
         if self.sources.is_empty() && reports.count_unreported() == 0 {
-            self.next_sweep = u64::MAX;
+            self.next_advance = u64::MAX;
         }
     }
 
     /// Resumes the sweeps, because there may be cells from now on.
     fn sweep_from_now(&mut self) {
-        if self.next_sweep == u64::MAX {
-            self.next_sweep = (self.now / SWEEP + 1) * SWEEP;
+        if self.next_advance == u64::MAX {
+            self.next_advance = (self.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
         }
     }
 }

@@ -15,7 +15,7 @@ use engpass_testbed::{Testbed, Topology};
 use super::cell_ports::Queue;
 use super::ready_packet::ReadyPacket;
 use super::timeline::Trace;
-use super::{Network, RunControl, SWEEP, SimError, SimOutcome};
+use super::{ADVANCE_INTERVAL, Network, RunControl, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
 use buffers::{FlowInfo, Marks, Record};
 pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit};
@@ -125,15 +125,18 @@ impl Network {
         let mut at = 0;
         while at < self.end {
             // When the sink wants no more, the run continues without pauses.
-            at = if capture.wants_more() { (at + SWEEP).min(self.end) } else { self.end };
+            at = if capture.wants_more() { (at + ADVANCE_INTERVAL).min(self.end) } else { self.end };
             if let Some(from) = warmup.take_if(|from| *from <= at) {
                 self.run_until(from, watch)?;
                 self.begin_window(from);
             }
             self.run_until(at, watch)?;
             // With cells, ports were advanced only to the last sweep; later records may be missing.
-            let complete_until =
-                if self.shared.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
+            let complete_until = if self.shared.vcs.is_empty() {
+                Some(at)
+            } else {
+                self.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
+            };
             if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.end) {
                 self.deliver_records(complete_until, capture)?;
             }
