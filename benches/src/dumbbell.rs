@@ -81,7 +81,7 @@ pub fn idle(flows: usize, stop: &str) -> String {
     let mut text = String::from(
         r#"# Written by `engpass_bench::dumbbell::idle`.
 
-name = "TCP flows that have ended their transfers"
+name = "TCP flows that are idle after their transfers"
 
 [host.s]
 [host.r]

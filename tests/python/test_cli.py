@@ -546,7 +546,8 @@ def test_show_delays_prints_one_way_quantiles(program: Program, testbed_file: Pa
     assert "Two hosts: delay" in shown
     assert re.search(r"min ┃ +p50 ┃ +p90 ┃ +p99 ┃ +p99.9 ┃ +max ┃", shown)
     assert "round trip" not in shown, "only TCP measures them"
-    # 20 us and 10 ns per byte at the sender, then 22 cells of 2.83 us on the line.
+    # The delay is 20 us and 10 ns per byte at the sender, then 22 cells of 2.83 us on the line, and 1 us of
+    # propagation.
     row = next(line for line in shown.splitlines() if "1 kB" in line)
     times = [float(text) for text in re.findall(r"([\d.]+) us", row)]
     assert len(times) == 6

@@ -297,7 +297,7 @@ def test_up_interrupted_by_a_signal_can_be_cleaned(cli: Cli, program: Program, f
         before = drivers()
         making = program.start("up", "far.toml", FAKE_DRIVER="mute")
         last = time.monotonic() + 20
-        # Wait for a new driver; a driver that is ending does not count.
+        # Wait for the driver process of this round; one of the round before may still be ending.
         while not drivers() - before and making.poll() is None and time.monotonic() < last:
             time.sleep(0.005)
         making.send_signal(number)

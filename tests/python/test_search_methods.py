@@ -26,7 +26,10 @@ MOST = 100_000_000
 
 
 class Device:
-    """Forwards datagrams of 1000 B up to a capacity in bit/s; random stalls lose a share of a trial."""
+    """A device under test that forwards datagrams of 1000 B up to a capacity in bit/s.
+
+    In each second it stalls with the probability `stalls`, and loses `share` of the datagrams of a second.
+    """
 
     def __init__(self, capacity: float, *, stalls: float = 0.0, share: float = 0.02, seed: int = 1) -> None:
         self.capacity, self.stalls, self.share = capacity, stalls, share

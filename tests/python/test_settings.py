@@ -1,4 +1,4 @@
-"""The effective values of settings at a point, as in the core."""
+"""`engpass.settings` finds the values that the core uses at a point."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ impl Span {
         }
     }
 
-    /// Returns the largest number of messages of a video.
+    /// Returns the largest number of messages that a video with this pattern can offer.
     pub(super) fn frames(&self, pattern: FramePattern) -> f64 {
         match self.memberships {
             Some((times, length)) => pattern.most_within_several(times, length),
@@ -104,7 +104,8 @@ impl Span {
         }
     }
 
-    /// Returns the largest number of bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
+    /// Returns the largest number of bits that a Poisson process of datagrams can offer. The arguments are the means of their lengths in bytes and gaps in
+    /// picoseconds.
     pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
         let time = self.offering() as f64;
         let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));

@@ -28,7 +28,7 @@ pub(super) struct Connection {
     pub(super) least_acks: f64,
     /// True if more than one acknowledgement per window certainly arrives.
     pub(super) certain: bool,
-    /// True if all segments are full, except one at a time.
+    /// True if at most one segment in flight is shorter than a full one, because the sender uses Nagle's rule.
     pub(super) full_segments: bool,
     pub(super) window: Window,
 }

@@ -83,7 +83,7 @@ impl<'a> EngineWork<'a> {
         }
     }
 
-    /// Returns how many fragments beyond the first these packets become behind a stop.
+    /// Returns the number of additional fragments into which the path segments behind a stop cut these packets.
     pub(super) fn fragments(&self, spread: &Spread, stop: usize, parts: &[Part]) -> f64 {
         let count = |parts: &[Part]| parts.iter().map(|part| part.count).sum::<f64>();
         let mut packets = parts.to_vec();

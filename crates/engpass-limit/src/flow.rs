@@ -248,7 +248,8 @@ fn is_own(kind: BottleneckKind) -> bool {
     matches!(kind, Application | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Returns the sort key of limiters: paths there, ends, paths back; parallel resources in the order of the file.
+/// Returns the sort key of limiters: those on the paths to the receiver (shapers last), routers, hosts, those on the paths back, socket buffers, applications.
+/// Each group is in the order of the path, with parallel resources in the order of the file.
 fn order(limiter: &Limiter) -> (u8, usize, usize) {
     let beside = |spot| match spot {
         Spot::Line(hop) | Spot::Leg(hop, _) => hop.link,

@@ -1,4 +1,4 @@
-//! The idle delay of a flow: the time that a unit takes to its receiver without other traffic. docs/model.md describes each step.
+//! The idle delay of a flow: the time that a message or segment takes to its receiver without other traffic. docs/model.md describes each step.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) enum Pick {
     Longest,
 }
 
-/// Arrival of a unit's packets at the receiver.
+/// Arrival of the packets of a message or segment at its receiver.
 #[derive(Clone, Copy)]
 pub(super) struct Arrived {
     /// Instant at which the last packet arrives, in picoseconds.

@@ -172,7 +172,7 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> 
     let mut level = 0.0_f64;
     while !active.is_empty() {
         let mut load = vec![0.0; capacities.len()];
-        // All active competitors have the same rate.
+        // All active competitors are at the same level, which is their rate times their weight.
         let met = shared.met_by_others(|one| is_active[one].then_some(level));
         for one in &active {
             for (place, need) in competitors[*one].needs.iter().enumerate() {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn multicast_copies_on_one_line_each_take_a_share() {
-        // Two receivers, each with its own copy on the line, and another flow.
+        // A multicast to two receivers, each with its own copy on the line, and another flow on that line.
         let copy = |copy| [ResourceUse { copy, ..need(0, 1.0) }];
         let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };

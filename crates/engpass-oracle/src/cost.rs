@@ -107,7 +107,8 @@ fn at(times: u128, rate: ByteRate) -> u128 {
     (times * SECOND).div_ceil(u128::from(rate.0))
 }
 
-/// Returns the attoseconds per byte on a data path. `measured` is the CPU time per byte if the cost table gives it.
+/// Returns the attoseconds per byte for which a data path occupies the CPU: the time of its work, or of the transfers over the memory bus and the I/O bus where
+/// these take longer. `measured` is the work per byte in the cost table; if given, it replaces the computed work.
 fn byte_time(host: &Host, side: Side, path: DataPath, measured: Option<u128>) -> u128 {
     let row = row(path);
     let (work, cpu, dma) = match &host.memory {

@@ -11,7 +11,7 @@ pub(crate) enum Item {
     Receive { datagram: usize },
     /// A piece of a write of the application of an endpoint.
     Write { endpoint: usize },
-    /// The next segment of an endpoint. It is formed when the item begins.
+    /// The next segment of an endpoint. It is formed when the CPU begins the item.
     Output { endpoint: usize },
     /// An arrived segment.
     Input { datagram: usize },

@@ -193,7 +193,7 @@ impl Ledger {
         }
     }
 
-    /// Returns 1 if events at `now` are counted, else 0.
+    /// Returns 1 if `now` is in the measurement window, else 0: the amount that an event adds to a counter.
     fn unit(&self, now: u64) -> u64 {
         u64::from(self.warmup.is_none_or(|warmup| now > warmup))
     }

@@ -346,7 +346,7 @@ pub enum Cause {
 /// Losses of a flow at a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Cells (including further cells of PDUs that already lost one) or packets; zero at a reassembly and a receive buffer.
+    /// Lost cells (including further cells of PDUs that already lost one) or lost packets; zero at a reassembly and a receive buffer.
     pub cells: u64,
     /// Datagrams whose first loss was here.
     pub datagrams: u64,

@@ -79,7 +79,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Returns the instant up to which the states are known. It is in the future while the last cell of a PDU is emitted.
+    /// Returns the instant up to which the states are known. It is in the future during the last cell of a PDU, and in the gap behind a frame.
     fn until(&self) -> u64 {
         self.stays.last().map_or(0, |stay| stay.to)
     }
@@ -108,7 +108,7 @@ impl History {
         self.in_nic += 1;
     }
 
-    /// Records that a packet is emitted. The transmission of its last cell lasts until `until`, which may be in the future.
+    /// Records that a packet is emitted. Its last cell, or the gap behind its frame, ends at `until`, which may be in the future.
     pub(crate) fn emitted(&mut self, now: u64, until: u64) {
         self.pass(now);
         self.stay(until, SenderState::Sending);

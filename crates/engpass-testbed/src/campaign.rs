@@ -264,7 +264,7 @@ impl Campaign {
             }
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
-            // With this many errors, more points add nothing useful to the list.
+            // The list has enough errors: checking more points adds nothing useful to it.
             if point.is_none() && (more.errors > 0 || seen.len() > MOST) {
                 break;
             }

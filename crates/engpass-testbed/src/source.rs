@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, grouped};
 
 /// The largest text that is read, in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
-/// Largest number of separators between values in a text, because each value takes some hundred bytes of memory while it is read.
+/// Largest number of separators (line ends, commas, brackets and the like) in a text. It bounds the memory of the parser: some hundred bytes for each value.
 pub(crate) const MAX_SIGNS: usize = 1 << 21;
 
 /// A text and its name in messages.

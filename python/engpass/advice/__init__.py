@@ -216,7 +216,7 @@ class Advice:
     tried: tuple[str, ...]
     """Descriptions of all changes that were simulated."""
     runs: int
-    """Number of simulated runs with changes."""
+    """Number of simulated runs in which a change was tried."""
     seeds: int
     """Number of seeds that changes are judged with; a change that does not help is given up after fewer."""
     compared: bool

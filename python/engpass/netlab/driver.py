@@ -33,8 +33,8 @@ class _Last(msgspec.Struct, frozen=True):
 
 def main() -> int:
     """Run the configured network until the driver is stopped; returns the exit code."""
-    # The core ends on SIGINT unless that is ignored, as in children of a shell's background job. A Ctrl-C in
-    # a terminal does not reach the driver, which has a session of its own.
+    # The core ends on SIGINT, but a child of a shell's background job inherits that the signal is ignored.
+    # Ctrl-C in a terminal does not reach the driver, because the driver has its own session.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     given = sys.stdin.read()
     if not given.strip():

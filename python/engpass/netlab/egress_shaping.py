@@ -112,9 +112,10 @@ def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
 
 
 def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
-    """The rate of a host's NIC for frames.
+    """The rate of a host's NIC, and the size table that gives the length of its frames on the line.
 
-    The kernel counts `counted` bytes in addition to an IP packet: 14 for a TAP device, 0 for a TUN device.
+    Without the table, the kernel counts `counted` bytes in addition to an IP packet: 14 for a TAP device,
+    0 for a TUN device.
     """
     rate = link.rates_bit_per_s[link.ends.index(host)]
     if link.framing != "ethernet" and link.overhead_bytes == 0:

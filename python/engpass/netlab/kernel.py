@@ -88,7 +88,8 @@ class Kernel:
                 text=True,
                 timeout=_SECONDS,
                 check=False,
-                # Keep Ctrl-C from the batch: it runs to its end, and what it made is removed then.
+                # In its own session the command gets no Ctrl-C. It runs to its end, and what it created is
+                # removed after that.
                 start_new_session=True,
                 env=child.environment(),
             )

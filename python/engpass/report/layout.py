@@ -16,10 +16,10 @@ from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnTunnel
 
 MAX_NODES = 100
 MOST_FLOWS = 8
-"""Most nodes of a drawing, and most flows with a lane in it."""
+"""Maximum number of nodes in a drawing, and of flows with a lane in it."""
 
 _NAMED = 3
-"""Most receivers of a multicast group that are named."""
+"""Maximum number of receivers of a multicast group whose names are shown."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""MLRsearch: several goals in one search, short trials first (RFC 9971).
+"""MLRsearch: one search for several goals, with short trials first (RFC 9971).
 
 The RFC defines a result and leaves the choice of the next load to the implementation. This one begins at the
 largest load, and first looks for bounds near its forwarding rate. It then approaches each goal in stages of
-longer trials and narrower bounds. A stage begins with the bounds of the stage before. If these do not hold it
-moves on in steps that double, and it bisects the range between bounds. Goals that allow less loss come first,
-because trials at a low load spoil no bound that was found above it ("Conservativeness and Relevant Bounds").
+longer trials and narrower bounds. A stage begins with the bounds of the stage before. If these do not hold,
+it moves on in steps that double. It bisects the range between a lower and an upper bound.
+
+Goals that allow less loss come first. Their trials are at lower loads, and bad trials at a low load
+invalidate lower bounds that other goals have at higher loads ("Conservativeness and Relevant Bounds").
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Table:
     texts: bool = False
     """Whether cells are sentences: they wrap, and a rule stands between rows."""
     splits: bool = False
-    """Whether a terminal that is too narrow shows several tables, each with the first column."""
+    """Whether a table too wide for the terminal is split into several, each with the first column."""
     left_out: str = ""
     """Where to find columns that a terminal omits."""
 

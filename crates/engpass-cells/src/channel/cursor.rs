@@ -7,7 +7,7 @@ use super::super::train::Pattern;
 use super::Channel;
 
 impl Channel {
-    /// Returns a cursor at the next cell of the current train. The cells stay in the channel until [`Self::walked`] takes those that the cursor has passed.
+    /// Returns a cursor at the next cell of the current train. The cells stay in the channel until [`Self::walked`] removes those that the cursor has passed.
     #[inline]
     pub(crate) fn walk(&mut self) -> CellCursor {
         let CellTrain { base, n, pace, count, .. } = self.current;
@@ -130,7 +130,7 @@ impl Channel {
         true
     }
 
-    /// Takes the cells that the cursor has passed out of the channel.
+    /// Removes from the channel the cells that the cursor has passed.
     #[inline]
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {

@@ -305,8 +305,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Returns how many of the next cells of a train, with `waiting` cells of class 1 ahead of them, can join at once: the line takes none of them before it
-    /// arrives.
+    /// Returns how many of the next cells of a train can join the queue in one step, with `waiting` cells of class 1 ahead of them: the line is not free for
+    /// any of these cells before the cell has arrived.
     fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
         let pace = match spacing {
             // The cells arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.

@@ -31,8 +31,8 @@ impl Ledger {
         self.lines.len()
     }
 
-    /// Returns whether there are many deferred frames, so that it is worth looking for those that have ended. The number is small enough for their datagrams to
-    /// be still in the CPU's caches.
+    /// Returns whether enough frames are deferred that it is worth looking for those that have ended. The threshold is small enough for their datagrams to be
+    /// still in the CPU's caches.
     #[inline]
     pub fn has_many(&self) -> bool {
         self.deferred.as_deref().is_some_and(|deferred| deferred.frames >= deferred.look)

@@ -1,5 +1,5 @@
 //! Safe wrappers around the system calls of the probe.
-#![allow(unsafe_code, reason = "system calls that no crate wraps as the probe needs them")]
+#![allow(unsafe_code, reason = "no crate wraps these system calls in the form that the probe needs")]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

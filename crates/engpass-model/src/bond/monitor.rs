@@ -39,7 +39,7 @@ impl Monitoring {
         }
     }
 
-    /// Time of the next check after a carrier changed at `now`, in picoseconds.
+    /// Time of the first check of the carriers after one changed at `now`, in picoseconds.
     pub fn next_check(&self, now: u64) -> u64 {
         match self.interval.0 {
             0 => now,
@@ -47,7 +47,7 @@ impl Monitoring {
         }
     }
 
-    /// Time of the check after the one at `now`.
+    /// Time of the check of the carriers that follows the one at `now`, in picoseconds.
     pub fn look_again(&self, now: u64) -> u64 {
         now.saturating_add(self.interval.0)
     }

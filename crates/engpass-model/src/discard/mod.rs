@@ -74,7 +74,7 @@ pub struct CellView {
 pub struct TrainView {
     /// Circuit direction of the train.
     pub vc: u32,
-    /// Maximum number of cells in the queue that any cell of the train finds.
+    /// Largest queue length, in cells, that a cell of the train finds on arrival.
     pub most: u64,
     /// Whether the last cell of the train ends a PDU. Other cells may end PDUs, too.
     pub ends: bool,

@@ -76,7 +76,7 @@ impl QueueConfig for Red {
             }
             _ => {
                 let cause = format!("`max` is {}, in another unit", self.max);
-                errors.add(&["min"], cause, "give both in packets or both in bytes");
+                errors.add(&["min"], cause, "give `min` and `max` both in packets or both in bytes");
             }
         }
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
@@ -118,7 +118,7 @@ impl QueueConfig for Red {
 /// Fractional bits of the average: it is counted in 2^-32 packets or bytes.
 const PLACES: u32 = 32;
 
-/// State of the algorithm in figure 2 of the paper.
+/// State of the RED algorithm (figure 2 of Floyd and Jacobson 1993).
 #[derive(Debug)]
 struct Gateway {
     config: Red,

@@ -262,7 +262,7 @@ impl FlowCounters {
         self.rare().losses(place)
     }
 
-    /// Counts a datagram received at `at`.
+    /// Records that the datagram with this index was received at `at`, in picoseconds.
     #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
         self.note_last_reception(at);

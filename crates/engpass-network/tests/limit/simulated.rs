@@ -47,7 +47,7 @@ fn simulate_has_the_loads_of_limit() {
     }
 }
 
-/// Losses do not harm messages of one packet: the bottleneck is full whatever is lost before it.
+/// If each message is one packet, a loss harms no other packet: the bottleneck is full whatever is lost before it.
 #[test]
 fn datagrams_of_one_packet_fill_the_bottleneck() {
     let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");

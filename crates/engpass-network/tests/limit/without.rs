@@ -29,7 +29,7 @@ fn unsupported_probe_is_left_out_and_named() {
         let this = modelled(&with.testbed, &with.topology, engine).expect("an unsupported probe is left out");
         assert_eq!(this.without.keys().collect::<Vec<_>>(), ["probe"]);
         assert_eq!(*this.testbed, alone.testbed);
-        // The numbers of sources stay those of the file, because ports follow from them.
+        // The other flows keep their source numbers from the file, because their port numbers follow from these.
         let mut topology = (*this.topology).clone();
         topology.flows.iter_mut().for_each(|flow| flow.first_source = 0);
         assert_eq!(topology, alone.topology);

@@ -62,12 +62,13 @@ duration = "10 ms"
 #[test]
 fn idle_time_goes_to_the_sender_that_uses_the_line_next() {
     let seen = agreed("two-senders.toml", TWO_SENDERS);
-    // The sole sender of a line leaves it idle while its CPU works, for 100 us, and behind its frame.
+    // A line with one sender is idle for 100 us (1000 bits) while the CPU works on the fragment, and otherwise because the application has nothing to send.
     assert_eq!(idle(&seen, 0, 0), [("CPU", 1_000), ("application", 90_472)]);
     assert_eq!(idle(&seen, 1, 0), [("CPU", 3_000), ("application", 88_472)]);
     assert_eq!(idle(&seen, 2, 1), [("no sender", 100_000)]);
-    // The shared line was idle for 944.2 us before the first frame, whose sender has only worked. It was idle for 3347.2 us before the second frame, whose
-    // sender had nothing to send for 4 ms and worked for 300 us: 3113.674 419 and 233.525 581 us. The last 4003 us go by the second sender, too.
+    // The shared line was idle for 944.2 us before the first frame: its sender used the CPU. The line was idle for 3347.2 us before the second frame. Its
+    // sender had nothing to send for 4 ms and then used the CPU for 300 us; in this proportion they get 3113.674 419 and 233.525 581 us. In the last 4003 us
+    // the second sender had nothing to send.
     // In bits that is 11 777.3 and 71 166.7 of 82 944.
     assert_eq!(idle(&seen, 2, 0), [("CPU", 11_777), ("application", 71_167)]);
 }

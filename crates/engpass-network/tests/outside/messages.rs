@@ -210,7 +210,7 @@ fn fragmented_packet_causes_one_icmp_message() {
         "{found:?}"
     );
     assert_eq!(found.len(), 2);
-    // Fragmented by a router: the next router quotes the first fragment.
+    // A router fragments the packet. The TTL expires at the next router, whose ICMP message quotes the first fragment.
     network.inject(SECOND, to, Packet { ttl: 2, whole: false, ..whole(1500, 3) });
     let found = reports(&mut network);
     let said = |report: &DeliveryReport| match *report {

@@ -178,7 +178,8 @@ impl Engine<'_> {
         self.nics[nic.link][nic.end].waiting.contains(&sender)
     }
 
-    /// Records that a NIC emits the last part of a packet, until `until`.
+    /// Records that a NIC emits the last cell of a packet, or the last bit of its frame. Its sender counts as sending until `until`: the end of the cell, or of
+    /// the gap behind the frame.
     pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
         let this = &mut self.packets[packet];
         this.emitted = Some(until);

@@ -126,7 +126,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         };
         let is_multicast = matches!(&draft.traffic[name], Some(Traffic::Multicast(_)) | None);
         let own = match group {
-            // The wrong type was already reported when the table was read.
+            // Only a multicast has a list of receivers. The wrong type was reported when the table was read.
             Some(_) if !is_multicast => None,
             Some(items) => receivers(&mut checker, name, items, &hosts, draft),
             None => ends(&mut checker, "traffic", name),

@@ -10,7 +10,7 @@ from engpass.report.figures import base
 from engpass.results.aggregate import Point, Table
 
 MAX_BARS = 24
-"""Most flows of the figure; the bars of more flows would be too thin."""
+"""Maximum number of flows in the figure; the bars of more flows would be too thin."""
 
 
 class _Bar(TypedDict):

@@ -179,7 +179,7 @@ impl CubicState {
         // RFC 9438 section 4.2: target = W_cubic(t + RTT), between cwnd and 1.5 cwnd.
         let rtt = ack.smoothed_rtt.unwrap_or(Time::ZERO).ps() / 1_000_000;
         let target = self.curve(t + rtt, window).clamp(window.size, window.size + window.size / 2);
-        // Sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd for every segment acknowledged.
+        // RFC 9438 sections 4.4 and 4.5: cwnd grows by (target - cwnd) / cwnd for every segment acknowledged.
         let sum = (target - window.size) * ack.acked + self.rest;
         self.rest = sum % window.size;
         window.size += sum / window.size;

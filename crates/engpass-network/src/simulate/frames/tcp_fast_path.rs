@@ -64,7 +64,7 @@ impl SendContext {
     }
 }
 
-/// Cause for which the inner loop of an act stops.
+/// Reason why the send loop of an act stops.
 enum LoopBreak {
     /// A packet was handed to the next step ahead of time (lookahead): packet number, step, and instant of arrival.
     DeliveredAhead(u32, u32, u64),
@@ -80,7 +80,7 @@ enum LoopBreak {
 
 impl Egress<'_> {
     /// Sends the datagram with the next free index `id`, whose segment is already formed there. If it needs the slow path, `ready_segment` gets its index. Returns the
-    /// cause for which the loop must stop, if any.
+    /// reason why the send loop must stop, if any.
     #[inline(always)]
     fn try_send_segment(
         &mut self,
@@ -176,7 +176,7 @@ impl Network {
         }
     }
 
-    /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the cause for which the loop must stop, if any.
+    /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the reason why the send loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, shared, events, nics, .. } = self;
@@ -189,8 +189,8 @@ impl Network {
         exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, events)
     }
 
-    /// Continues after the loop has stopped: forwards a packet that was handed ahead, or passes the formed segment to the NIC on the slow path. Returns false
-    /// if the segment has to wait.
+    /// Completes the transmission for which the send loop has stopped: forwards a packet that the next step got ahead of time (lookahead), or passes the formed
+    /// segment to the NIC on the slow path. Returns false if the segment has to wait.
     #[inline(always)]
     fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
         if let LoopBreak::DeliveredAhead(id, place, at) = pause {

@@ -264,7 +264,7 @@ impl InjectedNetwork {
     }
 
     /// Starts the events of the testbed file at `at`, in picoseconds, unless they have been started; if the network has run beyond `at`, as soon as possible.
-    /// Times in the file count from there, for as long as the network runs. Returns the instant.
+    /// Times in the file are relative to this instant, which is returned. Events occur for as long as the network runs.
     pub fn begin_events(&mut self, at: u64) -> u64 {
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         if !std::mem::replace(&mut self.has_events, true) {
