@@ -27,10 +27,10 @@ RESULT_VERSION = 1
 """Part of a campaign's digest: raised if results change for a reason that the build's hash does not show."""
 
 MAX_POINTS = 10_000
-"""Most points that a campaign runs without confirmation; with more the user must give `--yes`."""
+"""Maximum number of points that a campaign runs without confirmation (`--yes`)."""
 
 MOST_POINTS = 100_000_000
-"""Most points of a campaign, even with `--yes`: more can only be a typing error."""
+"""Maximum number of points of a campaign, even with `--yes`: more can only be a typing error."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
 REPEATS = 5
-"""Most repeats used for an explanation and for simulated changes: the first ones of the run."""
+"""Maximum number of repeats used for an explanation and for simulated changes: the first ones of the run."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 MOST = 1 << 30
-"""Most bytes that a run may need, unless the user sets another limit."""
+"""Maximum number of bytes that a run may need, unless the user sets another limit."""
 
 _PROGRAM = 57_000_000
 """Bytes that this program with its libraries takes in each process."""

@@ -18,7 +18,7 @@ Given: TypeAlias = "str | bool | int | float | Sequence[Given] | Mapping[str, Gi
 """Type of a value in a testbed that was built in Python."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Most bytes of a testbed file, as in the core: ten thousand flows with a host each take 9 MB."""
+"""Maximum number of bytes of a file, as in the core: ten thousand flows with a host each take 9 MB."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ SAMPLES = 1_000
 """Number of instants at which a timeline is sampled."""
 
 MOST_ENGINES = 8
-"""Most engines of which the load is shown over time."""
+"""Maximum number of engines of which the load is shown over time."""
 
 
 def timeline(

@@ -18,7 +18,7 @@ import websocket
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE = 30.0
-"""Most seconds to wait for the browser: a loaded machine is slow, and only a broken page takes so long."""
+"""Longest wait for the browser, in seconds: only a broken page takes so long, even on a loaded machine."""
 
 
 def find() -> str | None:

@@ -403,7 +403,7 @@ pub(crate) struct Distribution {
     pub(crate) p99_ns: Option<u64>,
     /// 99.9th percentile.
     pub(crate) p999_ns: Option<u64>,
-    /// Most datagrams in any millisecond.
+    /// Maximum number of datagrams in any millisecond.
     pub(crate) worst_ms: Option<u64>,
 }
 

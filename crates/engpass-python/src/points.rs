@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 
 use engpass_testbed::{Campaign, Diagnostics, Point};
 
-/// Most points kept: that many workers have one each.
+/// Maximum number of points kept: that many workers have one each.
 const KEPT: usize = 64;
 
 /// A campaign and the point that each worker requested last.

@@ -66,7 +66,7 @@ Changes that are equal in everything by which they are ranked stay in this order
 """
 
 NAMED = 8
-"""Most flows, besides the explained one, that the text of a change names."""
+"""Maximum number of flows, besides the explained one, that the text of a change names."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ PATIENCE = 2
 """Steps without gain after which a search ends. One is too few: a burst fits a queue whole or not."""
 
 DOUBLINGS = 8
-"""Most steps of a search that doubles a value: the last is 256 times the first value."""
+"""Maximum number of steps of a search that doubles a value: the last is 256 times the first value."""
 
 
 class Cost(enum.IntEnum):

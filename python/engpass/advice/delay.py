@@ -13,7 +13,7 @@ _VOICE = "5"
 """The IEEE 802.1Q priority that the standard assigns to voice (annex I)."""
 
 _OTHERS = 3
-"""Most other TCP flows for which another congestion control is proposed."""
+"""Maximum number of other TCP flows for which another congestion control is proposed."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:

@@ -13,7 +13,7 @@ from engpass.settings import Amount
 _LEAST = 0.005
 _STEPS = 4
 _OTHERS = 3
-"""Most other flows of the host whose data paths are changed."""
+"""Maximum number of other flows of the host whose data paths are changed."""
 
 _LESS = {
     "one-copy": ("one-copy-pipelined", "zero-copy"),

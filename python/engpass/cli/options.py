@@ -134,5 +134,5 @@ def _shown(text: str) -> str:
 
 
 def max_points(yes: bool) -> int | None:
-    """Most points that a run may have; `None` with `--yes`."""
+    """Maximum number of points that a run may have; `None` with `--yes`."""
     return None if yes else MAX_POINTS

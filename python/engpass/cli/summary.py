@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
 _MOST = 12
-"""Most swept values per variant in a summary: a few variants then fit on a screen."""
+"""Maximum number of swept values per variant in a summary: a few variants then fit on a screen."""
 
 _MOST_READ = 5_000
-"""Most points that are all read for the headlines: 1.3 s with two flows, 4 s with ten."""
+"""Maximum number of points that are all read for the headlines: 1.3 s with two flows, 4 s with ten."""
 
 MOST_FLOWS = 200
-"""Most flows in a table: a longer one takes seconds to print and is too long to read."""
+"""Maximum number of flows in a table: a longer one takes seconds to print and is too long to read."""
 
 
 def summary(store: Store, record: RunRecord, out: Console) -> None:

@@ -54,7 +54,7 @@ CONFORMING_SECONDS = 30.0
 """The RFC wants transfers of more seconds than this, which exercise the buffers of the path (section 5)."""
 
 CONNECTIONS_AT_MOST = 128
-"""Most connections that an agent opens for one flow."""
+"""Maximum number of connections that an agent opens for one flow."""
 
 _AS_GOOD_AS_CAN_BE = 0.995
 """A transfer time ratio from this on rounds to 1."""

@@ -33,7 +33,7 @@ _Data: TypeAlias = dict[str, list[Row]]
 _PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
 
 MAX_FLOWS = 12
-"""Most flows that get their own figures."""
+"""Maximum number of flows that get their own figures."""
 
 
 def figures(run: Run, outcomes: Iterable[Outcome]) -> dict[str, Drawing]:

@@ -17,7 +17,7 @@ AT = 0.005
 """A goodput that exceeds a rate by no more than this share counts as equal to it."""
 
 _NAMED = 3
-"""Most flows that a sentence names."""
+"""Maximum number of flows that a sentence names."""
 
 _TENFOLD = 10.0
 """A sentence does not state an excess of more than this: the bound is nearly 0."""

@@ -27,7 +27,7 @@ MAX_SERIES = 24
 MAX_PANELS = 8
 MAX_CHOICES = 12
 MARKS = 16
-"""Most rows, series, panels and values of a choice in the figures; most markers on a curve."""
+"""Maximum number of rows, series, panels and values of a choice in the figures; most markers on a curve."""
 
 Row: TypeAlias = dict[str, float | str]
 """A row of the data of a figure, by column."""

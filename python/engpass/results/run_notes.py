@@ -14,7 +14,7 @@ _MOST = 8
 _ANOTHER_HASH = "flows may take other paths than in `limit` and `simulate`: the kernel's own hash chooses at"
 
 _NAMED = 3
-"""Most routers that a sentence names."""
+"""Maximum number of routers that a sentence names."""
 
 
 def another_hash(routers: list[str]) -> str:

@@ -40,7 +40,7 @@ ENGINES_OF_SEARCHES = tuple(engine for engine in ENGINES if engine != "limit")
 
 
 _TRIES = 3
-"""Most attempts at a trial in which an emulated network was too late."""
+"""Maximum number of attempts at a trial in which an emulated network was too late."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
 MOST, MOST_PLACES = 200, 60
-"""Most rows of the table of bottlenecks, and of the table of losses."""
+"""Maximum number of rows of the table of bottlenecks, and of the table of losses."""
 
 
 def bottlenecks(table: aggregate.Table) -> Table:

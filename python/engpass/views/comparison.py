@@ -11,7 +11,7 @@ from engpass.results.comparison import Comparison, Difference
 from engpass.show.blocks import Amount, Cell, Column, Document, Prose, Table
 
 MOST = 40
-"""Most rows of the table, unless all are asked for."""
+"""Maximum number of rows of the table, unless all are asked for."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ _BRIEF = 5e-3
 """Gaps in the reception up to this many seconds are not mentioned: a queue can cause them."""
 
 _EACH = 3
-"""Most flows that are named one by one."""
+"""Maximum number of flows that are named one by one."""
 
 MOST = 12
-"""Most variants with a headline."""
+"""Maximum number of variants with a headline."""
 
 
 def headlines(table: Table) -> list[tuple[str, str]]:

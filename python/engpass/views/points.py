@@ -214,7 +214,7 @@ def differences(run: Run, table: aggregate.Table) -> list[Prose | Table]:
 
 
 MOST = 200
-"""Most rows of the table of differences."""
+"""Maximum number of rows of the table of differences."""
 
 
 def stages(title: str, found: Sequence[Stage]) -> Table:

@@ -11,7 +11,7 @@ from engpass.types.outcome import DirectionOutcome, EngineOutcome, Outcome
 from engpass.types.signals import ENGINE, LINE, Signal
 
 MOST = 200
-"""Most rows of a table."""
+"""Maximum number of rows of a table."""
 
 _Subject = DirectionOutcome | EngineOutcome
 _Key = tuple[str, str, str]

@@ -20,7 +20,7 @@ use crate::protocol_error::{Code, ProtocolError, Result};
 use crate::sys::send;
 use crate::sys::signal::{self, Bell};
 
-/// Most connections served at a time.
+/// Maximum number of connections served at a time.
 const MOST: usize = 32;
 /// Time between two checks of the stop flag in the accepting thread, in ms.
 const LOOK: i32 = 100;

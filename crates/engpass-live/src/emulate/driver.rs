@@ -21,7 +21,7 @@ use super::write_batch::{MOST, WriteBatch};
 use crate::protocol_error::{Code, ProtocolError};
 use crate::time::{MICROSECOND, MILLISECOND};
 
-/// Most packets read from one device per turn, so that other devices and due packets do not wait long. A GSO packet counts once.
+/// Maximum number of packets read from one device per turn, so that other devices and due packets do not wait long. A GSO packet counts once.
 const BATCH: usize = 64;
 /// Longest time for reading one device in a turn, in ns.
 const READING: u64 = 50 * MICROSECOND;

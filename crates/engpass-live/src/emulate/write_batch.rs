@@ -3,7 +3,7 @@
 use super::packet::{Change, Packet};
 use super::packet_pool::PacketPool;
 
-/// Most datagrams joined in one run.
+/// Maximum number of datagrams joined in one run.
 pub(super) const MOST: usize = 64;
 
 /// A run of consecutive segments of a GSO packet, or of datagrams with equal headers.

@@ -157,7 +157,7 @@ fn interval() -> u64 {
     SECOND
 }
 
-/// Most streams per end of a flow; each has a thread.
+/// Maximum number of streams per end of a flow; each has a thread.
 const STREAMS: u16 = agent_limits::MOST_STREAMS as u16;
 /// Largest message of a byte stream, in bytes.
 const MESSAGE: u64 = agent_limits::MOST_WRITE;

@@ -13,7 +13,7 @@ use crate::protocol_error::{ErrorContext, ProtocolError};
 use crate::statistics::Distribution;
 use crate::sys::{clock, option};
 
-/// Most bytes written between two reads of the clock.
+/// Maximum number of bytes written between two reads of the clock.
 const STRIDE: u64 = 64 << 10;
 
 /// Enables kernel pacing of the connection, if the request asks for it or a rate limit applies.

@@ -15,7 +15,7 @@ use crate::sys::thread_priority::CpuLatencyHold;
 use crate::sys::{clock, option, send};
 use crate::time::MILLISECOND;
 
-/// Most datagrams in one `recvmmsg`.
+/// Maximum number of datagrams in one `recvmmsg`.
 const BATCH: usize = 64;
 /// Bytes of memory for the datagrams of one call.
 const ARENA: usize = 1 << 20;

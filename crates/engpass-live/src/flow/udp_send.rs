@@ -17,7 +17,7 @@ use crate::sys::{clock, option, send};
 
 /// Largest number of datagrams in one `sendmmsg` call.
 const BATCH: usize = 32;
-/// Most bytes of memory for the datagrams of one call.
+/// Maximum number of bytes of memory for the datagrams of one call.
 const ARENA: usize = 256 << 10;
 /// Largest number of bytes in one GSO call: the largest UDP payload.
 const SEGMENTED: usize = 65_507;
@@ -177,7 +177,7 @@ struct Sender<'a> {
     tag: u32,
     batch: Outgoing,
     segmented: bool,
-    /// Most datagrams in one call.
+    /// Maximum number of datagrams in one call.
     most: usize,
     timed: bool,
     sent: u64,

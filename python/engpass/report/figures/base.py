@@ -39,7 +39,7 @@ TOGETHER = "together"
 """Name of the data set with the goodputs of all flows and the loads of all engines."""
 
 MAX_FACETS = 12
-"""Most panels of a figure."""
+"""Maximum number of panels of a figure."""
 
 WIDTH = 640
 HEIGHT = 340

@@ -18,11 +18,11 @@ from engpass.results.samples import GOODPUT, Spread
 from engpass.units import Unit
 
 _MOST_FLOWS, _MOST_ENGINES = 6, 8
-"""Most panels with the goodput of a flow, and with the load of an engine."""
+"""Maximum number of panels with the goodput of a flow, and with the load of an engine."""
 _CHOSEN = 12
-"""Most flows that can be chosen."""
+"""Maximum number of flows that can be chosen."""
 _VALUES = 64
-"""Most values of the axis that are drawn."""
+"""Maximum number of values of the axis that are drawn."""
 _ROWS = 8_000
 """About the most rows of the figure."""
 _VISIBLE = 0.01

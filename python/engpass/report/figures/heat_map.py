@@ -12,7 +12,7 @@ from engpass.types.signals import Signal
 
 _SIGNALS = (GOODPUT, LOSS, DELAY_P99)
 _ACROSS, _DOWN = 120, 60
-"""Most cells of a map along the first and the second axis."""
+"""Maximum number of cells of a map along the first and the second axis."""
 _MAX_CELLS = 24_000
 """About the most cells of a page."""
 _MAX_VARIANTS = 4

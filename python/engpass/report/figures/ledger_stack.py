@@ -12,7 +12,7 @@ from engpass.results.aggregate import Row, Table
 from engpass.results.ledger_series import Line
 
 _MOST = 64
-"""Most values of the axis without thinning; of more values every second or third and so on is drawn."""
+"""Maximum number of values of the axis that are all drawn; of more, every second or third and so on."""
 
 
 def applies(table: Table, flow: str) -> bool:

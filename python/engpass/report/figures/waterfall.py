@@ -13,10 +13,10 @@ from engpass.results.aggregate import Point, Row, Table
 from engpass.units import unit_for
 
 MAX_VARIANTS = theme.SERIES
-"""Most bars per stage: one per series colour, since only its colour identifies the variant of a bar."""
+"""Maximum number of bars per stage: one per series colour, by which the variant is known."""
 
 NAMED = 8
-"""Most variants that the caption names as left out."""
+"""Maximum number of variants that the caption names as left out."""
 
 
 def applies(table: Table, flow: str) -> bool:
