@@ -16,7 +16,7 @@ from engpass.results.samples import Spread
 from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 3_000_000
-"""Maximum number of base64 characters of points: a page stays below 5 MB. For more, repeats are aggregated."""
+"""Maximum number of base64 characters of points: for a page below 5 MB. For more, repeats are aggregated."""
 
 
 def encode(text: str) -> str:
