@@ -2,6 +2,7 @@
 
 use engpass_model::source::Traffic;
 use engpass_model::wire::Encapsulation;
+use engpass_outcome::Transfer;
 use engpass_testbed::topology::{FlowPath, Hop, PathSegment};
 use engpass_testbed::{Point, Topology};
 
@@ -80,6 +81,23 @@ impl Way {
 }
 
 impl<'a> Flow<'a> {
+    /// Returns the payload after which each connection or socket ends; `None` without a number of messages.
+    pub(crate) fn stream_bytes(&self) -> Option<u64> {
+        let transfer = self.traffic.transfer()?;
+        Some(transfer.bytes / u64::from(self.traffic.streams().max(1)))
+    }
+
+    /// Returns the transfer of a number of messages, as the receiver's agent saw it. Its time is known if no warm-up comes before it, and if the sender has sent
+    /// all messages.
+    pub(crate) fn transfer(&self, sender: &End, receiver: &End) -> Option<Transfer> {
+        let whole = self.traffic.transfer()?;
+        let received_bytes = receiver.total_bytes.unwrap_or(receiver.bytes).min(whole.bytes);
+        let is_over = sender.ended.as_deref() == Some("bytes") && self.warmup_ns == 0;
+        let duration_s = (is_over && receiver.elapsed_ns > 0).then_some(receiver.elapsed_ns as f64 / 1e9);
+        let goodput_bit_per_s = duration_s.map(|seconds| received_bytes as f64 * 8.0 / seconds);
+        Some(Transfer { received_bytes, duration_s, goodput_bit_per_s })
+    }
+
     /// Returns the end of its traffic, in ns from the start of the run.
     pub(crate) fn end_ns(&self) -> u64 {
         self.start_ns + self.warmup_ns + self.duration_ns

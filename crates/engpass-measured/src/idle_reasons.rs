@@ -23,6 +23,16 @@ pub(crate) struct Waits {
     pub(crate) elastic: bool,
 }
 
+impl Waits {
+    /// Returns the reasons of a sender that had sent everything after this share of the time.
+    pub(crate) fn until(mut self, share: f64) -> Self {
+        let share = share.clamp(0.0, 1.0);
+        self.shares.iter_mut().for_each(|(_, part)| *part *= share);
+        self.shares.push((Account::APPLICATION, 1.0 - share));
+        self
+    }
+}
+
 /// Returns the reasons of a sender. `own` are those by its own counters, `kept` is the share of its schedule that it met.
 pub(crate) fn of_sender(own: Shares, kept: Option<f64>, end: &End) -> Waits {
     if let Some(kept) = kept {

@@ -221,6 +221,7 @@ fn outcome_flow(
         bottleneck: Some(why.bottleneck),
         next_bottleneck: why.next,
         summary: Some(why.summary),
+        transfer: flow.transfer(sender, ends.first()),
         real: Some(Box::new(RealFlow { findings: why.findings, ends: all.collect(), ..real })),
         ..figures
     })

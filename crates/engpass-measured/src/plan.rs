@@ -135,6 +135,7 @@ pub fn requests(point: &Point, asked: &Asked) -> Result<Requests, Failure> {
     };
     let mut notes = unset_keys(point, &asked.engine);
     notes.extend(refused_congestion(&planned, point, asked));
+    notes.extend(unsent_sentinels(&planned));
     Ok(Requests {
         stop: run.precision.map(|precision| StopRule {
             asked: precision,
@@ -186,6 +187,7 @@ fn of_flow(flow: &Flow<'_>, point: &Point, asked: &Asked, run: &Run) -> FlowRequ
             schedule: flow.schedule.clone(),
             pacing: live.pacing.map(word),
             burst_messages: live.burst.map(Into::into),
+            bytes: flow.stream_bytes(),
             method: live.method.map(word),
             cores: some(&live.send_cores),
             socket: Some(to_send),
@@ -200,6 +202,18 @@ fn of_flow(flow: &Flow<'_>, point: &Point, asked: &Asked, run: &Run) -> FlowRequ
         },
         group: flow.kind.group(),
     }
+}
+
+/// Returns a sentence for each flow whose sentinels agents do not send.
+fn unsent_sentinels(flows: &[Flow<'_>]) -> Vec<String> {
+    let marked = |flow: &&Flow<'_>| flow.traffic.transfer().is_some_and(|transfer| transfer.sentinels);
+    let note = |flow: &Flow<'_>| {
+        format!(
+            "agents send no `sentinels` for `{}`: its transfer lasts from the first to the last datagram that arrives",
+            flow.name
+        )
+    };
+    flows.iter().filter(marked).map(note).collect()
 }
 
 /// Returns the socket options of the sender and of the receiver.

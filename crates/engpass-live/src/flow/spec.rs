@@ -333,7 +333,8 @@ impl Spec {
         if asked.interval_ns != 0 {
             between("interval_ns", asked.interval_ns, INTERVAL, LONGEST)?;
         }
-        forbid("bytes", asked.bytes.is_none() || tcp, "only a TCP stream can end after a number of bytes")?;
+        let streams = asked.kind != Kind::RequestResponse;
+        forbid("bytes", asked.bytes.is_none() || streams, "only a stream can end after a number of bytes")?;
         forbid(
             "method",
             asked.method == Method::Write || tcp,
@@ -433,7 +434,7 @@ pub(crate) mod tests {
             (json!({"kind": "udp-stream", "group": "10.0.0.1:5"}), "group"),
             (json!({"group": "239.0.0.1:5"}), "group"),
             (json!({"duration_ns": null}), "duration_ns"),
-            (json!({"kind": "udp-stream", "bytes": 5}), "bytes"),
+            (json!({"kind": "request-response", "bytes": 5}), "bytes"),
             (json!({"socket": {"dscp": 64}}), "socket.dscp"),
             (json!({"pacing": "kernel"}), "pacing"),
             (json!({"segmentation": true}), "segmentation"),

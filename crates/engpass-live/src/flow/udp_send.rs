@@ -115,8 +115,13 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
     let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
     let mut behind = LatenessTracker::new(start);
+    // A stream that ends after a number of bytes sends whole datagrams.
+    let most = asked.bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(asked.message_bytes));
     let mut failure = None;
     let ended = loop {
+        if sender.sent >= most {
+            break EndReason::Bytes;
+        }
         let mut now = clock::now();
         let mut measured = window.holds(now);
         let mut over = now >= end;
@@ -146,10 +151,11 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
         if worker.control.stopped() {
             break worker.why(EndReason::Stopped);
         }
+        let together = (most - sender.sent).min(groups.together as u64);
         if let Some(gaps) = gaps.as_mut().filter(|_| measured) {
-            gaps.record(now, groups.together as u64);
+            gaps.record(now, together);
         }
-        match sender.send(groups.together, measured) {
+        match sender.send(together as usize, measured) {
             Ok(()) => {}
             Err(error) if is_timeout(&error) => {}
             Err(error) => break failed(&error, worker, &mut failure),

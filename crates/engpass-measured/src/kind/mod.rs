@@ -69,7 +69,12 @@ pub(crate) trait Kind {
 
     /// Returns why the sender was idle. `behind` is true for a line after the flow's bottleneck.
     fn waits(&self, flow: &Flow<'_>, sender: &End, behind: bool) -> Waits {
-        idle_reasons::of_sender(self.idle_shares(flow, sender, behind), flow.kept(sender), sender)
+        let waits =
+            idle_reasons::of_sender(self.idle_shares(flow, sender, behind), flow.kept(sender), sender);
+        match sender.ended.as_deref() {
+            Some("bytes") => waits.until(sender.elapsed_ns as f64 / flow.duration_ns as f64),
+            _ => waits,
+        }
     }
 
     /// Returns why a sender without a schedule was idle, by its own counters.

@@ -51,10 +51,6 @@ impl Traffic {
             }
             _ => {}
         }
-        if self.transfer().is_some() {
-            let cause = "agents send until their time is over, not a number of messages";
-            errors.add(&["count"], cause, "remove it, or use `simulate`");
-        }
         self.check_how(errors);
     }
 
