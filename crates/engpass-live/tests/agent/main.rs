@@ -6,4 +6,5 @@ mod hostile;
 mod life;
 mod pair;
 mod questions;
+mod requests;
 mod streams;
