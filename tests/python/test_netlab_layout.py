@@ -123,6 +123,10 @@ def test_line_shape_includes_the_overhead_of_its_medium() -> None:
     # The kernel counts 14 B of header. Ethernet: 8 B preamble, 4 B FCS, 12 B gap; a frame of at least 64 B.
     assert (shapes["up"].overhead_bytes, shapes["up"].minimum_bytes) == (24, 84)
     assert (shapes["wan"].overhead_bytes, shapes["wan"].minimum_bytes) == (-5, 0)
+    # A tag counts among the 64 B, as in the model.
+    tagged = layout(numbers(CAMPUS, {"link.up.vlan": "true"}))
+    (shape,) = [port.shape for port in tagged.nodes["gate"].ports if port.device == "up"]
+    assert (shape.overhead_bytes, shape.minimum_bytes) == (28, 84)
     assert shapes["wan"].rate_bit_per_s == 10_000_000
     assert shapes["wan"].queue_packets == 1000
 

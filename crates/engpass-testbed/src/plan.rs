@@ -11,8 +11,8 @@ use engpass_model::switch::Switch;
 use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
 use engpass_model::unit::{Duration, Share, Size};
-use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::{CELL_BITS, TRAILER_BYTES};
+use engpass_model::wire::{Framing, ethernet};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -127,10 +127,10 @@ pub struct LinkPlan {
     pub rates_bit_per_s: [u64; 2],
     /// Largest IP packet (MTU).
     pub mtu_bytes: u64,
-    /// Bytes that framing adds to an IP packet, on links with `packets` framing.
+    /// Bytes that framing adds to an IP packet on the line; 0 with `cells` framing.
     pub overhead_bytes: u64,
-    /// Whether frames have a VLAN tag.
-    pub vlan: bool,
+    /// Fewest bytes that a packet takes on the line; 0 if short packets are not padded.
+    pub least_bytes: u64,
     /// Propagation delay.
     pub delay_ns: u64,
     /// Largest random extra delay.
@@ -407,10 +407,13 @@ fn bond(topology: &Topology, path: &BondPath) -> BondPlan {
 }
 
 fn link(point: &Point, link: &LinkEnds) -> LinkPlan {
-    let framing = match link.lines[0].framing {
-        Framing::Cells { .. } => "cells",
-        Framing::Ethernet => "ethernet",
-        Framing::Packets => "packets",
+    let (framing, overhead, least) = match link.lines[0].framing {
+        Framing::Cells { .. } => ("cells", 0, 0),
+        Framing::Ethernet => {
+            let around = ethernet::PREAMBLE_BYTES + ethernet::header(link.vlan) + ethernet::GAP_BYTES;
+            ("ethernet", around, ethernet::line_bytes(0, link.vlan))
+        }
+        Framing::Packets => ("packets", link.overhead, 0),
     };
     LinkPlan {
         name: link.name.clone(),
@@ -419,8 +422,8 @@ fn link(point: &Point, link: &LinkEnds) -> LinkPlan {
         framing: framing.to_owned(),
         rates_bit_per_s: link.lines.map(|line| line.rate),
         mtu_bytes: link.mtu,
-        overhead_bytes: link.overhead,
-        vlan: link.vlan,
+        overhead_bytes: overhead,
+        least_bytes: least,
         delay_ns: link.delay.0 / PS_PER_NS,
         jitter_ns: link.jitter.0 / PS_PER_NS,
         loses: link.loss > Share(0),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from engpass.netlab.layout import DEVICE, TAP, Station
+from engpass.netlab.layout import COUNTED_BYTES, DEVICE, TAP, Station
 from engpass.types.plan import LinkPlan, PointPlan
 
 UNHELD_BIT_PER_S = 100_000_000_000
@@ -49,7 +49,7 @@ def held(
     circuits = _circuits(numbers, station.name)
     links = [link for link in numbers.links if station.name in link.ends]
     # Of several NICs the fastest sets the rate: in the model packets wait for the slower ones.
-    counted = 14 if tap else 0
+    counted = COUNTED_BYTES if tap else 0
     own_paces = {
         link.name: _own(link, station.name, mtu, counted) for link in links if link.framing != "cells"
     }
@@ -117,18 +117,15 @@ def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
     Without the table, the kernel counts `counted` bytes in addition to an IP packet: 14 for a TAP device,
     0 for a TUN device.
     """
-    rate = link.rates_bit_per_s[link.ends.index(host)]
-    if link.framing != "ethernet" and link.overhead_bytes == 0:
-        return Pace(rate, "")
-    if link.framing != "ethernet":
-        return Pace(rate, f"stab overhead {link.overhead_bytes} linklayer ethernet")
-    tag = 4 if link.vlan else 0
-    table = _table(mtu + 64)
-    # Header 14 B, preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame takes 84 B at least (IEEE 802.3).
-    return Pace(
-        rate,
-        f"stab mtu {table} tsize {table} mpu {84 + tag} overhead {38 + tag - counted} linklayer ethernet",
-    )
+    rate, overhead = link.rates_bit_per_s[link.ends.index(host)], link.overhead_bytes - counted
+    if link.least_bytes:
+        table = _table(mtu + 64)
+        sizes = (
+            f"stab mtu {table} tsize {table} mpu {link.least_bytes} overhead {overhead} linklayer ethernet"
+        )
+    else:
+        sizes = f"stab overhead {overhead} linklayer ethernet" if overhead else ""
+    return Pace(rate, sizes)
 
 
 def _circuits(numbers: PointPlan, host: str) -> dict[str, Pace]:

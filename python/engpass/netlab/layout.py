@@ -33,6 +33,9 @@ BRIDGE = "bridge"
 HEAVIEST = 256
 """Greatest weight of a next hop that `ip route` accepts; the least is 1."""
 
+COUNTED_BYTES = 14
+"""Bytes that the kernel counts for a frame of an Ethernet device in addition to its IP packet."""
+
 _NAME_BYTES = 15  # IFNAMSIZ less the terminator
 
 
@@ -254,18 +257,11 @@ def _addresses(
 
 
 def _shape(link: LinkPlan, end: int) -> Shape:
-    # The kernel counts 14 B of Ethernet header in each frame.
-    if link.framing == "ethernet":
-        # Preamble 8 B, FCS 4 B, gap 12 B, and the VLAN tag; a frame is padded to 64 B (IEEE 802.3).
-        tag = 4 if link.vlan else 0
-        overhead, minimum = 24 + tag, 84 + tag
-    else:
-        overhead, minimum = link.overhead_bytes - 14, 0
     queue = link.queues[end]
     return Shape(
         link.rates_bit_per_s[end],
-        overhead,
-        minimum,
+        link.overhead_bytes - COUNTED_BYTES,
+        link.least_bytes,
         queue.packets if queue else None,
         queue.bytes if queue else None,
     )

@@ -174,9 +174,9 @@ class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     mtu_bytes: int
     """Largest IP packet (MTU)."""
     overhead_bytes: int
-    """Bytes that framing adds to an IP packet, on links with `packets` framing."""
-    vlan: bool
-    """Whether frames have a VLAN tag."""
+    """Bytes that framing adds to an IP packet on the line; 0 with `cells` framing."""
+    least_bytes: int
+    """Fewest bytes that a packet takes on the line; 0 if short packets are not padded."""
     delay_ns: int
     """Propagation delay."""
     jitter_ns: int
