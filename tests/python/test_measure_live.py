@@ -75,6 +75,24 @@ transport = "udp"
 every = "10 ms"
 """
 
+COUNTED = """\
+[traffic.data]
+kind = "tcp-stream"
+from = "a"
+to = "b"
+message = "8 kB"
+count = 100
+[traffic.datagrams]
+kind = "udp-stream"
+from = "c"
+to = "b"
+message = "1000 B"
+rate = "8 Mbit/s"
+count = 200
+sentinels = true
+start = "100 ms"
+"""
+
 GROUP = """\
 [traffic.group]
 kind = "multicast"
@@ -138,6 +156,27 @@ def test_datagrams_and_requests_are_measured_side_by_side(cli: Cli) -> None:
     assert counts.sent == counts.received + counts.lost
     assert paced.goodput_bit_per_s == counts.received * 8000 / 0.4
     assert 0 < known(latency.p50) <= known(latency.p99)
+
+
+def test_transfers_take_as_long_as_the_model_says(cli: Cli) -> None:
+    (cli.directory / "counted.toml").write_text(
+        SHAPED.replace('warmup = "100 ms"', 'warmup = "0 s"') + COUNTED
+    )
+
+    def transfers() -> dict[str, Outcome]:
+        said = cli("run", "counted.toml", "--engine", "simulate,measure", "--json").stdout
+        return {point.engine: point for point in map(outcomes.read, said.splitlines())}
+
+    found = when_it_keeps_up(transfers, lost_ms=20)
+    for name, sent in (("data", 800_000), ("datagrams", 200_000)):
+        model, real = (found[engine].flows[name].transfer for engine in ("simulate", "measure"))
+        assert model is not None
+        assert real is not None
+        assert model.received_bytes == real.received_bytes == sent
+        # 800 kB take 67 ms on the line, and 200 datagrams come within 199 ms.
+        assert real.duration_s == pytest.approx(model.duration_s, rel=0.3)
+    assert found["measure"].measured is not None
+    assert any("agents send no `sentinels`" in note for note in found["measure"].measured.notes)
 
 
 # A receiver without CPU for a quarter of a second loses the datagrams that its socket cannot hold.

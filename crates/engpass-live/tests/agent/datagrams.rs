@@ -39,6 +39,19 @@ fn paced_datagrams_are_all_counted() {
 }
 
 #[test]
+fn stream_with_a_number_of_bytes_ends_after_whole_datagrams() {
+    // 2500 bytes are three datagrams of 1000; in bursts of two, the last one goes alone. The time would last for 200 datagrams.
+    let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
+    let times = json!({ "message_bytes": 1000, "duration_ns": 200 * MS, "schedule": schedule });
+    let plan = Plan::of("udp-stream", times);
+    let plan = plan.connect(json!({ "bytes": 2500, "pacing": "burst", "burst_messages": 2 }));
+    let results = measure(&plan);
+    assert_eq!((number(&results.connect["messages"]), &results.connect["ended"]), (3, &json!("bytes")));
+    assert_eq!(number(&results.connect["bytes"]), 3000);
+    assert_eq!(number(&results.listen["messages"]) + lost(&results), 3);
+}
+
+#[test]
 fn segmented_datagrams_arrive_intact() {
     let plan = Plan::of(
         "udp-stream",

@@ -255,3 +255,22 @@ fn failed_end_fails_the_point_with_its_cause() {
     assert!(writes(json!({}), json!({ "ended": "peer" })).try_outcome().is_ok());
     assert!(writes(json!({ "ended": "peer" }), json!({})).try_outcome().is_err());
 }
+
+#[test]
+fn transfer_lasts_from_the_first_to_the_last_byte_at_the_receiver() {
+    let case = |ended: &str| {
+        let point = bulk(DIRECT, "udp-stream", "message = \"1 kB\"\ncount = 50");
+        let sent = json!({ "ended": ended, "bytes": 50_000, "messages": 50, "elapsed_ns": 200_000_000 });
+        let got =
+            json!({ "bytes": 40_000, "total_bytes": 40_000, "messages": 40, "elapsed_ns": 250_000_000 });
+        Case::new(point, sent, got).flow()
+    };
+    let whole = case("bytes").transfer.unwrap();
+    assert_eq!(
+        (whole.received_bytes, whole.duration_s, whole.goodput_bit_per_s),
+        (40_000, Some(0.25), Some(1.28e6))
+    );
+    // Its time was over before all was sent.
+    let cut = case("duration").transfer.unwrap();
+    assert_eq!((cut.received_bytes, cut.duration_s), (40_000, None));
+}

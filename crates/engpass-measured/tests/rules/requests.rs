@@ -215,3 +215,16 @@ fn path_mtu_discovery_clears_dont_fragment_of_datagrams() {
     assert_eq!(flag(discovers, ""), Some(false));
     assert_eq!(flag(discovers, "live = { dont_fragment = true }"), Some(true));
 }
+
+#[test]
+fn stream_with_a_count_ends_after_its_messages() {
+    let counted = |kind: &str, keys: &str| {
+        let point = bulk(DIRECT, kind, &format!("message = \"1 kB\"\ncount = 50\n{keys}"));
+        requests(&point, &asked("measure")).unwrap_or_else(|failure| panic!("{failure}"))
+    };
+    // Of each connection.
+    assert_eq!(counted("tcp-stream", "streams = 3").flows[0].send.bytes, Some(50_000));
+    let marked = counted("udp-stream", "sentinels = true");
+    assert_eq!((marked.flows[0].send.bytes, marked.flows[0].receive.bytes), (Some(50_000), None));
+    assert!(marked.notes[0].starts_with("agents send no `sentinels` for `bulk`"), "{:?}", marked.notes);
+}
