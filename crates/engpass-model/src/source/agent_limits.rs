@@ -146,7 +146,7 @@ mod tests {
                 vec!["message", "live.pacing"],
             ),
             (json!({ "kind": "tcp-stream", "message": "1 B" }), vec![]),
-            (json!({ "kind": "tcp-stream", "count": 2048 }), vec!["count"]),
+            (json!({ "kind": "tcp-stream", "count": 2048 }), vec![]),
             (
                 json!({ "kind": "tcp-stream", "message": "65 MiB", "streams": 129 }),
                 vec!["message", "streams"],
