@@ -75,7 +75,7 @@ def test_advice_tries_all_hash_seeds() -> None:
     made = explained(TWO, HASH)
     assert made.advice is not None
     tried = [words for words in made.advice.tried if "seed" in words]
-    assert tried == [f"give the hash of router `near` the seed {seed}" for seed in range(1, 8)]
+    assert tried == [f"set the hash seed of router `near` to {seed}" for seed in range(1, 8)]
 
 
 def test_explain_names_first_path_policy_and_tries_a_hash() -> None:

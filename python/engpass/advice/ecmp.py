@@ -52,7 +52,7 @@ def _seeds(at: Situation, router: str) -> Proposal:
     given = at.settings.get("router", router, "ecmp")
     inner = table_of(given).get("hash")
     now = table_of(inner).get("seed", 0)
-    words = f"give the hash of router `{router}` the seed {{}}"
+    words = f"set the hash seed of router `{router}` to {{}}"
     steps = tuple(
         Candidate(words.format(seed), (_policy(at, router, "hash", seed=seed),))
         for seed in range(SEEDS)

@@ -196,7 +196,7 @@ class TrialRunner:
         counts = flow.datagrams
         if counts is None:
             raise EngpassError(
-                f"engine `{self.engine}` does not count the datagrams of `{self.traffic}`",
+                f"engine `{self.engine}` reports no number of datagrams for flow `{self.traffic}`",
                 "use another engine",
             )
         seconds = self._sending(duration)

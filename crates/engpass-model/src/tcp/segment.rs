@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(
             syn.header_len(),
             40,
-            "MSS, SACK-permitted, timestamps and scale fill the 40 bytes of Linux's SYN"
+            "a SYN of Linux has 20 bytes of options: MSS, SACK-permitted, timestamps and window scale"
         );
         let mut ack = Segment { timestamps: syn.timestamps, ..Segment::default() };
         assert_eq!(ack.header_len(), 32);
