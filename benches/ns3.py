@@ -80,7 +80,7 @@ def pace() -> float | None:
 
 
 def _fetch() -> str:
-    """Unpack the package and its missing dependencies; return its version."""
+    """Download and unpack ns-3 and its missing dependencies; return the version of its package."""
     ask = ("apt-get", "install", "--print-uris", "-qq", "-y", "--no-install-recommends", PACKAGE)
     names = [line.split()[1].split("_")[0] for line in _said(*ask).splitlines() if line.startswith("'")]
     if names:

@@ -35,7 +35,7 @@ const HOLDS: usize = 20_000;
 /// Mean time until an event is due again, in picoseconds.
 const MEAN: u64 = 1_000_000_000;
 
-/// The bits of a key with the position in the testbed, which the engine's queue does not return.
+/// The bits of a key with the position in the testbed. The engine's queue does not return them, so the check ignores them there.
 const POSITION: u128 = 0x1fff_ffff << 32;
 
 /// A queue of keys: the upper half is the time in picoseconds, the lower half orders events of one instant.

@@ -115,9 +115,9 @@ def need(
 ) -> Need:
     """Estimate the memory for the points of a campaign, `jobs` at a time: all, or the one at `sweep`.
 
-    `kept` is the number of outcomes that stay in memory, `captures` that of captured links; a `timeline`
-    follows the points. An executor of threads or processes uses the memory of this machine. With any other
-    executor, only this process counts.
+    `kept` is the number of outcomes that stay in memory, `captures` that of captured links. With `timeline`,
+    a timeline is recorded after the points have run. An executor of threads or processes uses the memory of
+    this machine. With any other executor, only this process counts.
     """
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 

@@ -118,7 +118,7 @@ def until(file: str, *, down: bool, seconds: float = 20.0) -> float:
 def test_pings_alternate_over_paths_and_ttl_counts_routers(cli: Cli, program: Program, ways: str) -> None:
     with up(cli, ways, "--limit", "1 s"):
         said = program("exec", ways, "a", "--", "ping", "-n", "-c", "6", "-i", "0.2", "10.64.0.2").stdout
-        # With a TTL of 2 a ping reaches the router of the lower path, or the last router.
+        # A ping with a TTL of 2 expires at router `t` on the upper path, and at router `m` on the lower path.
         few = ["ping", "-n", "-c", "4", "-i", "0.2", "-t", "2", "10.64.0.2"]
         expired = program("exec", ways, "a", "--", *few, code=1).stdout
         lines = sent(ways)

@@ -240,9 +240,10 @@ def test_missing_namespace_is_named_with_a_remedy() -> None:
 
 
 def test_unreachable_host_fails_its_points(cli: Cli, file: Path) -> None:
-    # No ssh server answers for these hosts.
+    # `ssh` would take this name for an option.
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh -p"', 1))
     assert "has a name that starts with `-`" in cli("run", "two.toml", "--engine", "measure", code=2).stderr
+    # No host has this name.
     file.write_text(FILE.replace('reach = "local"', 'reach = "ssh nobody.invalid"', 1))
     said = cli("run", "two.toml", "--engine", "measure", code=1).stderr
     assert "host `a`: ssh nobody.invalid failed" in said or "`ssh` cannot be run" in said

@@ -64,7 +64,7 @@ def test_mptcp_subflows_are_posted_to_both_links(cli: Cli) -> None:
         assert side.ledger is not None
         account = side.ledger.accounts
         assert account["delivered"] > 0, (name, account)
-        # If segments of a subflow were counted twice or not at all, they would be undeclared traffic.
+        # Segments of a subflow that were not posted would be undeclared traffic.
         assert account.get("undeclared traffic", 0) < 0.2 * account["delivered"], (name, account)
         delivered += account["delivered"]
     # Both subflows together carry the goodput, except for data that MPTCP sent twice and data in flight.

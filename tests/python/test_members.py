@@ -53,7 +53,8 @@ def test_receiver_counts_what_was_sent_while_it_was_a_member() -> None:
     assert (viewer.datagrams.sent, viewer.datagrams.lost) == (2000, 0)
     assert wall.datagrams.sent == 4000
     assert viewer.goodput_bit_per_s == pytest.approx(wall.goodput_bit_per_s / 2, rel=2e-3)
-    # The first datagram follows within a gap, and the last one comes with the end of two queries.
+    # After the join, the first datagram comes within one gap between datagrams. After the leave, the router
+    # sends two queries 100 ms apart, and stops forwarding 100 ms after the second one.
     assert viewer.join_delay_s is not None
     assert 0 < viewer.join_delay_s < 1.2e-3
     assert viewer.leave_delay_s == pytest.approx(0.2, abs=1e-3)

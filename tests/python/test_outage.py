@@ -22,7 +22,7 @@ from engpass.timeline import timeline
 from engpass.types.outcome import Outcome
 from snapshots import page_text
 
-# 1000 packets per second for two seconds. The link is down from 0.5 to 1 s, and no router avoids it.
+# 1000 packets per second for two seconds, over the first of two parallel links: `upper`.
 PAIR = """\
 name = "Two ways"
 
@@ -49,6 +49,7 @@ rate = "11.776 Mbit/s"
 [run]
 duration = "2 s"
 """
+# `upper` is down from 0.5 to 1 s. The routers do not use `lower` instead.
 CUT = """
 [event]
 cut = { at = "500 ms", target = "upper", change = "down" }

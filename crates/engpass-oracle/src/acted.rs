@@ -24,11 +24,11 @@ pub enum Mechanism {
     RandomFailure,
     /// Fragments of one datagram left a router on different path segments.
     FragmentsApart,
-    /// A router handed packets to a circuit.
+    /// A router sent packets into a circuit that begins at it.
     IntoCircuit,
-    /// Packets left a circuit at a router.
+    /// A router received packets from a circuit that ends at it.
     OutOfCircuit,
-    /// A shaper at a router emitted a frame at a rate that feedback, or missing feedback, had changed.
+    /// The shaper of a circuit that begins at a router emitted a frame after feedback, or missing feedback, had changed its rate.
     AdaptiveAtRouter,
     /// A flow lost datagrams in an outage, and its receiver had a time without receptions.
     Outage,

@@ -80,7 +80,7 @@ class Options:
     tap: bool = False
     """True to give hosts Ethernet devices with hardware addresses, instead of devices that carry only IP."""
     broken_logs: list[dict[str, str]] = field(default_factory=list, compare=False)
-    """Logs that broke off during the run, one for each such point, as in `Written`."""
+    """Logs that broke off during the run, one for each such point, as in `Written.broken_log`."""
 
     def check(self) -> None:
         """Raise `EngpassError` for a value that no driver accepts."""

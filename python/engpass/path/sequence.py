@@ -50,6 +50,7 @@ _PROBE_GAPS_NS = (10_000_000, 100_000_000, 600_000_000)
 receiver listens as long as probes are sent."""
 
 _TOO_LONG = "does not fit the path"
+"""Part of the agent's error for a datagram that is longer than the path MTU."""
 CONFORMING_SECONDS = 30.0
 """The RFC wants transfers of more seconds than this, which exercise the buffers of the path (section 5)."""
 

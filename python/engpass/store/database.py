@@ -31,7 +31,7 @@ class Database:
     def __init__(self, kind: Kind, where: str) -> None:
         self._kind, self.where = kind, where
         self._idle: list[Any] = []
-        # A store that nobody closes, such as one of a result in Python, leaves no connection behind.
+        # The finalizer closes the connections of a store that the caller never closes, as in a result.
         weakref.finalize(self, _close, self._idle)
         # A store in memory has a single connection, which allows one transaction at a time.
         self.in_memory = where == IN_MEMORY

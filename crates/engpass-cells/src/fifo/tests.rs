@@ -14,12 +14,16 @@ fn slot() -> Pace {
     Pace::of_bits(424, 149_760_000)
 }
 
-/// Output of a queue. By circuit: departures of its cells, ends of PDUs, number of lost cells and the first loss.
+/// Output of a queue.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
+    /// By circuit: departures of its cells.
     sent: Vec<Vec<u64>>,
+    /// PDUs whose last cell has left, with its departure.
     ends: Vec<(PduId, u64)>,
+    /// By circuit: number of lost cells, and instant of the first loss.
     lost: Vec<(u64, u64)>,
+    /// Time without a cell on the line.
     idle: u64,
 }
 

@@ -20,7 +20,7 @@ struct CatchUp {
 }
 
 impl CatchUp {
-    /// Returns the instant at which to send the message that is due at `due`.
+    /// Returns the instant at which to send the message that is due at `due`: later than that if the sender is late.
     fn instant(&mut self, due: u64) -> u64 {
         let step = due.saturating_sub(self.due);
         self.due = due;
@@ -66,7 +66,7 @@ impl PacedSender {
         }
     }
 
-    /// Returns the instant at which to send the message that is due at `due`.
+    /// Returns the instant at which to send the message that is due at `due`: later than that while the sender catches up.
     #[inline]
     pub(super) fn instant(&mut self, due: u64, waiter: &Waiter) -> u64 {
         let at = self.catch_up.instant(due);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::sys::option;
 
-/// Name, offset and width of the fields of `struct tcp_info` in `linux/tcp.h`, times in microseconds unless the name says otherwise.
+/// Name, offset and width in bytes of the fields of `struct tcp_info` in `linux/tcp.h`. The name of a time or rate ends with its unit.
 const FIELDS: [(&str, usize, usize); 57] = [
     ("state", 0, 1),
     ("ca_state", 1, 1),

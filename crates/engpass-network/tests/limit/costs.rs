@@ -109,7 +109,7 @@ fn only_costs_warned_of_have_no_effect() {
     }
 }
 
-/// A cost per byte that the memory hides, as the only cost.
+/// The only cost is one per byte, and the memory transfers of a byte take longer.
 #[test]
 fn per_byte_cost_hidden_by_memory_has_no_effect() {
     let others: Vec<String> = ["a.cost", "a.receive_cost", "b.cost", "b.receive_cost"]

@@ -118,11 +118,11 @@ pub(crate) trait Scheduler {
 
 /// A discipline at a port.
 pub(crate) enum Discipline {
-    /// Decides on arrival of a packet.
+    /// Accepts or drops a packet when it arrives.
     DropTail(DropTail),
-    /// Decides on arrival of a packet.
+    /// Accepts, marks or drops a packet when it arrives.
     Red(Red),
-    /// Decides when the line is free.
+    /// Holds packets, and chooses the next one when the line is free.
     Scheduler(Box<dyn Scheduler>),
 }
 

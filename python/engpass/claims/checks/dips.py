@@ -20,9 +20,9 @@ class Dips(Check):
     from_: Quantity | None = None
     to: Quantity | None = None
     deepest: Quantity | None = None
-    """The minimum goodput must be below this value."""
+    """The claim holds only if the lowest goodput of the curve is below this value."""
     highest: Quantity | None = None
-    """The maximum goodput must be at least this value."""
+    """The claim holds only if the highest goodput of the curve is at least this value."""
 
     def judge(self, curves: Curves, accept: Interval | None) -> Verdict:
         """Count the values below the level, and compare their share with the claim's interval."""

@@ -1,4 +1,4 @@
-//! Builds the headers for a run of segments of a GSO packet, as TCP segmentation offload and GRO of Linux do.
+//! Builds the headers of one packet from consecutive segments (a run) of a GSO packet, as TCP segmentation offload and GRO of Linux do.
 
 use std::ops::Range;
 

@@ -85,7 +85,7 @@ impl RouterDraw {
             processor: Some(processor),
             process_switched: self.process_switched.clone(),
             cards: cards.collect(),
-            // All packets of a destination take the same work.
+            // `first` sends all packets for a destination on one path. The check refuses a choice between path segments that need different work.
             ecmp: Ecmp::First(Default::default()),
             ..router.clone()
         }

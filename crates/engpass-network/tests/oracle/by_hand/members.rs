@@ -36,7 +36,7 @@ const MID: usize = 1;
 const A: usize = 2;
 const B: usize = 3;
 const C: usize = 4;
-/// Receivers are counted after the flow.
+/// Indices in `Observed::flows`: the flow has index 0, and its receivers follow.
 const H1: usize = 1;
 const H2: usize = 2;
 const H3: usize = 3;

@@ -108,10 +108,10 @@ fn icmp_too_big_has_576_bytes_and_returns_at_once() {
     assert_eq!(booked.dead, 0);
 }
 
-/// `h0` forms the segment with the answer to its SYN, after 117.04 us, and the two shorter ones with the message, after 259.2 us. The first of these finds an idle
-/// path: 50.08 us, 600 us and again 50.08 us on the lines and 3 us of delays. The second one has 40.48 us, 480 us and 40.48 us, but its last bit is at `r0`
-/// after 351.72 us, and `r1` has the first one after 911.28 us. It then takes 480, 1, 40.48 and 1 us, so it arrives after 1432.76 us. The segment counts as one
-/// message, from its first transmission on.
+/// `h0` forms the segment when it gets the answer to its SYN, at 117.04 us, and two shorter ones when it gets the ICMP message, at 259.2 us. The first short
+/// segment finds an idle path: 50.08 us, 600 us and again 50.08 us on the lines and 3 us of delays. The second one takes 40.48 us, 480 us and 40.48 us on the
+/// lines. Its last bit is at `r0` at 351.72 us, but the first one is at `r1` only at 911.28 us. Then the second one takes 480, 1, 40.48 and 1 us, so it
+/// arrives at 1432.76 us. Both are one application message, whose delay begins with the first transmission, at 117.04 us.
 #[test]
 fn message_delay_of_a_split_segment_begins_with_its_first_transmission() {
     let seen = run(&narrow("", ""), 3_000_000_000);
