@@ -87,12 +87,13 @@ impl<'a> Flow<'a> {
         Some(transfer.bytes / u64::from(self.traffic.streams().max(1)))
     }
 
-    /// Returns the transfer of a number of messages, as the receiver's agent saw it. Its time is known if no warm-up comes before it, and if the sender has sent
-    /// all messages.
+    /// Returns the transfer of a number of messages, as the receiver's agent saw it within its time; `None` if a warm-up comes before. Its duration is known if the
+    /// sender has sent all messages and, over TCP, all have come in time: a sender is done when the last ones are in its socket buffer.
     pub(crate) fn transfer(&self, sender: &End, receiver: &End) -> Option<Transfer> {
-        let whole = self.traffic.transfer()?;
-        let received_bytes = receiver.total_bytes.unwrap_or(receiver.bytes).min(whole.bytes);
-        let is_over = sender.ended.as_deref() == Some("bytes") && self.warmup_ns == 0;
+        let whole = self.traffic.transfer().filter(|_| self.warmup_ns == 0)?;
+        let received_bytes = receiver.bytes.min(whole.bytes);
+        let has_come = self.kind.is_udp() || received_bytes == whole.bytes;
+        let is_over = sender.ended.as_deref() == Some("bytes") && has_come;
         let duration_s = (is_over && receiver.elapsed_ns > 0).then_some(receiver.elapsed_ns as f64 / 1e9);
         let goodput_bit_per_s = duration_s.map(|seconds| received_bytes as f64 * 8.0 / seconds);
         Some(Transfer { received_bytes, duration_s, goodput_bit_per_s })

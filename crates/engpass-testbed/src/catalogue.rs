@@ -66,7 +66,7 @@ fn family<'a>(name: &str, place: &str, kinds: impl IntoIterator<Item = (&'a str,
     json!({ "family": name, "place": place, "kinds": kinds.collect::<Vec<_>>() })
 }
 
-/// Returns the keys of a table. Keys of nested tables follow under their dotted names.
+/// Returns the keys of a table. Keys of nested tables follow under their dotted names; in tables by name, `NAME` stands for the name.
 fn keys(schema: &Value) -> Vec<Value> {
     let required =
         |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|name| name == key));
@@ -82,9 +82,13 @@ fn keys(schema: &Value) -> Vec<Value> {
         }));
         let forms = table_forms(inner);
         let table = if let [only] = forms[..] { only } else { inner };
-        if table["properties"].is_object() {
+        for (table, under) in [(table, key.clone()), (&table["additionalProperties"], format!("{key}.NAME"))]
+        {
+            if !table["properties"].is_object() {
+                continue;
+            }
             for mut below in keys(table) {
-                below["key"] = format!("{key}.{}", below["key"].as_str().unwrap_or_default()).into();
+                below["key"] = format!("{under}.{}", below["key"].as_str().unwrap_or_default()).into();
                 all.push(below);
             }
         }
@@ -122,7 +126,8 @@ fn type_of(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("string") => "text".into(),
         Some("integer") => "a whole number".into(),
-        Some("array") => "a list of two names".into(),
+        Some("array") if schema["maxItems"] == 2 => "a list of two names".into(),
+        Some("array") => "a list".into(),
         Some("object") => "a table".into(),
         Some(other) => other.into(),
         None => "anything".into(),

@@ -270,6 +270,12 @@ fn transfer_lasts_from_the_first_to_the_last_byte_at_the_receiver() {
         (whole.received_bytes, whole.duration_s, whole.goodput_bit_per_s),
         (40_000, Some(0.25), Some(1.28e6))
     );
+    // A TCP sender is done when its socket buffer has everything; the receiver's window ends before all has come.
+    let point = bulk(DIRECT, "tcp-stream", "message = \"1 kB\"\ncount = 50");
+    let sent = json!({ "ended": "bytes", "bytes": 50_000 });
+    let got = json!({ "bytes": 40_000, "total_bytes": 50_000 });
+    let drains = Case::new(point, sent, got).flow().transfer.unwrap();
+    assert_eq!((drains.received_bytes, drains.duration_s), (40_000, None));
     // Its time was over before all was sent.
     let cut = case("duration").transfer.unwrap();
     assert_eq!((cut.received_bytes, cut.duration_s), (40_000, None));

@@ -95,7 +95,7 @@ pub struct Tunnel {
 pub struct Keepalive {
     /// Time between two keepalives of an end.
     pub period: Duration,
-    /// Number of keepalives in a row that do not come back before an end takes the tunnel for down. It is up again when one comes back.
+    /// Number of keepalives that an end sends since one last came back before it takes the tunnel for down. It is up again when one comes back.
     pub retries: u64,
 }
 
