@@ -180,10 +180,11 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     }
     again.run_until(end, &mut |output| replayed.push(output));
     prop_assert_eq!(replayed, reports);
-    // Without endless generators and events, everything comes to an end.
+    // Without endless generators, events and keepalives, everything comes to an end.
     let goes_on = |event: &Event| event.every.is_some() || event.change.is_none();
     if testbed.traffic.values().all(|traffic| traffic.cells().is_none())
         && !testbed.events.values().any(goes_on)
+        && testbed.tunnels.values().all(|tunnel| tunnel.keepalive.is_none())
     {
         let mut rest = Vec::new();
         while let Some(at) = again.next_wake() {
