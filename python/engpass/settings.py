@@ -84,7 +84,7 @@ class Key(msgspec.Struct, frozen=True):
     key: str
     type: str
     required: bool = False
-    default: str | bool | int | float | list[int] | None = None
+    default: str | bool | int | float | list[int | str] | None = None
 
 
 class Kind(msgspec.Struct, frozen=True):
