@@ -59,6 +59,32 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// Creates a packet without payload, path and time to live. `number` is that of its sender in queue disciplines.
+    pub(crate) fn of_sender(flow: usize, datagram: usize, number: usize) -> Self {
+        Self {
+            flow,
+            datagram,
+            offset: 0,
+            bytes: 0,
+            way: usize::MAX,
+            discipline_flow: number as u32,
+            carries: None,
+            ttl: 0,
+            priority: 0,
+            ect: false,
+            ce: false,
+            cells: 0,
+            emitted: None,
+            room: 0,
+            came_by: None,
+            framed_at: None,
+            arp: None,
+            igmp: None,
+            keepalive: None,
+            path: None,
+        }
+    }
+
     /// Records a step of its path.
     pub(crate) fn crosses(&mut self, crossing: Crossing) {
         if let Some(path) = &mut self.path {

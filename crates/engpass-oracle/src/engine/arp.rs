@@ -119,28 +119,12 @@ impl Engine<'_> {
         // The flow number of ARP comes after all flows and receivers.
         let flow = self.topology.flows.len() + self.receivers.len();
         let datagram = self.ledger.begin(now, Datagram::arp(flow));
+        let number = self.senders().len() + self.messages().len();
+        // It follows the tree of its interface instead of a path.
         self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
-            bytes: 0,
-            // It follows the tree of its interface instead of a path.
-            way: usize::MAX,
-            discipline_flow: (self.senders().len() + self.messages().len()) as u32,
-            carries: None,
-            ttl: 0,
-            priority: 0,
-            ect: false,
-            ce: false,
-            cells: 0,
-            emitted: None,
             room: BYTES,
-            came_by: None,
-            framed_at: None,
             arp: Some(arp),
-            igmp: None,
-            keepalive: None,
-            path: None,
+            ..Packet::of_sender(flow, datagram, number)
         });
         self.packets.len() - 1
     }

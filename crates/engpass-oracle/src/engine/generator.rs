@@ -65,26 +65,10 @@ impl Engine<'_> {
         self.ledger.sent(now, datagram);
         let packet = self.packets.len();
         self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
-            bytes: 0,
             way: way_index(flow, false),
-            discipline_flow: 0,
-            carries: None,
-            ttl: 0,
-            priority: 0,
-            came_by: None,
-            framed_at: None,
-            arp: None,
-            igmp: None,
-            keepalive: None,
             path: Some(Vec::new()),
-            ect: false,
-            ce: false,
             cells: 1,
-            emitted: None,
-            room: 0,
+            ..Packet::of_sender(flow, datagram, 0)
         });
         let vc = self.vc_of(flow);
         let clp = self.topology.circuits[self.vcs[vc].circuit].clp;

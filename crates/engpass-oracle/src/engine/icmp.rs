@@ -79,28 +79,14 @@ impl Engine<'_> {
             self.ledger.datagram(datagram).segment.expect("only TCP segments must not be fragmented");
         let message = Message { endpoint: to ^ 1, seq: segment.seq, mtu };
         let datagram = self.ledger.begin(now, Datagram::message(flow, message, payload_bytes(bytes)));
+        let sender = self.senders().len() + number;
         self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
             bytes: self.ledger.datagram(datagram).bytes(),
             way: self.message_way(number),
-            discipline_flow: (self.senders().len() + number) as u32,
-            carries: None,
             // The router that creates it does not decrement the TTL.
             ttl: TTL + 1,
             priority: PRIORITY,
-            ect: false,
-            ce: false,
-            cells: 0,
-            emitted: None,
-            room: 0,
-            came_by: None,
-            framed_at: None,
-            arp: None,
-            igmp: None,
-            keepalive: None,
-            path: None,
+            ..Packet::of_sender(flow, datagram, sender)
         });
         let position = came_by.map(LineId::position).expect("the packet came to the router over a line");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };

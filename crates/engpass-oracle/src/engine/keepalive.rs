@@ -54,38 +54,22 @@ impl Engine<'_> {
             self.acted.note(Mechanism::TunnelDown);
         }
         this.silent += 1;
-        let (way, router) = (this.way, self.tunnels[this.tunnel].from);
-        self.agenda.put(
-            now + this.config.period.0,
-            Group::Keepalive,
-            (end, 0),
-            Event::KeepaliveIsDue { end },
-        );
+        let (way, router, next) = (this.way, self.tunnels[this.tunnel].from, now + this.config.period.0);
+        if next <= self.end() {
+            self.agenda.put(next, Group::Keepalive, (end, 0), Event::KeepaliveIsDue { end });
+        }
         // Like ARP and IGMP, keepalives are counted behind all flows and receivers.
         let flow = self.topology.flows.len() + self.receivers.len();
         let datagram = self.ledger.begin(now, Datagram::keepalive(flow));
+        let number = self.senders().len() + self.messages().len() + 2;
         self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
             bytes: GRE_BYTES,
             way,
-            discipline_flow: (self.senders().len() + self.messages().len() + 2) as u32,
-            carries: None,
             // The router that creates it does not decrement the TTL.
             ttl: TTL + 1,
             priority: PRIORITY,
-            ect: false,
-            ce: false,
-            cells: 0,
-            emitted: None,
-            room: 0,
-            came_by: None,
-            framed_at: None,
-            arp: None,
-            igmp: None,
             keepalive: Some(end),
-            path: None,
+            ..Packet::of_sender(flow, datagram, number)
         });
         let router = router - self.topology.hosts - self.topology.switches;
         self.comes_to_engine(now, router, self.packets.len() - 1);

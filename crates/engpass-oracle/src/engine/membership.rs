@@ -73,27 +73,14 @@ impl Engine<'_> {
         // Like ARP, IGMP is counted behind all flows and receivers.
         let flow = self.topology.flows.len() + self.receivers.len();
         let datagram = self.ledger.begin(now, Datagram::igmp(flow));
+        let number = self.senders().len() + self.messages().len() + 1;
         self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
             bytes: MESSAGE_BYTES,
-            way: usize::MAX,
-            discipline_flow: (self.senders().len() + self.messages().len() + 1) as u32,
-            carries: None,
             ttl: TTL,
             priority: PRIORITY,
-            ect: false,
-            ce: false,
-            cells: 0,
-            emitted: None,
             room: PACKET_BYTES,
-            came_by: None,
-            framed_at: None,
-            arp: None,
             igmp: Some(IgmpPacket { member, message }),
-            keepalive: None,
-            path: None,
+            ..Packet::of_sender(flow, datagram, number)
         });
         let first = self.members[member].lines[0];
         self.nics[first.link][first.end].occupied += PACKET_BYTES;

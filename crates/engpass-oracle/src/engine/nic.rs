@@ -31,26 +31,15 @@ impl Engine<'_> {
             Out::Tunnel(_) => unreachable!("a tunnel does not begin at a host"),
         };
         Packet {
-            flow: this.flow,
-            datagram,
             offset,
             bytes,
             way,
-            discipline_flow: sender as u32,
-            carries: None,
             ttl: self.testbed.traffic[this.flow].ttl().expect("packet traffic has a TTL"),
             priority: self.testbed.traffic[this.flow].priority(),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
-            ce: false,
-            cells: 0,
-            emitted: None,
             room,
-            came_by: None,
-            framed_at: None,
-            arp: None,
-            igmp: None,
-            keepalive: None,
             path: Some(Vec::new()),
+            ..Packet::of_sender(this.flow, datagram, sender)
         }
     }
 
