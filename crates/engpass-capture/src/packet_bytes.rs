@@ -149,7 +149,10 @@ impl Packets for SyntheticPackets {
             ecn: head.ecn,
             protocol: match packet.content {
                 Content::Datagram { .. } => Protocol::Udp,
-                _ => Protocol::Tcp,
+                Content::Segment { .. }
+                | Content::TooBig { .. }
+                | Content::Outside { .. }
+                | Content::Keepalive { .. } => Protocol::Tcp,
             },
         };
         let whole = match packet.content {
@@ -186,18 +189,24 @@ pub(super) fn write_keepalive(
         topology.tunnels[tunnel].from_to(forward).map(|router| address_of(topology, router));
     let mut header = Vec::new();
     gre::write_keepalive(&mut header);
-    let ip = Ipv4 {
-        addresses: (other, sender),
+    let protocol = topology.tunnels[tunnel].config.header.config().protocol();
+    ip_of_routers(head, (other, sender), protocol).write(&header, out);
+}
+
+/// Returns the IP header of a packet between the routers at the ends of a tunnel.
+fn ip_of_routers(head: &Head, addresses: (Ipv4Addr, Ipv4Addr), protocol: u8) -> Ipv4 {
+    Ipv4 {
+        addresses,
         id: head.id,
         offset: head.offset,
         more: head.more,
         dont_fragment: false,
         ttl: head.ttl,
+        // The class selector for the priority (RFC 2474 section 4.2.2.1).
         dscp: head.priority << 3,
         ecn: head.ecn,
-        protocol: Protocol::Tunnel(topology.tunnels[tunnel].config.header.config().protocol()),
-    };
-    ip.write(&header, out);
+        protocol: Protocol::Tunnel(protocol),
+    }
 }
 
 /// Returns a packet as it is in a tunnel, with its outer headers; or the fragment of it that the outer header describes.
@@ -212,21 +221,10 @@ pub(super) fn encapsulate(topology: &Topology, outer: &Outer, packet: &[u8]) -> 
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };
     let head = &outer.head;
-    let ip = Ipv4 {
-        addresses: (from, to),
-        id: head.id,
-        offset: head.offset,
-        more: head.more,
-        dont_fragment: false,
-        ttl: head.ttl,
-        dscp: head.priority << 3,
-        ecn: head.ecn,
-        protocol: Protocol::Tunnel(protocol),
-    };
     let begin = (head.offset as usize).min(payload.len());
     let end = begin + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
     let mut whole = Vec::new();
-    ip.write(&payload[begin..end.min(payload.len())], &mut whole);
+    ip_of_routers(head, (from, to), protocol).write(&payload[begin..end.min(payload.len())], &mut whole);
     whole
 }
 

@@ -21,13 +21,26 @@ mod routers;
 use engpass_testbed::Testbed;
 
 use crate::engine::Engine;
+use crate::fast::difference;
 use crate::outcome::{Departed, FlowSeen, Losing, Lost, Observed, Place};
+use crate::replay::testbed;
 
 /// Runs with seed 1 until `at` picoseconds.
 fn seen(testbed: &Testbed, at: u64) -> Observed {
     let mut engine = Engine::new(testbed, 1);
     engine.run_until(at);
     engine.snapshot(at)
+}
+
+/// Runs a file without its table `run` for `at` picoseconds. Both engines must agree, and every packet must be accounted for.
+fn run_for(file: &str, text: &str, at: u64) -> Observed {
+    let testbed = testbed(file, format!("{text}[run]\nduration = \"{at} ps\"\n"));
+    assert_eq!(difference(&testbed, 1), Ok(()));
+    let mut engine = Engine::new(&testbed, 1);
+    engine.run_until(at);
+    let seen = engine.snapshot(at);
+    assert_eq!(engine.frames_balance(&seen), Ok(()));
+    seen
 }
 
 /// Sent, received, lost, in flight.

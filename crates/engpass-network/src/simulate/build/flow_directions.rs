@@ -67,8 +67,8 @@ impl<'a> Builder<'a> {
             let sent = DirectionInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.flow_direction(frames, sent)), None]
         });
-        let resolution = frames.arp.ledger_directions(self.topology);
-        let memberships = frames.igmp.ledger_directions(self.topology);
+        let resolution = frames.arp_directions(self.topology);
+        let memberships = frames.igmp_directions(self.topology);
         let keepalives = frames.keepalive_directions(|line| self.line(line));
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch of a tree uses the flow direction of its flow.
@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
             });
             [direction, None]
         });
-        let first_branch = flows + endpoints.len() + frames.count_control_directions();
+        let [.., first_branch] = frames.control_directions(flows + endpoints.len());
         let mut trees: Vec<Vec<usize>> = Vec::new();
         for (number, (flow, _, place, _)) in self.branches(frames).enumerate() {
             if place == 0 {

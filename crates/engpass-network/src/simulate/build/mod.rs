@@ -473,8 +473,7 @@ impl Builder<'_> {
         let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
-        let next = flows.len() as u32;
-        (frames.arp.tally, frames.igmp.tally, frames.keepalives.tally) = (next, next, next);
+        frames.control_counters = flows.len() as u32;
         if !frames.arp.is_idle() || !frames.igmp.is_idle() || !frames.keepalives.is_idle() {
             flows.push(FlowCounters::default());
         }
@@ -497,7 +496,7 @@ impl Builder<'_> {
                 false => self.heads(&frames, &processes, &endpoints),
             };
         }
-        let first_branch = endpoints.len() + frames.count_control_directions();
+        let [.., first_branch] = frames.control_directions(endpoints.len());
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
         let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);

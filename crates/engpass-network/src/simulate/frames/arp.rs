@@ -8,18 +8,16 @@ use std::collections::BTreeMap;
 
 use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack};
 use engpass_model::arp::{Arp, HoldResult, Neighbour, TimeoutAction};
-use engpass_model::queue::Ecn;
 use engpass_model::wire::arp::{BYTES, Operation};
-use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::{ArpInterface, Hop, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
+use super::control::{ControlKind, ControlPacket};
 use super::marks::HOLD;
-use super::{END, Frames, Packet, Step};
+use super::{END, Frames, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
-use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::tap::Arp as Seen;
 
 /// The router interfaces that resolve addresses, their neighbours, and the ARP packets in the network.
@@ -34,8 +32,6 @@ pub(in crate::simulate) struct Resolution {
     lines: BTreeMap<usize, u32>,
     /// Content of ARP packets in the network, by datagram. That of a lost packet stays until its datagram number is reused.
     packets: BTreeMap<u32, MessageContent>,
-    /// Index of the counters of ARP packets, which follow those of all flows.
-    pub(in crate::simulate) tally: u32,
 }
 
 /// In place of a neighbour's number in an event: routers forget all addresses.
@@ -138,28 +134,6 @@ impl Resolution {
         2 * self.lines.len()
     }
 
-    /// Returns the flow directions of ARP packets for the ledger.
-    pub(in crate::simulate) fn ledger_directions<'a>(
-        &'a self,
-        topology: &'a Topology,
-    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
-        self.lines.keys().flat_map(move |port| {
-            let wire = topology.links[port / 2].wire(port % 2, Default::default());
-            let line =
-                FlowDirectionLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
-            let direction = FlowDirection {
-                flow: self.tally as usize,
-                against: true,
-                traffic: None,
-                sender: None,
-                rare: true,
-                mtu: topology.links[port / 2].mtu,
-                lines: vec![line],
-            };
-            [Some(direction), None]
-        })
-    }
-
     /// Returns the content of an ARP packet for a capture.
     fn seen(&self, said: &MessageContent) -> Seen {
         let Key { interface, station } = said.about;
@@ -183,6 +157,19 @@ impl Resolution {
 }
 
 impl Frames {
+    /// Returns the flow directions of ARP packets for the ledger.
+    pub(in crate::simulate) fn arp_directions<'a>(
+        &self,
+        topology: &'a Topology,
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
+        self.arp.lines.keys().flat_map(move |port| {
+            let wire = topology.links[port / 2].wire(port % 2, Default::default());
+            let line =
+                FlowDirectionLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
+            self.ledger_directions(topology.links[port / 2].mtu, vec![line])
+        })
+    }
+
     /// Returns the mark in front of the line of a path segment, if its router resolves addresses there. Then changes `line`, the step of the segment, so that
     /// it does no work of a router.
     pub(super) fn hold_before(
@@ -325,48 +312,16 @@ impl Network {
 
     /// Creates an ARP packet at the node where its line begins, and sends it.
     fn begin_arp(&mut self, said: MessageContent) {
-        let Resolution { lines, tally, kinds, .. } = &self.frames.arp;
-        let direction = lines.range(..said.line.port).count();
-        let place = lines[&said.line.port];
+        let Resolution { lines, kinds, .. } = &self.frames.arp;
+        let (sender, place) = (lines.range(..said.line.port).count(), lines[&said.line.port]);
         let is_host = said.line.from < kinds[0];
-        let messages = self.frames.icmp.ways.len();
-        let tracked_per_hop = self.shared.reports.is_some();
-        let datagram = Datagram {
-            flow: *tally,
-            to: Destination::endpoint(self.endpoints.len() + 2 * (messages + direction) + 1),
-            // All bytes count as control traffic, so the split between header and payload does not matter.
-            header: (BYTES - IP_HEADER_BYTES) as u32,
-            fragments: 1,
-            refs: 1,
-            begun: self.now,
-            tracked_per_hop,
-            ..Datagram::default()
-        };
-        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
+        // The router decrements the TTL.
+        let packet = ControlPacket { sender, place, bytes: BYTES, ttl: 2, priority: 0 };
+        let (datagram, packet) = self.begin_control(ControlKind::Arp, packet);
         self.frames.arp.packets.insert(datagram, said);
         if let Some(trace) = &mut self.shared.trace {
             trace.asks(datagram, self.frames.arp.seen(&said));
         }
-        let sender = match &mut self.shared.reports {
-            None => (self.processes.len() + self.endpoints.len() + messages) as u32,
-            Some(reports) => {
-                let number = self.injected.number_of_control(messages);
-                reports.register_node_packet(datagram, number);
-                number
-            }
-        };
-        let packet = self.shared.datagrams.insert_packet(Packet {
-            datagram,
-            ip: BYTES as u32,
-            sender,
-            place,
-            since: 0,
-            offset: 0,
-            // The router decrements the TTL.
-            ttl: 2,
-            priority: 0,
-            ecn: Ecn::NotCapable,
-        });
         if is_host {
             self.send_from_nic(packet, None);
         } else {

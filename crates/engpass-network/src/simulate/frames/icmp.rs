@@ -12,7 +12,7 @@ use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::NodeId;
 
-use super::{ForwardingEngine, Frames, Packet, Step};
+use super::{ForwardingEngine, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -84,19 +84,6 @@ impl Icmp {
     /// Returns the number of messages that routers have made so far.
     pub(in crate::simulate) fn made(&self) -> u32 {
         self.made
-    }
-}
-
-impl Frames {
-    /// Returns the number of flow directions for packets of nodes: ICMP messages of routers, then ARP packets, IGMP messages and
-    /// keepalives. Endpoints come before.
-    pub(in crate::simulate) fn count_control_directions(&self) -> usize {
-        self.first_keepalive_direction(0) + self.keepalives.count_directions()
-    }
-
-    /// Returns the number of the first flow direction of IGMP messages in a network with `endpoints` endpoints.
-    pub(in crate::simulate) fn first_igmp_direction(&self, endpoints: usize) -> usize {
-        endpoints + 2 * self.icmp.ways.len() + self.arp.count_directions()
     }
 }
 
@@ -220,22 +207,8 @@ impl Network {
         self.receive_or_forward(packet);
     }
 
-    /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
-    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
-        let is_message = (direction as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
-        if is_message {
-            self.deliver_icmp_message(datagram);
-        } else if let Some(end) = self.keepalive_end(datagram) {
-            self.take_keepalive(end);
-        } else if direction as usize >= self.frames.first_igmp_direction(self.endpoints.len()) {
-            self.take_igmp(datagram);
-        } else {
-            self.take_arp(datagram);
-        }
-    }
-
     /// Delivers an ICMP message to the sender of the packet that it is about.
-    fn deliver_icmp_message(&mut self, datagram: u32) {
+    pub(super) fn deliver_icmp_message(&mut self, datagram: u32) {
         if let Some(reports) = &mut self.shared.reports {
             reports.on_message_delivered(datagram, self.now);
             return;

@@ -6,15 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack};
-use engpass_model::queue::Ecn;
-use engpass_model::wire::igmp::{MESSAGE_BYTES, Message, PACKET_BYTES, PRIORITY, TTL};
+use engpass_model::wire::igmp::{Message, PACKET_BYTES, PRIORITY, TTL};
 use engpass_testbed::topology::{Hop, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
-use super::{Frames, Packet};
+use super::Frames;
+use super::control::{ControlKind, ControlPacket};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
-use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::tap::Igmp as Seen;
 
 /// Receivers that join or leave, and their IGMP messages in the network.
@@ -23,8 +22,6 @@ pub(in crate::simulate) struct Igmp {
     members: Vec<Reporter>,
     /// Messages in the network, by datagram: member and message. A lost message stays until its datagram number is reused.
     messages: BTreeMap<u32, (u32, Message)>,
-    /// Index of the counters of IGMP packets, which follow those of all flows.
-    pub(in crate::simulate) tally: u32,
 }
 
 /// A receiver that joins or leaves, as its host reports it.
@@ -62,33 +59,25 @@ impl Igmp {
     pub(in crate::simulate) fn count_directions(&self) -> usize {
         2 * self.members.len()
     }
+}
 
+impl Frames {
     /// Returns the flow directions of IGMP messages for the ledger.
-    pub(in crate::simulate) fn ledger_directions<'a>(
-        &'a self,
+    pub(in crate::simulate) fn igmp_directions<'a>(
+        &self,
         topology: &'a Topology,
     ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
-        self.members.iter().flat_map(move |member| {
+        self.igmp.members.iter().flat_map(move |member| {
             let line = |hop: &Hop| {
                 let number = topology.port_of(hop);
                 let wire = topology.links[hop.link].wire(number % 2, Default::default());
                 FlowDirectionLine { number, wire, changes: Vec::new(), held_back: HeldBack::Upstream }
             };
-            let direction = FlowDirection {
-                flow: self.tally as usize,
-                against: true,
-                traffic: None,
-                sender: None,
-                rare: true,
-                mtu: topology.links[member.links[0].link].mtu,
-                lines: member.links.iter().map(line).collect(),
-            };
-            [Some(direction), None]
+            let lines = member.links.iter().map(line).collect();
+            self.ledger_directions(topology.links[member.links[0].link].mtu, lines)
         })
     }
-}
 
-impl Frames {
     /// Adds the routes of the IGMP messages of all receivers that join or leave.
     pub(super) fn add_igmp_ways(&mut self, testbed: &Testbed, topology: &Topology) {
         let flows = topology.flows.iter().enumerate();
@@ -156,36 +145,15 @@ impl Network {
 
     /// Sends an IGMP message from the NIC of its host.
     fn send_igmp(&mut self, member: u32, message: Message) {
-        let direction = self.frames.first_igmp_direction(self.endpoints.len()) + 2 * member as usize;
-        let place = self.frames.igmp.members[member as usize].first;
-        let datagram = Datagram {
-            flow: self.frames.igmp.tally,
-            to: Destination::endpoint(direction + 1),
-            // All bytes of the message count as control traffic.
-            header: MESSAGE_BYTES as u32,
-            fragments: 1,
-            refs: 1,
-            begun: self.now,
-            ..Datagram::default()
-        };
-        let datagram = self.shared.begin_datagram(false, datagram);
+        let Reporter { flow, host, port, first, .. } = self.frames.igmp.members[member as usize];
+        let (ttl, priority) = (TTL, PRIORITY);
+        let packet =
+            ControlPacket { sender: member as usize, place: first, bytes: PACKET_BYTES, ttl, priority };
+        let (datagram, packet) = self.begin_control(ControlKind::Igmp, packet);
         self.frames.igmp.messages.insert(datagram, (member, message));
         if let Some(trace) = &mut self.shared.trace {
-            let Reporter { flow, host, port, .. } = self.frames.igmp.members[member as usize];
             trace.says(datagram, Seen { flow, message, host: (host, port) });
         }
-        let packet = self.shared.datagrams.insert_packet(Packet {
-            datagram,
-            ip: PACKET_BYTES as u32,
-            // The number follows those of all senders, of routers' messages, and of ARP.
-            sender: (self.processes.len() + self.endpoints.len() + self.frames.icmp.ways.len() + 1) as u32,
-            place,
-            since: 0,
-            offset: 0,
-            ttl: TTL,
-            priority: PRIORITY,
-            ecn: Ecn::NotCapable,
-        });
         self.send_from_nic(packet, None);
     }
 

@@ -4,33 +4,30 @@
 
 use engpass_ledger::{FlowDirection, FlowDirectionLine};
 use engpass_model::forward::Headers;
-use engpass_model::queue::Ecn;
 use engpass_model::tunnel::Keepalive;
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
-use engpass_model::wire::ip::{IP_HEADER_BYTES, MIN_MTU};
+use engpass_model::wire::ip::MIN_MTU;
 use engpass_testbed::topology::{NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::choices::Choices;
+use super::control::{ControlKind, ControlPacket};
 use super::marks::tunnel_of;
 use super::routes::{Known, Length, RouteRequest};
-use super::{Frames, Packet, Route, RouteLine, Step, WRAP};
+use super::{Frames, Route, RouteLine, Step, WRAP};
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
-use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::{Network, SimError};
 
 /// All ends of tunnels that send keepalives, sorted by tunnel direction.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Keepalives {
-    pub(super) ends: Vec<KeepaliveEnd>,
-    /// Index of the counters of keepalives, which follow those of all flows.
-    pub(in crate::simulate) tally: u32,
+    ends: Vec<KeepaliveEnd>,
 }
 
 /// An end of a tunnel that sends keepalives.
 #[derive(Debug)]
-pub(super) struct KeepaliveEnd {
+struct KeepaliveEnd {
     /// The tunnel direction that the keepalives enter.
     direction: u32,
     router: NodeId,
@@ -102,11 +99,6 @@ impl Frames {
         Ok(())
     }
 
-    /// Returns the number of the first flow direction of keepalives in a network with `endpoints` endpoints.
-    pub(in crate::simulate) fn first_keepalive_direction(&self, endpoints: usize) -> usize {
-        self.first_igmp_direction(endpoints) + self.igmp.count_directions()
-    }
-
     /// Returns the headers that policies see in keepalives outside their tunnel: those of outer packets of the other direction.
     pub(super) fn keepalive_heads(&self, end: usize) -> Headers {
         self.tunnels.directions[self.keepalives.ends[end].direction as usize ^ 1].heads
@@ -118,16 +110,8 @@ impl Frames {
         line: impl Fn(RouteLine) -> FlowDirectionLine + 'a,
     ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
         self.keepalives.ends.iter().flat_map(move |end| {
-            let direction = FlowDirection {
-                flow: self.keepalives.tally as usize,
-                against: true,
-                traffic: None,
-                sender: None,
-                rare: true,
-                mtu: MIN_MTU,
-                lines: self.lines_of(&[], end.route, MIN_MTU).into_iter().map(&line).collect(),
-            };
-            [Some(direction), None]
+            let lines = self.lines_of(&[], end.route, MIN_MTU).into_iter().map(&line).collect();
+            self.ledger_directions(MIN_MTU, lines)
         })
     }
 }
@@ -171,46 +155,20 @@ impl Network {
 
     /// Passes a keepalive to the engine of the router at one end of its tunnel.
     fn send_keepalive(&mut self, end: usize) {
-        let route = self.frames.keepalives.ends[end].route;
-        let written = self.shared.reports.is_some();
-        let datagram = Datagram {
-            flow: self.frames.keepalives.tally,
-            to: Destination::endpoint(
-                self.frames.first_keepalive_direction(self.endpoints.len()) + 2 * end + 1,
-            ),
-            // All bytes count as control traffic.
-            header: (KEEPALIVE_BYTES - IP_HEADER_BYTES) as u32,
-            fragments: 1,
-            refs: 1,
-            begun: self.now,
-            tracked_per_hop: written,
-            ..Datagram::default()
-        };
-        let datagram = self.shared.begin_datagram(written, datagram);
-        let messages = self.frames.icmp.ways.len();
-        // The number follows those of all senders, of routers' messages, of ARP and of IGMP.
-        let sender = match &mut self.shared.reports {
-            None => (self.processes.len() + self.endpoints.len() + messages + 2) as u32,
-            Some(reports) => {
-                let number = self.injected.number_of_control(messages + 1);
-                reports.register_node_packet(datagram, number);
-                number
-            }
-        };
-        let packet = self.shared.datagrams.insert_packet(Packet {
-            datagram,
-            ip: KEEPALIVE_BYTES as u32,
-            sender,
-            place: self.frames.routes[route as usize].first,
-            since: 0,
-            offset: 0,
-            // The router decrements the TTL, although it does not forward the keepalive.
-            ttl: KEEPALIVE_TTL + 1,
-            priority: KEEPALIVE_PRIORITY,
-            ecn: Ecn::NotCapable,
-        });
+        let KeepaliveEnd { route, router, .. } = self.frames.keepalives.ends[end];
+        let (_, packet) = self.begin_control(
+            ControlKind::Keepalive,
+            ControlPacket {
+                sender: end,
+                place: self.frames.routes[route as usize].first,
+                bytes: KEEPALIVE_BYTES,
+                // The router decrements the TTL, although it does not forward the keepalive.
+                ttl: KEEPALIVE_TTL + 1,
+                priority: KEEPALIVE_PRIORITY,
+            },
+        );
         if let Some(trace) = &mut self.shared.trace {
-            let router = self.frames.keepalives.ends[end].router - self.frames.routers[0].node;
+            let router = router - self.frames.routers[0].node;
             let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
             trace.made(packet, router, (KEEPALIVE_BYTES as u32, ttl, priority), None);
         }
@@ -232,7 +190,7 @@ impl Network {
         if ends == 0 {
             return None;
         }
-        let first = self.frames.first_keepalive_direction(self.endpoints.len());
+        let first = self.frames.first_control_direction(ControlKind::Keepalive, self.endpoints.len());
         let direction = self.shared.datagrams[datagram].to.get()? as usize;
         direction.checked_sub(first).map(|ahead| ahead / 2).filter(|end| *end < ends)
     }

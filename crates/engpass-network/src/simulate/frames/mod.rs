@@ -11,6 +11,7 @@ mod branches;
 mod build;
 mod choices;
 mod circuits;
+mod control;
 mod drops;
 mod egress;
 mod engines;
@@ -118,6 +119,8 @@ pub(super) struct Frames {
     /// IGMP messages of receivers that join and leave.
     pub(super) igmp: Igmp,
     pub(super) keepalives: Keepalives,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
+    pub(super) control_counters: u32,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
     /// Routes of the branches of all multicast trees, tree by tree.

@@ -67,8 +67,8 @@ enum Message {
     Itself(MessageContent),
     /// A router sends a message about the datagram.
     About,
-    /// The datagram is an ARP packet, which gets no report.
-    Node,
+    /// The datagram is an ARP packet, an IGMP message or a keepalive, which get no report.
+    Control,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +120,9 @@ impl DeliveryReports {
         self.unreported += 1;
     }
 
-    /// Registers an ARP packet or a keepalive that enters the network as this datagram; `flow` is its flow number for queue disciplines.
-    pub(in crate::simulate) fn register_node_packet(&mut self, datagram: u32, flow: u32) {
-        self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Node, ..Head::default() });
+    /// Registers an ARP packet, IGMP message or keepalive that enters the network as this datagram; `flow` is its flow number for queue disciplines.
+    pub(in crate::simulate) fn register_control_packet(&mut self, datagram: u32, flow: u32) {
+        self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Control, ..Head::default() });
     }
 
     /// Reports a router's ICMP message that has arrived at the sender of the packet that it is about.
@@ -138,7 +138,7 @@ impl DeliveryReports {
     pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<MessageContent> {
         match self.head(datagram).message {
             Message::Itself(said) => Some(said),
-            Message::None | Message::About | Message::Node => None,
+            Message::None | Message::About | Message::Control => None,
         }
     }
 
@@ -219,7 +219,7 @@ impl DeliveryReports {
     ) {
         let Head { way, token, reported, message, .. } = *self.head(datagram);
         match place {
-            _ if reported || message == Message::Node => {}
+            _ if reported || message == Message::Control => {}
             // The report of a router's message must follow that of its packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].reported = true;

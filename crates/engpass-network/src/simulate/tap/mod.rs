@@ -96,6 +96,8 @@ impl Network {
             ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
         });
         let bypassed = bypassed.collect();
+        let [first_arp, first_igmp, first_keepalive, first_copy] =
+            self.frames.control_directions(self.endpoints.len());
         let taps = TapBuffers {
             ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
             bypassed,
@@ -103,10 +105,10 @@ impl Network {
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
             keepalives: self.frames.keepalives.all().collect(),
-            first_arp: (self.endpoints.len() + 2 * self.frames.icmp.ways.len()) as u32,
-            first_igmp: self.frames.first_igmp_direction(self.endpoints.len()) as u32,
-            first_keepalive: self.frames.first_keepalive_direction(self.endpoints.len()) as u32,
-            first_copy: (self.endpoints.len() + self.frames.count_control_directions()) as u32,
+            first_arp: first_arp as u32,
+            first_igmp: first_igmp as u32,
+            first_keepalive: first_keepalive as u32,
+            first_copy: first_copy as u32,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
                 .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))

@@ -47,7 +47,7 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
     let timeout = weighted(0.8, prop_oneof![1u64..=20, 20u64..=300]);
     let memory = prop_oneof![1 => Just(4u64 << 20), 9 => 576u64..=600];
     let over = (prop::bool::weighted(0.4), prop::bool::weighted(0.95));
-    let keepalive = weighted(0.4, (20u64..=300, 1u64..=3));
+    let keepalive = weighted(0.4, (prop_oneof![2u64..=20, 20u64..=300], 1u64..=3));
     ((0usize..4, 0usize..4), header, mtu, (fragment, ttl), over, (timeout, memory, keepalive)).prop_map(
         |(ends, header, mtu, (fragment, ttl), (over, up), (timeout, memory, keepalive))| TunnelDraw {
             ends,

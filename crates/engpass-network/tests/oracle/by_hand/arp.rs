@@ -3,11 +3,8 @@
 //! A byte takes 80 ns at 100 Mbit/s, and all delays are 1 us. An ARP packet takes 84 bytes of an Ethernet line, 72 of them before the gap: it crosses a line in
 //! 6.76 us. A datagram of 1000 B takes 1066 bytes, 1054 before the gap, and crosses in 85.32 us; on a point-to-point line it takes 1028 bytes and 83.24 us.
 
-use super::{fates, losses};
-use crate::engine::Engine;
-use crate::fast::difference;
+use super::{fates, losses, run_for};
 use crate::outcome::{Booked, Booking, FramesSeen, Observed, Place};
-use crate::replay::testbed;
 
 /// Time in which an ARP packet, and a datagram, crosses an Ethernet line, in ps.
 const ARP: u64 = 6_760_000;
@@ -16,15 +13,8 @@ const DATA: u64 = 85_320_000;
 const POINT: u64 = 83_240_000;
 const US: u64 = 1_000_000;
 
-/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
-    let testbed = testbed("arp.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
-    assert_eq!(difference(&testbed, 1), Ok(()));
-    let mut engine = Engine::new(&testbed, 1);
-    engine.run_until(at);
-    let seen = engine.snapshot(at);
-    assert_eq!(engine.frames_balance(&seen), Ok(()));
-    seen
+    run_for("arp.toml", text, at)
 }
 
 /// Returns a traffic with a single datagram of 1000 B in the run.

@@ -3,11 +3,8 @@
 //! A byte takes 80 ns at 100 Mbit/s, and all delays are 1 us. A keepalive has 24 B, in the tunnel 48 B: it takes the least Ethernet frame, 84 bytes of a line,
 //! 72 of them before the gap, or 48 + 38 bytes, 74 before the gap. Datagrams are sent every millisecond.
 
-use super::{fates, losses};
-use crate::engine::Engine;
-use crate::fast::difference;
+use super::{fates, losses, run_for};
 use crate::outcome::{Observed, Place};
-use crate::replay::testbed;
 
 const MS: u64 = 1_000_000_000;
 
@@ -43,15 +40,8 @@ const B1: usize = 3;
 const OUTAGE: &str = "[event.off]\ntarget = \"b1\"\nat = \"15 ms\"\nchange = \"down\"\n[event.on]\ntarget = \"b1\"\nat = \"55 ms\"\nchange = \"up\"\n";
 const KEEPALIVE: &str = "keepalive = { period = \"10 ms\", retries = 2 }";
 
-/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
-    let testbed = testbed("keepalives.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
-    assert_eq!(difference(&testbed, 1), Ok(()));
-    let mut engine = Engine::new(&testbed, 1);
-    engine.run_until(at);
-    let seen = engine.snapshot(at);
-    assert_eq!(engine.frames_balance(&seen), Ok(()));
-    seen
+    run_for("keepalives.toml", text, at)
 }
 
 #[test]

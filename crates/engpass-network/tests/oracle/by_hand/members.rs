@@ -3,11 +3,8 @@
 //! A byte takes 80 ns at 100 Mbit/s, and all delays are 1 us. An IGMP packet of 32 bytes takes 84 bytes of an Ethernet line, 72 of them before the gap: it
 //! crosses a line in 6.76 us. A datagram of 1000 B takes 1054 bytes before the gap, and crosses in 85.32 us. Datagrams are sent every millisecond.
 
-use super::{fates, losses};
-use crate::engine::Engine;
-use crate::fast::difference;
+use super::{fates, losses, run_for};
 use crate::outcome::{Booked, Booking, MemberSeen, Observed, Place};
-use crate::replay::testbed;
 
 /// Time in which an IGMP packet, and a datagram, crosses a line, in ps.
 const IGMP: u64 = 6_760_000;
@@ -45,15 +42,8 @@ fn event(name: &str, host: &str, at: u64, change: &str) -> String {
     format!("[event.{name}]\ntarget = \"{host}\"\ntraffic = \"g\"\nat = \"{at} ps\"\nchange = \"{change}\"\n")
 }
 
-/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
-    let testbed = testbed("members.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
-    assert_eq!(difference(&testbed, 1), Ok(()));
-    let mut engine = Engine::new(&testbed, 1);
-    engine.run_until(at);
-    let seen = engine.snapshot(at);
-    assert_eq!(engine.frames_balance(&seen), Ok(()));
-    seen
+    run_for("members.toml", text, at)
 }
 
 fn frames(seen: &Observed, link: usize, end: usize) -> u64 {

@@ -5,11 +5,9 @@
 //! us: it is at `h1` after 58.52 us, and the answer at `h0` after 117.04 us. Then `h0` acknowledges, 84 B on the line until 123.76 us. A segment of 1000 B is a
 //! packet of 1040 B, whose last bit leaves 1066 B later, after 209.04 us: at 210.04 us it is at `r0`.
 
-use crate::engine::Engine;
-use crate::fast::difference;
+use super::run_for;
 use crate::outcome::{Booking, Losing, Observed, Place, Times};
 use crate::queue::Cause;
-use crate::replay::testbed;
 
 /// Two routers, with a line with an MTU of 600 B between them.
 const NARROW: &str = r#"
@@ -58,13 +56,8 @@ fn narrow(r0: &str, out: &str) -> String {
     NARROW.replace("R0", r0).replace("OUT", out)
 }
 
-/// Runs for `at` picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
-    let testbed = testbed("path-mtu.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
-    assert_eq!(difference(&testbed, 1), Ok(()));
-    let mut engine = Engine::new(&testbed, 1);
-    engine.run_until(at);
-    engine.snapshot(at)
+    run_for("path-mtu.toml", text, at)
 }
 
 /// Returns losses: place, flow, packets, datagrams.
