@@ -69,7 +69,7 @@ mod network {
     pub(super) const CONNECTED: f64 = 1_400.0;
     pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
     /// A step of a route with decision steps, with its trail and the first ledger record of the step's line.
-    pub(super) const STEP: f64 = 130.0;
+    pub(super) const STEP: f64 = 136.0;
     /// A route of its own for a connection in one direction, and a further ledger record.
     pub(super) const OWN: f64 = 200.0;
     pub(super) const BOOK: f64 = 200.0;
@@ -105,7 +105,7 @@ mod outcome {
     pub(super) const FLOW: [u64; 3] = [400, 1_000, 320];
     pub(super) const LINK: [u64; 3] = [2_200, 1_600, 550];
     /// A link of a flow's path.
-    pub(super) const STEP: [u64; 3] = [105, 130, 70];
+    pub(super) const STEP: [u64; 3] = [110, 135, 75];
 }
 
 /// Bytes of the series of a timeline, in three forms: as numbers, as text, and as Python lists.

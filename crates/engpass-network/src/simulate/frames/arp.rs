@@ -13,8 +13,7 @@ use engpass_testbed::topology::{ArpInterface, Hop, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::control::{ControlKind, ControlPacket};
-use super::marks::HOLD;
-use super::{END, Frames, Step};
+use super::{Frames, NONE, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -187,8 +186,8 @@ impl Frames {
         });
         // With a mark, packets never continue ahead of virtual time behind this router.
         self.routers[line.router as usize].never_ahead = true;
-        let hold = Step { port: HOLD + place as u32, takes_time: true, ..*line };
-        (line.router, line.takes_time) = (END, false);
+        let hold = Step { verdict: Verdict::Hold(place as u32), takes_time: true, ..*line };
+        (line.router, line.takes_time) = (NONE, false);
         Some(hold)
     }
 
@@ -212,10 +211,12 @@ impl Frames {
         let Resolution { interfaces, neighbours, .. } = &mut self.arp;
         let before: Vec<Key> = neighbours.iter().map(|(key, _)| *key).collect();
         neighbours.sort_by_key(|(key, _)| (interfaces[key.interface].port(), key.station));
-        for step in self.steps.iter_mut().filter(|step| step.is_hold()) {
-            let key = before[(step.port - HOLD) as usize];
-            let place = neighbours.iter().position(|(known, _)| *known == key);
-            step.port = HOLD + place.expect("sorting keeps every neighbour") as u32;
+        for step in &mut self.steps {
+            if let Verdict::Hold(neighbour) = &mut step.verdict {
+                let key = before[*neighbour as usize];
+                let place = neighbours.iter().position(|(known, _)| *known == key);
+                *neighbour = place.expect("sorting keeps every neighbour") as u32;
+            }
         }
     }
 }
@@ -223,15 +224,14 @@ impl Frames {
 impl Network {
     /// Handles a packet at the mark in front of a line: the packet continues, or waits until the router knows the neighbour's address.
     #[cold]
-    pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32) {
+    pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32, number: u32) {
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, self.now) {
             return;
         }
-        let number = (step.port - HOLD) as usize;
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
-        let (key, neighbour) = &mut neighbours[number];
+        let (key, neighbour) = &mut neighbours[number as usize];
         let interface = &interfaces[key.interface];
         let (config, router) = (&interface.config, interface.router);
         let line = &self.frames.ports[self.frames.port_indices[interface.port()] as usize];
@@ -244,7 +244,7 @@ impl Network {
             HoldResult::GoesOn => self.leave_hold(id),
             HoldResult::Held { lost, asks } => {
                 if asks {
-                    self.ask_address(number);
+                    self.ask_address(number as usize);
                 }
                 if let Some(lost) = lost {
                     self.drop_packet(lost, DropLocation::HoldFull(router), self.now);

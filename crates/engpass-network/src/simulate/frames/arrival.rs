@@ -4,7 +4,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::impairments::InFlightFrame;
-use super::{END, ForwardingEngine, LookaheadRule, Packet, Step};
+use super::{ForwardingEngine, LookaheadRule, Packet, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -76,7 +76,7 @@ impl Network {
     #[inline(never)]
     fn receive_or_forward_copies(&mut self, packet: u32) {
         let place = self.shared.datagrams.packet(packet).place;
-        let is_inside = self.frames.steps[place as usize].is_unwrap();
+        let is_inside = matches!(self.frames.steps[place as usize].verdict, Verdict::Unwrap(_));
         let copies = if is_inside { Vec::new() } else { self.copy(packet) };
         for id in std::iter::once(packet).chain(copies) {
             self.receive_or_forward(id);
@@ -88,7 +88,7 @@ impl Network {
     pub(super) fn receive_or_forward(&mut self, packet: u32) {
         let place = self.shared.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
-        if step.port == END && !step.takes_time {
+        if step.is_end() && !step.takes_time {
             self.on_packet_at_host(packet);
         } else if !step.takes_time {
             self.hop(packet, place, self.now, true);
@@ -209,7 +209,7 @@ impl Network {
         engine.busy.add(begins, done);
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
-            |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
+            |step: Step| step.is_line() && self.frames.ports[step.port() as usize].decides_on_arrival();
         let ahead = !engine.never_ahead || self.frames.disabled_rule == Some(LookaheadRule::DecidingEngine);
         if ahead && done <= self.end && !self.frames.lookahead_disabled && decides(step) {
             return Some(done);

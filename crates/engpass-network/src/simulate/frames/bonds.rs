@@ -7,8 +7,8 @@ use engpass_model::forward::{Headers, PacketView};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{BondPath, NodeId};
 
-use super::choices::{Choices, DECIDE};
-use super::{Frames, Step};
+use super::choices::Choices;
+use super::{Frames, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::ready_packet::{EgressPath, ReadyPacket};
@@ -85,33 +85,38 @@ impl Bonds {
 }
 
 impl Frames {
+    /// Returns the decision with which a route begins, if its packets leave their host by a bond that decides for every packet.
+    fn first_decision(&self, route: u32) -> Option<u32> {
+        let step = self.steps[self.routes[route as usize].first as usize];
+        match step.verdict {
+            Verdict::Choose(decision) if !step.is_routed() => Some(decision),
+            _ => None,
+        }
+    }
+
     /// Returns true if the packets of a route leave their host by a bond that decides for every packet.
     pub(in crate::simulate) fn begins_with_bond(&self, route: u32) -> bool {
-        let Step { port, router, .. } = self.steps[self.routes[route as usize].first as usize];
-        port == DECIDE && router == super::END
+        self.first_decision(route).is_some()
     }
 
     /// Returns the first transmitter of a route that leaves its host by a frame link.
     pub(in crate::simulate) fn first_port(&self, route: u32) -> usize {
         let step = self.steps[self.routes[route as usize].first as usize];
-        self.ports[step.port as usize].port as usize
+        self.ports[step.port() as usize].port as usize
     }
 
     /// Returns the transmitters by which packets of this route may leave their host: `nic` alone, unless a bond decides for every packet.
     pub(in crate::simulate) fn first_ports(&self, way: EgressPath, nic: usize) -> Vec<usize> {
         let EgressPath::Bond { route } = way else { return vec![nic] };
-        let decision = self.steps[self.routes[route as usize].first as usize].mtu;
+        let decision = self.first_decision(route).expect("the route begins with a bond");
         let members = 0..self.choices.first_steps_of_decision(decision).len() as u32;
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
     /// Appends the routes of a bond's members directly after the route that chooses among them.
     pub(super) fn add_member_routes(&mut self, route: u32) {
-        if !self.begins_with_bond(route) {
-            return;
-        }
+        let Some(decision) = self.first_decision(route) else { return };
         let whole = self.routes[route as usize];
-        let decision = self.steps[whole.first as usize].mtu;
         for first in self.choices.first_steps_of_decision(decision).to_vec() {
             self.routes.push(super::Route { first, ..whole });
         }
@@ -179,7 +184,7 @@ impl Network {
 
     /// Returns the route of the member that a bond chooses for a packet with these headers.
     pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Headers, fragment: bool) -> u32 {
-        let decision = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
+        let decision = self.frames.first_decision(route).expect("the route begins with a bond");
         let macs = self.frames.choices.macs_at(decision);
         let member = self.frames.choices.member(decision, &PacketView { heads, fragment, macs });
         route + 1 + member as u32

@@ -32,7 +32,7 @@ impl Frames {
 
 /// Returns a step that stands for a router which copies packets; it has no line.
 fn behind(router: usize) -> Step {
-    Step { router: router as u32, ..Step::MARK }
+    Step { router: router as u32, ..Step::END }
 }
 
 impl Network {

@@ -9,10 +9,9 @@ use engpass_testbed::{Testbed, Topology};
 use super::arp::Resolution;
 use super::bonds::Bonds;
 use super::circuits::Entry;
-use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{DecisionMode, END, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
+use super::{DecisionMode, FramePort, Frames, Lookahead, LookaheadRule, NONE, Route, Step, Verdict};
 use crate::simulate::SimError;
 
 impl Frames {
@@ -38,7 +37,7 @@ impl Frames {
         for link in &topology.links {
             for end in [0, 1] {
                 if !carries(&link) {
-                    frames.port_indices.push(END);
+                    frames.port_indices.push(NONE);
                     continue;
                 }
                 let (from, to) = (link.ends[end], link.ends[1 - end]);
@@ -99,7 +98,7 @@ impl Frames {
 
     /// Returns the number of lines of a route without decision steps; 0 if it has circuits, tunnels or holds.
     pub(super) fn hops_from(&self, first: usize) -> u16 {
-        let own = self.steps[first..].iter().take_while(|step| step.port != END);
+        let own = self.steps[first..].iter().take_while(|step| !step.is_end());
         let hops = if own.clone().all(Step::is_line) { own.count() } else { 0 };
         u16::try_from(hops).expect("a route has fewer than 65 536 lines")
     }
@@ -125,23 +124,21 @@ impl Frames {
             Several,
         }
         let mut before = vec![Before::Nothing; self.ports.len()];
-        for pair in self.steps.windows(2).filter(|pair| pair[1].is_line()) {
-            let from = pair[0].port;
-            let this = &mut before[pair[1].port as usize];
-            *this = match *this {
-                same if from == END => same,
-                // Behind a decision step or a circuit.
-                _ if !pair[0].is_line() => Before::Several,
-                Before::Nothing => Before::One(from),
-                Before::One(port) if port == from => Before::One(port),
+        for pair in self.steps.windows(2) {
+            let [from, Verdict::Out(port)] = [pair[0].verdict, pair[1].verdict] else { continue };
+            let this = &mut before[port as usize];
+            *this = match (from, *this) {
+                (Verdict::Up, same) => same,
+                (Verdict::Out(from), Before::Nothing) => Before::One(from),
+                (Verdict::Out(from), Before::One(port)) if port == from => Before::One(port),
                 _ => Before::Several,
             };
         }
         for way in self.icmp.ways.iter().filter(|_| self.disabled_rule != Some(LookaheadRule::NoMessages)) {
             // Packets that the router makes.
             let first = self.steps[self.routes[way.route as usize].first as usize];
-            if let Some(before) = before.get_mut(first.port as usize) {
-                *before = Before::Several;
+            if let Verdict::Out(port) = first.verdict {
+                before[port as usize] = Before::Several;
             }
         }
         for port in self.arp.ports().filter(|_| self.disabled_rule != Some(LookaheadRule::NoRequests)) {
@@ -150,21 +147,19 @@ impl Frames {
         for route in &self.branches {
             // Packets from the node that makes copies.
             let first = self.steps[self.routes[*route as usize].first as usize];
-            if let Some(before) = before.get_mut(first.port as usize) {
-                *before = Before::Several;
+            if let Verdict::Out(port) = first.verdict {
+                before[port as usize] = Before::Several;
             }
         }
         for place in 1..self.steps.len() {
             let (from, this) = (self.steps[place - 1], self.steps[place]);
-            if !from.is_line() || !this.is_line() {
-                continue;
-            }
-            let (line, port) = (&self.ports[from.port as usize], &self.ports[this.port as usize]);
+            let [Verdict::Out(fed_by), Verdict::Out(index)] = [from.verdict, this.verdict] else { continue };
+            let (line, port) = (&self.ports[fed_by as usize], &self.ports[index as usize]);
             let changes = line.may_change() || port.may_change();
             // A line that may go down checks every packet on arrival, and its port is served.
             let exempt = changes && self.disabled_rule == Some(LookaheadRule::NoChange);
             let tells = self
-                .rule_holds(LookaheadRule::OneFeeder, before[this.port as usize] == Before::One(from.port))
+                .rule_holds(LookaheadRule::OneFeeder, before[index as usize] == Before::One(fed_by))
                 && self.rule_holds(LookaheadRule::NoChange, !changes)
                 && (exempt || self.rule_holds(LookaheadRule::Order, line.is_in_order()))
                 && (exempt || self.rule_holds(LookaheadRule::DecidesOnArrival, port.decides_on_arrival()))
@@ -181,7 +176,7 @@ impl Frames {
         let Route { first, hops, .. } = self.routes[route as usize];
         let last = first as usize + usize::from(hops);
         // A route with decision steps has `hops` 0.
-        if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
+        if hops > 0 && self.ports[self.steps[last - 1].port() as usize].is_in_order() {
             self.steps[last - 1].lookahead = Lookahead::Host;
         }
     }
@@ -191,24 +186,24 @@ impl Frames {
         let from = topology.first_hop(*leg).from;
         let router = match topology.kind(from) {
             NodeKind::Router(router) => router as u32,
-            _ => END,
+            _ => NONE,
         };
         let mtu = u32::try_from(topology.mtu(*leg)).unwrap_or(u32::MAX);
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| !engine.takes_no_time());
         match leg {
             PathSegment::Link(hop) => {
-                let port = self.port_indices[topology.port_of(hop)];
-                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time }
+                let verdict = Verdict::Out(self.port_indices[topology.port_of(hop)]);
+                Step { verdict, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time }
             }
             PathSegment::Circuit { circuit, forward } => {
-                let port = ENTRY + self.entry_of(topology, *circuit, *forward);
-                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
+                let verdict = Verdict::Circuit(self.entry_of(topology, *circuit, *forward));
+                Step { verdict, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
             }
             PathSegment::Tunnel { tunnel, forward } => {
-                let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
+                let verdict = Verdict::Wrap(2 * *tunnel as u32 + u32::from(!forward));
                 // Packets never continue ahead of virtual time here.
                 self.routers[router as usize].never_ahead = true;
-                Step { port, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
+                Step { verdict, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
             }
         }
     }

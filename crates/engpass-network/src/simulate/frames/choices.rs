@@ -1,19 +1,14 @@
 //! Decision steps: nodes that choose among equal-cost paths, and bonds.
 //!
 //! If all packets of a flow direction take the same choice, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the run
-//! ends with a decision step ([`DECIDE`]); it is evaluated when the router's forwarding engine has finished the packet. Each possible result is a separate run
-//! behind a mark ([`BRANCH`]) that names the decision step.
+//! ends with a decision step ([`Verdict::Choose`]); it is evaluated when the router's forwarding engine has finished the packet. Each possible result is a separate run
+//! behind a mark ([`Verdict::Result`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Headers, Member, PacketView, Transport};
 use engpass_testbed::topology::{NodeId, PathSegment};
 
-use super::{END, Frames, Packet, Step};
+use super::{Frames, Packet, Step, Verdict};
 use crate::simulate::Network;
-
-/// Port value of a decision step; its `mtu` is the index in [`Choices::decisions`].
-pub(super) const DECIDE: u32 = u32::MAX - 1;
-/// Port value of the mark in front of a result's run; its `mtu` is the index of the decision step.
-pub(super) const BRANCH: u32 = u32::MAX - 2;
 
 /// All decision steps, with the path segments and policies of each.
 #[derive(Default)]
@@ -94,7 +89,7 @@ impl Choices {
     }
 
     /// Returns the first step of the first result of a decision step.
-    fn first_result(&self, decision: u32) -> u32 {
+    pub(super) fn first_result(&self, decision: u32) -> u32 {
         self.results[self.decisions[decision as usize].first as usize]
     }
 }
@@ -115,22 +110,21 @@ impl Frames {
     /// directly follows it.
     fn first_places(&self, route: u32) -> impl Iterator<Item = u32> {
         let step = |place: &u32| self.steps[*place as usize];
-        let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
+        let ends = move |place: &u32| matches!(step(place).verdict, Verdict::Up | Verdict::Circuit(_));
         (self.routes[route as usize].first..).take_while(move |place| !ends(place))
     }
 
-    /// Returns the ports of a route's first path up to its end or its first circuit, and whether each is a line (true) or the entry of a tunnel (false).
-    pub(in crate::simulate) fn first_path_ports(&self, route: u32) -> Vec<(u32, bool)> {
-        let steps = self.first_places(route).map(|place| self.steps[place as usize]);
-        let carries = steps.filter(|step| step.is_line() || step.is_wrap());
-        carries.map(|step| (step.port, step.is_line())).collect()
+    /// Returns the lines and the entries of tunnels on a route's first path, up to its end or its first circuit.
+    pub(in crate::simulate) fn first_path(&self, route: u32) -> impl Iterator<Item = Verdict> {
+        let steps = self.first_places(route).map(|place| self.steps[place as usize].verdict);
+        steps.filter(|verdict| matches!(verdict, Verdict::Out(_) | Verdict::Wrap(_)))
     }
 
     /// Returns the step on a route's first path that follows its first `lines` lines (at least one) and the ends of tunnels behind them.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
         let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
         let line = crossed.nth(usize::from(lines) - 1).expect("a route has at least its shared lines");
-        let behind = |place: &u32| !self.steps[*place as usize].is_unwrap();
+        let behind = |place: &u32| !matches!(self.steps[*place as usize].verdict, Verdict::Unwrap(_));
         (line + 1..).find(behind).expect("a route has an end")
     }
 }
@@ -157,7 +151,7 @@ impl Network {
     /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
     /// expires here does not reach the policy.
     #[inline(never)]
-    pub(super) fn choose_path(&mut self, id: u32, step: Step) {
+    pub(super) fn choose_path(&mut self, id: u32, step: Step, decision: u32) {
         let packet = self.shared.datagrams.packet_mut(id);
         if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
@@ -167,15 +161,15 @@ impl Network {
         let packet = *packet;
         let takes_first =
             self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
-        let place = if takes_first && !self.frames.choices.is_of_bond(step.mtu) {
-            self.frames.choices.first_result(step.mtu)
+        let place = if takes_first && !self.frames.choices.is_of_bond(decision) {
+            self.frames.choices.first_result(decision)
         } else {
             let fragment = self.shared.datagrams[packet.datagram].fragments > 1;
-            let heads = match self.frames.choices.decisions[step.mtu as usize].tunnel {
+            let heads = match self.frames.choices.decisions[decision as usize].tunnel {
                 Some(tunnel) => self.frames.tunnels.directions[tunnel as usize].heads,
                 None => self.heads_of(&packet),
             };
-            self.frames.choices.decide(step.mtu, &heads, fragment)
+            self.frames.choices.decide(decision, &heads, fragment)
         };
         self.shared.datagrams.packet_mut(id).place = place;
         self.forward(id, place, self.now, true);

@@ -3,16 +3,15 @@
 //! At a router each circuit direction has a queue, with the discipline of the link on which it begins. When the line begins the last cell of a packet, the
 //! discipline is asked for the next packet. Therefore circuits share a line, and packets that the line cannot take wait in the queues.
 
-use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler};
 use engpass_model::random::Stream;
 use engpass_model::time::Time;
 use engpass_model::wire::{Encapsulation, aal5};
 use engpass_testbed::topology::{CircuitPath, LinkEnds};
 
-use super::marks::ENTRY;
 use super::outage::apart;
 use super::port_counts::LongestQueue;
-use super::{Frames, Packet, Step};
+use super::{Frames, Packet, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -85,11 +84,11 @@ impl Queue {
         if let Some(admission) = &mut self.admission {
             let idle_since = (backlog.packets == 0).then_some(Time(until));
             match admission.admit(Time(now), PortView { backlog, idle_since }, &packet) {
-                Verdict::Drop(cause) => {
+                queue::Verdict::Drop(cause) => {
                     lost.push((packet, cause));
                     return (None, false);
                 }
-                Verdict::Accept { mark } => {
+                queue::Verdict::Accept { mark } => {
                     marks = mark && packet.ecn != Ecn::Marked;
                     packet.ecn = if mark { Ecn::Marked } else { packet.ecn };
                 }
@@ -138,7 +137,10 @@ impl Queue {
 impl Frames {
     /// Returns the circuit entry of a step; `None` for other steps.
     pub(in crate::simulate) fn entry(&self, step: Step) -> Option<&Entry> {
-        (step.port & ENTRY > 0).then(|| self.entries.get((step.port ^ ENTRY) as usize)).flatten()
+        match step.verdict {
+            Verdict::Circuit(entry) => Some(&self.entries[entry as usize]),
+            _ => None,
+        }
     }
 
     /// Returns the circuit entry with which a route begins, if its host sends on a circuit.
@@ -150,14 +152,13 @@ impl Frames {
 impl Network {
     /// Puts a packet into the queue of a circuit that begins at a router.
     #[inline(never)]
-    pub(super) fn enter_circuit(&mut self, id: u32, place: u32, at: u64) {
+    pub(super) fn enter_circuit(&mut self, id: u32, place: u32, number: u32, at: u64) {
         debug_assert_eq!(at, self.now, "a packet enters a circuit at the present instant");
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, at) {
             return;
         }
-        let number = step.port ^ ENTRY;
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         // The packet being sent may have left the queue by now.
@@ -349,7 +350,9 @@ impl Network {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let first = self.frames.routes[route as usize].first;
-        let number = self.frames.steps[first as usize].port ^ ENTRY;
+        let Verdict::Circuit(number) = self.frames.steps[first as usize].verdict else {
+            unreachable!("the route begins with a circuit")
+        };
         self.create_pdu(id, number)
     }
 
@@ -364,17 +367,14 @@ impl Network {
     #[inline(never)]
     pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        if step.port == super::choices::DECIDE {
-            self.choose_path(packet, step);
-        } else if step.port == super::END {
-            match self.shared.is_of_tree(self.shared.datagrams.packet(packet).datagram) {
+        match step.verdict {
+            Verdict::Choose(decision) => self.choose_path(packet, step, decision),
+            Verdict::Up => match self.shared.is_of_tree(self.shared.datagrams.packet(packet).datagram) {
                 true => self.copy_onward(packet),
                 false => self.on_packet_at_host(packet),
-            }
-        } else if step.is_unwrap() {
-            self.leave_tunnel(packet, place);
-        } else {
-            self.forward(packet, place, self.now, true);
+            },
+            Verdict::Unwrap(_) => self.leave_tunnel(packet, place),
+            _ => self.forward(packet, place, self.now, true),
         }
     }
 }

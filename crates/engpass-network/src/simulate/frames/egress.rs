@@ -94,8 +94,8 @@ impl<'a> Egress<'a> {
         Self {
             nic,
             route,
-            line: &mut ports[step.port as usize],
-            port: step.port,
+            line: &mut ports[step.port() as usize],
+            port: step.port(),
             line_index: step.line_index,
             last,
             now,

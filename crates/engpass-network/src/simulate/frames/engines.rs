@@ -12,9 +12,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use super::choices::DECIDE;
-use super::marks::WRAP;
-use super::{END, ForwardingEngine, Frames, Packet};
+use super::{ForwardingEngine, Frames, Packet, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -143,7 +141,7 @@ impl Frames {
     ) {
         let NodeKind::Router(router) = topology.kind(node) else { return };
         if testbed.routers[router].works_on_control() {
-            for end in self.steps[first..].iter_mut().filter(|step| step.port == END) {
+            for end in self.steps[first..].iter_mut().filter(|step| step.is_end()) {
                 (end.router, end.takes_time) = (router as u32, true);
             }
         }
@@ -177,31 +175,40 @@ impl Frames {
         let mut after = place;
         loop {
             let step = self.steps[at as usize];
-            if step.is_unwrap() {
-                onward.leaves = true;
-                after = at + 1;
-            } else if step.port == DECIDE {
-                at = self.choices.results[self.choices.decisions[step.mtu as usize].first as usize];
-                continue;
-            } else if step.is_wrap() {
-                onward.enters = true;
-                let added = self.tunnels.directions[(step.port - WRAP) as usize].added.into();
-                onward.segments.push(Segment { mtu: step.mtu.into(), added, refuses: self.refuses(step) });
-            } else if step.port == END {
-                for branch in branches {
-                    self.look_onward(self.routes[*branch as usize].first, &[], onward);
+            let port = match step.verdict {
+                Verdict::Out(port) => self.ports[port as usize].port as usize,
+                Verdict::Circuit(entry) => self.entries[entry as usize].ports[0],
+                Verdict::Up => {
+                    for branch in branches {
+                        self.look_onward(self.routes[*branch as usize].first, &[], onward);
+                    }
+                    return after;
                 }
-                return after;
-            } else if !step.is_hold() {
-                let port = match self.entry(step) {
-                    Some(entry) => entry.ports[0],
-                    None => self.ports[step.port as usize].port as usize,
-                };
-                onward.links.push(port / 2);
-                onward.segments.push(Segment { mtu: step.mtu.into(), added: 0, refuses: false });
-                return after;
-            }
-            at += 1;
+                Verdict::Choose(decision) => {
+                    at = self.choices.first_result(decision);
+                    continue;
+                }
+                Verdict::Unwrap(_) => {
+                    onward.leaves = true;
+                    (at, after) = (at + 1, at + 1);
+                    continue;
+                }
+                Verdict::Wrap(direction) => {
+                    onward.enters = true;
+                    let added = self.tunnels.directions[direction as usize].added.into();
+                    let refuses = self.refuses(step);
+                    onward.segments.push(Segment { mtu: step.mtu.into(), added, refuses });
+                    at += 1;
+                    continue;
+                }
+                Verdict::Hold(_) | Verdict::Result(_) => {
+                    at += 1;
+                    continue;
+                }
+            };
+            onward.links.push(port / 2);
+            onward.segments.push(Segment { mtu: step.mtu.into(), added: 0, refuses: false });
+            return after;
         }
     }
 

@@ -7,7 +7,7 @@
 use engpass_model::queue::{self, Cause, Ecn};
 
 use super::port::{AdmitResult, Departure, FastPathResult};
-use super::{Frames, Lookahead, Packet, Step};
+use super::{Frames, Lookahead, Packet, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::ready_packet::ReadyPacket;
@@ -19,14 +19,12 @@ impl Network {
     #[inline(never)]
     pub(super) fn forward(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
         let step = self.frames.steps[place as usize];
-        if step.is_line() {
-            self.hop(id, place, at, arrives);
-        } else if step.is_wrap() {
-            self.enter_tunnel(id, place);
-        } else if step.is_hold() {
-            self.resolve_or_hold(id, place);
-        } else {
-            self.enter_circuit(id, place, at);
+        match step.verdict {
+            Verdict::Out(_) => self.hop(id, place, at, arrives),
+            Verdict::Circuit(entry) => self.enter_circuit(id, place, entry, at),
+            Verdict::Wrap(direction) => self.enter_tunnel(id, place, direction),
+            Verdict::Hold(neighbour) => self.resolve_or_hold(id, place, neighbour),
+            other => unreachable!("{other:?} does not forward a packet"),
         }
     }
 
@@ -40,7 +38,8 @@ impl Network {
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, lookahead) = loop {
                 let step = &steps[place as usize];
-                let line = &mut ports[step.port as usize];
+                let port = step.port();
+                let line = &mut ports[port as usize];
                 let mut host = None;
                 let last = match step.lookahead {
                     Lookahead::None => 0,
@@ -70,7 +69,6 @@ impl Network {
                     FastPathResult::ArrivesAt(then) => then,
                     FastPathResult::Dropped => {
                         packet.place = place;
-                        let port = step.port;
                         self.drop_at_port(port, id, Cause::Full, at);
                         return;
                     }
@@ -94,7 +92,7 @@ impl Network {
                 packet.place = place + 1;
                 if then > last {
                     if line.expect_arrival_at(then) {
-                        events.push(then, line.port as usize, Event::FrameArrival(step.port));
+                        events.push(then, line.port as usize, Event::FrameArrival(step.port()));
                     }
                     return;
                 }
@@ -134,7 +132,7 @@ impl Network {
         }
         let Self { frames: Frames { ports, dropped, marks, .. }, shared, .. } = self;
         let Packet { ip, sender: flow, priority, ecn, .. } = *shared.datagrams.packet(id);
-        let line = &mut ports[step.port as usize];
+        let line = &mut ports[step.port() as usize];
         shared.catch_up_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         match line.admit(at, view, dropped, &shared.window) {
@@ -147,7 +145,7 @@ impl Network {
                 self.transmit((id, view.bytes), place, &sent, last)
             }
             other => {
-                self.on_not_sent(step.port, id, other, at);
+                self.on_not_sent(step.port(), id, other, at);
                 None
             }
         }
@@ -158,7 +156,8 @@ impl Network {
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, shared, events, .. } = self;
-        let Step { port, line_index, .. } = steps[place as usize];
+        let step = steps[place as usize];
+        let (port, line_index) = (step.port(), step.line_index);
         let line = &mut ports[port as usize];
         let (packet, datagram) = shared.datagrams.packet_of(id);
         packet.place = place + 1;
@@ -214,7 +213,7 @@ impl Network {
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
         let Self { frames: Frames { ports, steps, .. }, shared, events, .. } = self;
         let step = steps[first as usize];
-        let line = &mut ports[step.port as usize];
+        let line = &mut ports[step.port() as usize];
         if shared.fast_path_allowed() {
             // Fast path, as for the segments of an endpoint.
             let last = if step.delivers_ahead() { self.end } else { 0 };
@@ -234,7 +233,7 @@ impl Network {
                 if at <= last {
                     self.forward(id, first + 1, at, false);
                 } else if line.expect_arrival_at(at) {
-                    events.push(at, line.port as usize, Event::FrameArrival(step.port));
+                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
                 }
                 return;
             }
@@ -246,7 +245,7 @@ impl Network {
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
         let Self { frames: Frames { ports, steps, dropped, .. }, shared, .. } = self;
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *shared.datagrams.packet(id);
-        let line = &mut ports[steps[place as usize].port as usize];
+        let line = &mut ports[steps[place as usize].port() as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");

@@ -3,8 +3,7 @@
 use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::Encapsulation;
 
-use super::marks::WRAP;
-use super::{END, Frames, Route};
+use super::{Frames, Route, Step, Verdict};
 
 /// Context in which lone packets cross the steps of a route.
 #[derive(Clone, Copy)]
@@ -23,7 +22,7 @@ impl Frames {
             return first + u32::from(hops);
         }
         let steps = (first..).zip(&self.steps[first as usize..]);
-        steps.into_iter().find(|(_, step)| step.port == END).expect("a route has an end").0
+        steps.into_iter().find(|(_, step)| step.is_end()).expect("a route has an end").0
     }
 
     /// Takes lone packets over routes without decision steps, one route after the other.
@@ -51,7 +50,7 @@ impl Frames {
     ) {
         let mut arrived = None;
         if !self.is_branched(end) {
-            let before = self.steps[..end as usize].iter().rposition(|step| step.port == END);
+            let before = self.steps[..end as usize].iter().rposition(Step::is_end);
             for place in before.map_or(0, |before| before as u32 + 1)..end {
                 self.take_step(place, crossing, &mut arrived, packets);
             }
@@ -78,27 +77,29 @@ impl Frames {
             self.pass_engines(step.router, (arrived, crossing.is_multicast), packets);
         }
         let mtu = u64::from(step.mtu);
-        if step.is_wrap() {
-            let added = self.tunnels.directions[(step.port - WRAP) as usize].added;
-            return idle::enter_tunnel(packets, mtu, added.into());
-        }
-        if step.is_unwrap() {
-            return idle::leave_tunnel(packets);
-        }
-        let entry = self.entry(step);
-        let carries = step.is_line() || entry.is_some();
         // Where a router resolves addresses, it fragments packets before it holds them.
-        if (carries || step.is_hold()) && step.is_routed() {
+        if matches!(step.verdict, Verdict::Out(_) | Verdict::Circuit(_) | Verdict::Hold(_))
+            && step.is_routed()
+        {
             idle::cut(packets, mtu);
         }
-        if let Some(entry) = entry {
-            (crossing.circuits)(entry.vc, entry.encapsulation, packets);
-        } else if step.is_line() {
-            let line = &self.ports[step.port as usize];
-            idle::cross_line(packets, line.lone_line(), |ip| line.line_bytes(ip));
-        }
-        if carries {
-            *arrived = Some(place + 1);
+        match step.verdict {
+            Verdict::Wrap(direction) => {
+                let added = self.tunnels.directions[direction as usize].added;
+                idle::enter_tunnel(packets, mtu, added.into());
+            }
+            Verdict::Unwrap(_) => idle::leave_tunnel(packets),
+            Verdict::Circuit(entry) => {
+                let entry = &self.entries[entry as usize];
+                (crossing.circuits)(entry.vc, entry.encapsulation, packets);
+                *arrived = Some(place + 1);
+            }
+            Verdict::Out(port) => {
+                let line = &self.ports[port as usize];
+                idle::cross_line(packets, line.lone_line(), |ip| line.line_bytes(ip));
+                *arrived = Some(place + 1);
+            }
+            Verdict::Hold(_) | Verdict::Choose(_) | Verdict::Result(_) | Verdict::Up => {}
         }
     }
 }

@@ -12,9 +12,9 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::choices::Choices;
 use super::control::{ControlKind, ControlPacket};
-use super::marks::tunnel_of;
 use super::routes::{Known, Length, RouteRequest};
-use super::{Frames, Route, RouteLine, Step, WRAP};
+use super::verdict::tunnel_of;
+use super::{Frames, Route, RouteLine};
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::{Network, SimError};
@@ -196,8 +196,7 @@ impl Network {
     }
 
     /// Drops a packet at the entry of a tunnel that its router takes for down, unless it is a keepalive of this tunnel. Returns true if the packet may enter.
-    pub(super) fn may_enter_tunnel(&mut self, id: u32, step: Step) -> bool {
-        let direction = step.port - WRAP;
+    pub(super) fn may_enter_tunnel(&mut self, id: u32, direction: u32) -> bool {
         let mut ends = self.frames.keepalives.ends.iter();
         let Some(end) = ends.position(|end| end.direction == direction && end.is_down) else { return true };
         let datagram = self.shared.datagrams.packet(id).datagram;

@@ -26,7 +26,6 @@ mod keepalive;
 mod lengths;
 mod line_clock;
 mod lookahead_rules;
-mod marks;
 mod outage;
 mod packet;
 mod packet_trains;
@@ -37,6 +36,7 @@ mod runs;
 mod tcp_fast_path;
 mod transmit_ring;
 mod tunnels;
+mod verdict;
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 use arp::Resolution;
 use bonds::Bonds;
-use choices::{BRANCH, Choices};
+use choices::Choices;
 use circuits::Entry;
 use engines::Switching;
 use icmp::Icmp;
@@ -60,8 +60,6 @@ pub(super) use idle::Crossing;
 use igmp::Igmp;
 use keepalive::Keepalives;
 pub use lookahead_rules::LookaheadRule;
-pub(super) use marks::tunnel_of;
-use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::NextChange;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
@@ -70,13 +68,14 @@ pub(super) use port_counts::PortTally;
 pub(super) use routes::RouteLine;
 pub(crate) use routes::choices_are_known;
 use tunnels::Tunnels;
+pub(super) use verdict::{Verdict, tunnel_of};
 
 /// State of all frame links: ports, the step table that packets walk, routers and the policies that choose paths.
 #[derive(Default)]
 pub(super) struct Frames {
     /// Transmitters of the links that carry frames.
     pub(super) ports: Vec<FramePort>,
-    /// By transmitter, its index in `ports`; [`END`] if its link carries cells.
+    /// By transmitter, its index in `ports`; [`NONE`] if its link carries cells.
     port_indices: Vec<u32>,
     /// Routes of every flow: that of the data at `2 * flow`, that of the reverse direction at `2 * flow + 1`. Further routes follow.
     pub(super) routes: Vec<Route>,
@@ -137,12 +136,11 @@ pub(super) struct Route {
     priority: u8,
 }
 
-/// One entry of the step table: a line, a circuit, a tunnel end, a decision step, a mark, or the end of a route.
+/// One entry of the step table: a verdict on packets that have come to this place of their route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Index of the port in [`Frames::ports`]. Values from [`ENTRY`] on say that the step is no line; [`END`] is the end of a route.
-    pub(super) port: u32,
-    /// Index of the router that sends by this port; [`END`] if a host or switch does.
+    pub(super) verdict: Verdict,
+    /// Index of the router that does it; [`NONE`] if a host or switch does.
     router: u32,
     pub(super) mtu: u32,
     /// Line index: position of this line among the lines of the route. At the end of a route, the number of its lines.
@@ -175,39 +173,48 @@ enum Lookahead {
     Host,
 }
 
-/// In place of an index, "none". As a port value: the end of a route, where the packet is at its host.
-const END: u32 = u32::MAX;
+/// In place of an index, "none".
+const NONE: u32 = u32::MAX;
 
 impl Step {
-    /// A step without a line: the end of a route, a decision step, or the start of a branch after one.
-    const MARK: Self =
-        Self { port: END, router: END, mtu: 0, line_index: 0, lookahead: Lookahead::None, takes_time: false };
+    /// The end of a route.
+    const END: Self = Self {
+        verdict: Verdict::Up,
+        router: NONE,
+        mtu: 0,
+        line_index: 0,
+        lookahead: Lookahead::None,
+        takes_time: false,
+    };
+
+    /// Returns the index of the frame port by which packets leave.
+    ///
+    /// # Panics
+    /// If they do not leave by a frame port.
+    #[inline(always)]
+    pub(super) fn port(&self) -> u32 {
+        match self.verdict {
+            Verdict::Out(port) => port,
+            _ => unreachable!("only a line has a frame port"),
+        }
+    }
 
     /// Returns true if this step is a hop over one frame line.
     #[inline(always)]
     fn is_line(&self) -> bool {
-        self.port < ENTRY
+        matches!(self.verdict, Verdict::Out(_))
     }
 
-    /// Returns true if the step is the entry of a tunnel.
-    fn is_wrap(&self) -> bool {
-        (WRAP..UNWRAP).contains(&self.port)
+    /// Returns true if this step is the end of a route.
+    #[inline(always)]
+    fn is_end(&self) -> bool {
+        self.verdict == Verdict::Up
     }
 
-    /// Returns true if the step is the end of a tunnel.
-    fn is_unwrap(&self) -> bool {
-        (UNWRAP..HOLD).contains(&self.port)
-    }
-
-    /// Returns true if the step is a mark at which a router may hold packets until it knows a hardware address.
-    fn is_hold(&self) -> bool {
-        (HOLD..BRANCH).contains(&self.port)
-    }
-
-    /// Returns true if a router sends by this step's port.
+    /// Returns true if a router does what the verdict says.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
-        self.router != END
+        self.router != NONE
     }
 
     /// Returns true if the step's line hands packets to the next port ahead of time.
@@ -228,7 +235,7 @@ impl Frames {
     /// Returns the frame port of this transmitter; `None` if it sends cells.
     #[inline]
     pub(super) fn port(&self, port: usize) -> Option<&FramePort> {
-        // Links of cells have the index `END`, for which `get` finds nothing.
+        // Links of cells have the index `NONE`, for which `get` finds nothing.
         self.ports.get(self.port_indices[port] as usize)
     }
 
@@ -287,7 +294,7 @@ impl Frames {
         let step = steps.find(carries).expect("a packet at a router has crossed a line");
         match self.entry(step) {
             Some(entry) => entry.ports[entry.ports.len() - 1],
-            None => self.ports[step.port as usize].port as usize,
+            None => self.ports[step.port() as usize].port as usize,
         }
     }
 
@@ -298,12 +305,11 @@ impl Frames {
             loop {
                 at = at.checked_sub(1)?;
                 let step = &self.steps[at];
-                if step.port == BRANCH {
-                    // Continue before the decision step.
-                    at = step.mtu as usize;
+                if let Verdict::Result(decision_step) = step.verdict {
+                    at = decision_step as usize;
                     continue;
                 }
-                return (step.port != END && self.lines_before(at as u32) >= since).then_some(at as u32);
+                return (!step.is_end() && self.lines_before(at as u32) >= since).then_some(at as u32);
             }
         })
     }
@@ -414,7 +420,7 @@ impl Network {
         }
         let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(id);
         let step = self.frames.steps[place as usize];
-        let line = &self.frames.ports[step.port as usize];
+        let line = &self.frames.ports[step.port() as usize];
         self.shared.ledger.clip_to_window(line.port as usize, sent);
         self.shared.track_per_hop(datagram);
         self.shared.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
@@ -442,7 +448,7 @@ impl Network {
             if !step.is_line() {
                 continue;
             }
-            let line = &self.frames.ports[step.port as usize];
+            let line = &self.frames.ports[step.port() as usize];
             let bytes = line.queue_bytes(self.frames.length_at(ip, place, there));
             self.shared.ledger.write(datagram, step.line_index, bytes, false);
             if branched {

@@ -2,7 +2,7 @@
 
 use engpass_model::queue::Ecn;
 
-use super::END;
+use super::NONE;
 
 /// An IP packet in the network.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(in crate::simulate) struct Packet {
 impl Packet {
     /// Stands for "no packet".
     pub(in crate::simulate) const NONE: Self = Self {
-        datagram: END,
+        datagram: NONE,
         ip: 0,
         sender: 0,
         place: 0,
@@ -39,7 +39,7 @@ impl Packet {
 
     #[inline(always)]
     pub(in crate::simulate) fn is_none(&self) -> bool {
-        self.datagram == END
+        self.datagram == NONE
     }
 
     /// Returns the time to live.

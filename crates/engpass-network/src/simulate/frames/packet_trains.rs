@@ -25,7 +25,7 @@ impl Network {
     ) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
-        let line = &mut self.frames.ports[step.port as usize];
+        let line = &mut self.frames.ports[step.port() as usize];
         let port = line.port as usize;
         // A capture needs every packet. A route with decision steps, circuits, tunnels or holds has `hops` 0.
         if hops == 0
@@ -43,7 +43,7 @@ impl Network {
         let mut most = room.map_or(0, fit).min(LONGEST.into());
         for place in first + 1..first + u32::from(hops) {
             let (before, step) = (self.frames.steps[place as usize - 1], self.frames.steps[place as usize]);
-            let line = &mut self.frames.ports[step.port as usize];
+            let line = &mut self.frames.ports[step.port() as usize];
             if step.is_routed() {
                 ttl = ttl.saturating_sub(1);
             }
@@ -85,7 +85,7 @@ impl Network {
         for _ in 0..count {
             let mut at = self.now;
             for (hop, step) in steps.iter().enumerate() {
-                let line = &mut frames.ports[step.port as usize];
+                let line = &mut frames.ports[step.port() as usize];
                 if hop > 0 {
                     shared.catch_up_before(line, at);
                 }
@@ -113,11 +113,11 @@ impl Network {
                     line.push_delivered_ahead(sent.left, bytes);
                     at = sent.left + line.delay;
                 } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
-                    events.push(at, line.port as usize, Event::FrameArrival(step.port));
+                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
                 }
             }
         }
-        let line = &frames.ports[steps[0].port as usize];
+        let line = &frames.ports[steps[0].port() as usize];
         if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
             shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }

@@ -11,11 +11,11 @@ use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs
 
 use engpass_model::wire::layers::Change;
 
-use super::choices::{BRANCH, DECIDE, DecisionStep, Group};
+use super::choices::{DecisionStep, Group};
 use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
-use super::marks::{WRAP, tunnel_of};
-use super::{DecisionMode, END, Frames, Route, Step};
+use super::verdict::tunnel_of;
+use super::{DecisionMode, Frames, Route, Step, Verdict};
 use crate::simulate::SimError;
 
 /// Largest number of steps for the paths between two hosts. Above it, paths part and meet too often to lay out each one.
@@ -365,7 +365,7 @@ impl Frames {
                 continue;
             }
             if request.is_at_end(&front) {
-                self.put(Step::MARK, &front);
+                self.put(Step::END, &front);
                 tree.ends += 1;
                 // Usage of one line by differently fragmented packets has several line indices, which count once.
                 let number = |line_index: &u16| tree.lines[usize::from(*line_index)].number;
@@ -389,7 +389,7 @@ impl Frames {
         let decision = self.choices.decisions.len() as u32;
         let first = self.choices.results.len();
         let router = self.step(request.topology, &legs[0]).router;
-        self.put(Step { port: DECIDE, router, mtu: decision, takes_time: true, ..Step::MARK }, &front);
+        self.put(Step { verdict: Verdict::Choose(decision), router, takes_time: true, ..Step::END }, &front);
         let tunnel = front.inside.last().map(|(direction, _)| *direction);
         self.choices.decisions.push(DecisionStep {
             group,
@@ -402,7 +402,7 @@ impl Frames {
             engine.never_ahead = true;
         }
         for (place, leg) in legs.into_iter().enumerate() {
-            self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
+            self.put(Step { verdict: Verdict::Result(question), ..Step::END }, &front);
             self.choices.results[first + place] = self.steps.len() as u32;
             let mut front = front.clone();
             self.lay_segment(request, &mut front, leg, tree);
@@ -480,7 +480,7 @@ impl Frames {
     pub(in crate::simulate) fn most_lines(&self) -> usize {
         let trees = self.branched_lines.values().map(Vec::len);
         // The step at the end of a run holds the number of its lines.
-        let runs = self.steps[..self.branched as usize].iter().filter(|step| step.port == END);
+        let runs = self.steps[..self.branched as usize].iter().filter(|step| step.is_end());
         runs.map(|end| end.line_index.into()).chain(trees).max().unwrap_or(0)
     }
 
@@ -507,20 +507,16 @@ impl Frames {
     /// Collects the lines of a route without decision steps in `lines`, with the changes of packet lengths up to each.
     fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<RouteLine>) {
         let first = self.routes[route as usize].first;
-        for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
-            if step.is_unwrap() {
+        for step in self.steps[first as usize..].iter().take_while(|step| !step.is_end()) {
+            if let Verdict::Unwrap(_) = step.verdict {
                 lengths.unwrap();
                 continue;
             }
             if step.is_routed() && !self.refuses(*step) {
                 lengths.fragment(step.mtu.into());
             }
-            if step.is_hold() {
-                continue;
-            }
-            if step.is_wrap() {
-                lengths.wrap(self.tunnels.directions[(step.port - WRAP) as usize].added.into());
-                continue;
+            if let Verdict::Wrap(direction) = step.verdict {
+                lengths.wrap(self.tunnels.directions[direction as usize].added.into());
             }
             let here = self.lines_in(*step).into_iter();
             lines.extend(here.map(|(number, vc)| RouteLine {
@@ -532,11 +528,15 @@ impl Frames {
         }
     }
 
-    /// Returns the transmitters of a step, each with the circuit direction if it carries cells: one for a line, several for a circuit.
+    /// Returns the transmitters of a step, each with the circuit direction if it carries cells: one for a line, several for a circuit, none for other steps.
     pub(super) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
-        match self.entry(step) {
-            Some(entry) => entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect(),
-            None => vec![(self.ports[step.port as usize].port as usize, None)],
+        match step.verdict {
+            Verdict::Out(port) => vec![(self.ports[port as usize].port as usize, None)],
+            Verdict::Circuit(entry) => {
+                let entry = &self.entries[entry as usize];
+                entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{NodeId, NodeKind, PathSegment};
 
-use super::marks::{UNWRAP, WRAP, tunnel_of};
-use super::{Frames, Step};
+use super::verdict::tunnel_of;
+use super::{Frames, Step, Verdict};
 
 /// State of the layout of a route without decision steps.
 struct Run<'a> {
@@ -40,7 +40,7 @@ impl Frames {
         for (place, leg) in legs.iter().enumerate() {
             self.add_leg(&mut run, *leg, &legs[place + 1..]);
         }
-        self.steps.push(Step { line_index: run.line_index, ..Step::MARK });
+        self.steps.push(Step { line_index: run.line_index, ..Step::END });
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
@@ -54,11 +54,10 @@ impl Frames {
             }
         }
         self.add_step(run, step);
-        let PathSegment::Tunnel { tunnel, forward } = leg else {
-            run.line_index += self.lines_in(step).len() as u16;
+        run.line_index += self.lines_in(step).len() as u16;
+        let (PathSegment::Tunnel { tunnel, forward }, Verdict::Wrap(direction)) = (leg, step.verdict) else {
             return;
         };
-        let direction = step.port - WRAP;
         run.inside.push(direction);
         let [mut node, end] = run.topology.tunnels[tunnel].from_to(forward);
         while node != end {
@@ -85,11 +84,11 @@ impl Frames {
         let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at a router") };
         self.routers[router].never_ahead = true;
         Step {
-            port: UNWRAP + direction,
+            verdict: Verdict::Unwrap(direction),
             router: router as u32,
             mtu: u32::MAX,
             takes_time: true,
-            ..Step::MARK
+            ..Step::END
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tunnels: packets get outer headers at one end and lose them at the other (RFC 1853, RFC 4459).
 //!
-//! The step table has a mark where packets enter a tunnel ([`WRAP`]) and one where they leave it ([`UNWRAP`](super::marks::UNWRAP)); between them are the steps
+//! The step table has a mark where packets enter a tunnel ([`Verdict::Wrap`]) and one where they leave it ([`Verdict::Unwrap`]); between them are the steps
 //! of the outer packets. Therefore the step index of a packet determines its headers. A router may fragment an outer packet, and the end of the tunnel
 //! reassembles the fragments.
 
@@ -14,8 +14,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_testbed::topology::{NodeId, TunnelPath};
 use engpass_testbed::{Topology, tunnel_heads};
 
-use super::marks::WRAP;
-use super::{END, Frames, Packet, Step};
+use super::{Frames, NONE, Packet, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -207,7 +206,10 @@ impl Frames {
 
     /// Returns true if a step is the entry of a tunnel that drops packets which are too long, whatever their DF bit.
     pub(super) fn refuses(&self, step: Step) -> bool {
-        step.is_wrap() && self.tunnels.directions[(step.port - WRAP) as usize].refuses
+        match step.verdict {
+            Verdict::Wrap(direction) => self.tunnels.directions[direction as usize].refuses,
+            _ => false,
+        }
     }
 }
 
@@ -238,18 +240,18 @@ impl Tunnels {
 
 impl Network {
     /// Encapsulates a packet at the entry of a tunnel, and forwards it.
-    pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
+    pub(super) fn enter_tunnel(&mut self, id: u32, place: u32, direction: u32) {
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, self.now) || !self.may_enter_tunnel(id, step) {
+        if !self.passes_router(id, step, self.now) || !self.may_enter_tunnel(id, direction) {
             return;
         }
         let packet = self.shared.datagrams.packet_mut(id);
         let tunnels = &mut self.frames.tunnels;
         let depth = tunnels.at(place).len();
-        let direction = &mut tunnels.directions[(step.port - WRAP) as usize];
-        let (added, ttl, sequence) = (direction.added, direction.ttl, direction.next);
-        direction.next = sequence.wrapping_add(1);
+        let this = &mut tunnels.directions[direction as usize];
+        let (added, ttl, sequence) = (this.added, this.ttl, this.next);
+        this.next = sequence.wrapping_add(1);
         let hidden = tunnels.hide(id);
         if depth == 0 {
             *hidden = Encapsulation::default();
@@ -257,7 +259,6 @@ impl Network {
         (hidden.ttl[depth], hidden.sequence[depth]) = (packet.ttl, sequence);
         packet.ip += added;
         if let Some(trace) = &mut self.shared.trace {
-            let direction = step.port - WRAP;
             let inner = (packet.ttl, packet.ecn);
             trace.enters(id, (direction, sequence), step.router as usize, (packet.ip, ttl), inner);
         }
@@ -490,7 +491,7 @@ impl Tunnels {
             depth,
             packets: Vec::new(),
             come: (0, 0),
-            place: END,
+            place: NONE,
             ecn: whole.ecn,
             until: (0, 0),
         };

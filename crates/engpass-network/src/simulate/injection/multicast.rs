@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::Packet;
 use crate::simulate::Network;
-use crate::simulate::frames::Frames;
+use crate::simulate::frames::{Frames, Verdict};
 use crate::simulate::packet_store::Datagram;
 use crate::simulate::ready_packet::EgressPath;
 
@@ -66,15 +66,15 @@ pub(in crate::simulate) struct Groups {
 impl Group {
     /// Builds the multicast tree of these paths.
     pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> EgressPath, frames: &Frames) -> Self {
-        let ports = |way: &u32| match way_of(*way) {
+        let path = |way: &u32| match way_of(*way) {
             EgressPath::Circuit { .. } => Vec::new(),
-            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_path_ports(route),
+            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_path(route).collect(),
         };
-        let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
+        let paths: Vec<Vec<Verdict>> = ways.iter().map(path).collect();
         // Returns the number of lines that both paths cross. A path also parts from another one where only one of them enters a tunnel.
         let shared = |a: usize, b: usize| {
-            let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
-            alike.filter(|((_, is_line), _)| *is_line).count() as u32
+            let alike = paths[a].iter().zip(&paths[b]).take_while(|(a, b)| a == b);
+            alike.filter(|(verdict, _)| matches!(verdict, Verdict::Out(_))).count() as u32
         };
         let mut roots: Vec<(usize, Vec<TreeBranch>)> = Vec::new();
         for member in 0..ways.len() {
