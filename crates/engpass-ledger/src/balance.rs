@@ -24,7 +24,7 @@ pub struct LineLedger {
     /// Picoseconds in which the line was idle.
     pub idle: u64,
     /// Usage counts of each flow direction, in the order of the line's usage records.
-    pub books: Vec<LineUsageStats>,
+    pub usages: Vec<LineUsageStats>,
 }
 
 /// Usage counts of one flow direction on one direction of a link. Another engine must find the same counts.
@@ -131,29 +131,29 @@ impl Ledger {
         }
         let total = accounts.total();
         wrong.check_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
-        let seen = line.books.iter().map(|book| self.books[*book as usize].seen());
-        Ok(LineLedger { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
+        let seen = line.usages.iter().map(|usage| self.usages[*usage as usize].seen());
+        Ok(LineLedger { usages: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
     /// Adds up the usage records of a line: all that it carried completely in the window, without physical framing and cell headers.
     fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
         let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);
-        for book in line.books.iter().map(|book| &self.books[*book as usize]) {
-            let plain = u128::from(book.plain) * unit;
-            if book.generates {
-                accounts.put_generated(&topology.flows[book.flow as usize].name, plain);
+        for usage in line.usages.iter().map(|usage| &self.usages[*usage as usize]) {
+            let plain = u128::from(usage.plain) * unit;
+            if usage.generates {
+                accounts.put_generated(&topology.flows[usage.flow as usize].name, plain);
             } else {
                 accounts.named[CONTROL] += plain;
             }
-            let Some(freight) = book.freight.as_deref() else { continue };
-            let wire = &self.entries[book.entry as usize].wire;
+            let Some(data) = usage.data.as_deref() else { continue };
+            let wire = &self.entries[usage.entry as usize].wire;
             for layer in Layer::ALL.into_iter().skip_while(|layer| *layer <= Layer::CellHeader) {
-                accounts.named[layer as usize] += freight.parts(layer, wire);
+                accounts.named[layer as usize] += data.parts(layer, wire);
             }
-            accounts.named[DUPLICATE] += u128::from(freight.duplicate);
-            accounts.named[DEAD] += u128::from(freight.dead) * unit;
-            accounts.named[IN_FLIGHT] += u128::from(freight.in_flight) * unit;
+            accounts.named[DUPLICATE] += u128::from(data.duplicate);
+            accounts.named[DEAD] += u128::from(data.dead) * unit;
+            accounts.named[IN_FLIGHT] += u128::from(data.in_flight) * unit;
         }
         accounts.named[DELIVERED] -= accounts.named[DUPLICATE];
         accounts
@@ -211,16 +211,16 @@ impl DataUsage {
 
 impl LineUsage {
     fn seen(&self) -> LineUsageStats {
-        let freight = self.freight.as_deref();
+        let data = self.data.as_deref();
         let (control, generated) = if self.generates { (0, self.plain) } else { (self.plain, 0) };
         LineUsageStats {
             flow: self.flow as usize,
             against: self.against,
-            whole: freight
-                .and_then(|freight| freight.stream.as_ref())
+            whole: data
+                .and_then(|data| data.stream.as_ref())
                 .map_or(0, |stream| stream.whole + stream.parted),
-            dead: freight.map_or(0, |freight| freight.dead),
-            in_flight: freight.map_or(0, |freight| freight.in_flight),
+            dead: data.map_or(0, |data| data.dead),
+            in_flight: data.map_or(0, |data| data.in_flight),
             control,
             generated,
         }

@@ -84,7 +84,7 @@ impl Ledger {
             on: true,
             window,
             lines: Vec::new(),
-            books: Vec::new(),
+            usages: Vec::new(),
             entries: Vec::new(),
             first: Vec::new(),
             flows: flows as u32,
@@ -118,25 +118,25 @@ impl Ledger {
         ledger.first.reserve_exact(flows + endpoints + 1);
         let mut rare = BTreeSet::new();
         for direction in directions {
-            ledger.first.push(ledger.books.len() as u32);
+            ledger.first.push(ledger.usages.len() as u32);
             for line in direction.iter().flat_map(|direction| &direction.lines) {
                 let direction = direction.as_ref().expect("the line belongs to an existing flow direction");
                 if direction.rare {
-                    rare.insert(ledger.books.len() as u32);
+                    rare.insert(ledger.usages.len() as u32);
                 }
                 ledger.add_usage(direction, line);
             }
         }
         let directions = ledger.first.len();
-        ledger.books.shrink_to_fit();
-        ledger.first.push(ledger.books.len() as u32);
+        ledger.usages.shrink_to_fit();
+        ledger.first.push(ledger.usages.len() as u32);
         ledger.find_users(topology, opening.trees, &rare);
         let usable_for_data = ledger.lines.iter_mut().zip(opening.usable_for_data);
         for (line, _) in usable_for_data.filter(|(_, usable_for_data)| **usable_for_data) {
             line.user = if line.user == LineSenders::Nobody { LineSenders::Elsewhere } else { line.user };
         }
         ledger.list_trails(opening.trails);
-        let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
+        let none = Load { class: DatagramClass::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); directions];
         ledger.earlier = vec![Run::of(none); (directions - flows) / 2];
         ledger
@@ -164,9 +164,9 @@ impl Ledger {
             }
             _ => None,
         };
-        let freight = direction.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
-        line.books.push(self.books.len() as u32);
-        self.books.push(LineUsage {
+        let data = direction.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
+        line.usages.push(self.usages.len() as u32);
+        self.usages.push(LineUsage {
             flow: direction.flow as u32,
             line: port as u32,
             entry: place as u32,
@@ -175,7 +175,7 @@ impl Ledger {
             held_back,
             generates: matches!(direction.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
             plain: 0,
-            freight,
+            data,
             last_shared: false,
             stamp: NO_STAMP,
         });
@@ -184,22 +184,22 @@ impl Ledger {
     /// Finds the users of each line. Usage records in `rare` are no users. All flow directions of a multicast tree belong to one sender.
     fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
-            let common = line.books.iter().filter(|book| !rare.contains(book));
-            let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
-            let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
+            let common = line.usages.iter().filter(|usage| !rare.contains(usage));
+            let usages = || common.clone().map(|usage| (*usage, &self.usages[*usage as usize]));
+            let mut senders = usages().filter(|(_, usage)| usage.sender().is_some()).map(|(place, _)| place);
             // A flow direction has one usage record on a line for every way in which its packets may be fragmented before it.
-            let direction = |book: &LineUsage| (book.flow, book.against, book.sender);
-            let silent = |book: &LineUsage| {
-                let cells = topology.flows[book.flow as usize].cells.is_some();
-                book.sender().is_none() && !book.against && !cells
+            let direction = |usage: &LineUsage| (usage.flow, usage.against, usage.sender);
+            let silent = |usage: &LineUsage| {
+                let cells = topology.flows[usage.flow as usize].cells.is_some();
+                usage.sender().is_none() && !usage.against && !cells
             };
             let mut users: Vec<_> =
-                books().filter(|(_, book)| !silent(book)).map(|(_, book)| direction(book)).collect();
+                usages().filter(|(_, usage)| !silent(usage)).map(|(_, usage)| direction(usage)).collect();
             users.dedup();
             line.user = match senders.next() {
                 Some(only) if users.len() == 1 => LineSenders::Sole(only),
                 Some(_) => LineSenders::Shared,
-                None if books().any(|(_, book)| !book.against) => LineSenders::Application,
+                None if usages().any(|(_, usage)| !usage.against) => LineSenders::Application,
                 None => LineSenders::Nobody,
             };
             line.reasons = (line.user == LineSenders::Shared).then(Box::default);
@@ -226,38 +226,39 @@ impl Ledger {
     /// Prepares the sender snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the
     /// last shared line takes over the snapshot of a departing packet instead of copying it.
     fn prepare_snapshots(&mut self, own: &[usize], takes: bool) {
-        let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
+        let shared =
+            |usage: &usize| self.lines[self.usages[*usage].line as usize].user == LineSenders::Shared;
         if !own.iter().any(shared) {
             return;
         }
-        let parts = own.iter().any(|book| self.books[*book].held_back == HeldBack::OtherWay);
+        let parts = own.iter().any(|usage| self.usages[*usage].held_back == HeldBack::OtherWay);
         // With several paths, the last shared line differs from packet to packet.
         let (mut last, mut doubled) = (takes && !parts, false);
-        for (place, book) in own.iter().copied().enumerate().rev() {
-            let Some(sender) = self.books[book].sender() else { continue };
+        for (place, usage) in own.iter().copied().enumerate().rev() {
+            let Some(sender) = self.usages[usage].sender() else { continue };
             let states = self.place_of(sender).expect("a data sender has sender states");
             self.senders[states].stamped = true;
-            let line = self.books[book].line;
+            let line = self.usages[usage].line;
             if self.lines[line as usize].user == LineSenders::Shared {
-                let same = own[place + 1..].iter().find(|other| self.books[**other].line == line);
+                let same = own[place + 1..].iter().find(|other| self.usages[**other].line == line);
                 doubled |= same.is_some();
-                self.books[book].stamp = match same {
-                    Some(same) => self.books[*same].stamp,
+                self.usages[usage].stamp = match same {
+                    Some(same) => self.usages[*same].stamp,
                     None => self.packet_stamps.begin(),
                 };
-                self.books[book].last_shared = std::mem::take(&mut last);
+                self.usages[usage].last_shared = std::mem::take(&mut last);
             }
         }
         if doubled {
             // Usage records on one line share a snapshot. Therefore none of them may take over that of a packet.
-            own.iter().for_each(|book| self.books[*book].last_shared = false);
+            own.iter().for_each(|usage| self.usages[*usage].last_shared = false);
             if self.first_on_line.is_empty() {
-                self.first_on_line = (0..self.books.len() as u32).collect();
+                self.first_on_line = (0..self.usages.len() as u32).collect();
             }
-            for book in own {
-                let line = self.books[*book].line;
-                let first = own.iter().find(|other| self.books[**other].line == line);
-                self.first_on_line[*book] = first.map_or(*book as u32, |first| *first as u32);
+            for usage in own {
+                let line = self.usages[*usage].line;
+                let first = own.iter().find(|other| self.usages[**other].line == line);
+                self.first_on_line[*usage] = first.map_or(*usage as u32, |first| *first as u32);
             }
         }
     }
@@ -303,7 +304,7 @@ impl Line {
             reasons: None,
             booked: 0,
             last: None,
-            books: Vec::new(),
+            usages: Vec::new(),
         }
     }
 }

@@ -267,9 +267,9 @@ impl Ledger {
         self.attribute_held(port, &sent);
         if shows
             && let Some(deferred) = &mut self.deferred
-            && let Some((book, stamp)) = deferred.lines[port].shown.pop_front()
+            && let Some((usage, stamp)) = deferred.lines[port].shown.pop_front()
         {
-            self.attribute_on_pdu(port, book, &stamp, sent.bytes);
+            self.attribute_on_pdu(port, usage, &stamp, sent.bytes);
         }
     }
 
@@ -341,7 +341,7 @@ impl Ledger {
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
         self.clear_trail_runs();
-        self.books.iter_mut().for_each(LineUsage::clear);
+        self.usages.iter_mut().for_each(LineUsage::clear);
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];
             (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);

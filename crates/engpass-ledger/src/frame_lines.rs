@@ -36,8 +36,8 @@ impl Ledger {
         self.assign_outage(from.number());
         // Packets that leave after the end of the window divide no idle time.
         if whose.counted && sent.end <= self.window.end {
-            let book = self.usage_of(whose, line_index);
-            self.attribute_on_packet(from.number(), book, packet, sent.bytes);
+            let usage = self.usage_of(whose, line_index);
+            self.attribute_on_packet(from.number(), usage, packet, sent.bytes);
         }
     }
 
@@ -57,11 +57,11 @@ impl Ledger {
         if !whose.counted {
             return;
         }
-        let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
+        let (usage, stamps) = (&mut self.usages[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
-            line.attribute_idle_of_packet(book, place, (packet, from.line_bytes(ip)), stamps);
+            line.attribute_idle_of_packet(usage, place, (packet, from.line_bytes(ip)), stamps);
         }
-        line.note_departure(book, place, packet, stamps);
+        line.note_departure(usage, place, packet, stamps);
     }
 
     /// Returns the index of the usage record with number `line_index` in the datagram's flow direction.
@@ -100,8 +100,8 @@ impl Ledger {
 
     /// Returns the fragments that the sender makes of a datagram with `bytes` behind its IP header.
     pub fn fragments_of_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
-        let book = &self.books[self.first[self.direction_of(flow, to)] as usize];
-        match self.entries[book.entry as usize].changes[0] {
+        let usage = &self.usages[self.first[self.direction_of(flow, to)] as usize];
+        match self.entries[usage.entry as usize].changes[0] {
             Change::Cut(mtu) => Fragments::of(bytes, mtu),
             Change::Wrap(_) => unreachable!("the sender's first change is fragmentation"),
         }
@@ -121,9 +121,9 @@ impl Ledger {
         // Fragments arrive in the order of sending.
         let sent = self.fragments_of_sender((flow, to), bytes);
         let direction = self.direction_of(flow, to);
-        let books = &self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
-        for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
-            let entry = &self.entries[book.entry as usize];
+        let usages = &self.usages[self.first[direction] as usize..self.first[direction + 1] as usize];
+        for (usage, carried) in usages.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
+            let entry = &self.entries[usage.entry as usize];
             let units: u64 =
                 (0..arrived).map(|place| entry.wire.units(sent.payload(place) + entry.added())).sum();
             *carried += units as u32;
@@ -217,7 +217,7 @@ impl Ledger {
 
     /// Drops the snapshots of all packets. No packet may be in flight.
     pub fn forget_packets(&mut self) {
-        self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
+        self.packet_stamps.forget_packets(self.usages.iter_mut().map(|usage| &mut usage.stamp));
     }
 
     /// Returns the sender snapshot of a packet, which fragments and copies of it inherit.

@@ -73,30 +73,31 @@ impl Ledger {
             LineSenders::Nobody => reasons[NOBODY] += idle,
             LineSenders::Elsewhere => reasons[OTHER_WAY] += idle,
             LineSenders::Application => reasons[APPLICATION] += idle,
-            LineSenders::Sole(book) => {
-                let book = &self.books[book as usize];
-                let sender = book.sender().expect("the sole user of a line is a sender of data");
+            LineSenders::Sole(usage) => {
+                let usage = &self.usages[usage as usize];
+                let sender = usage.sender().expect("the sole user of a line is a sender of data");
                 let place = self.place_of(sender).expect("a data sender has sender states");
                 let before = self.before.get(place).copied().unwrap_or_default();
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
                 // The line has sent for this sender only; therefore its own time is the time in which the line was not idle.
-                apportion(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
+                apportion(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), usage.held_back);
             }
             LineSenders::Shared => {
                 let place = line.last.or_else(|| self.first_sender(line));
                 let place = place.expect("a shared line has a sender") as usize;
                 let first = self.first_on_line.get(place).map_or(place, |first| *first as usize);
-                let (book, cells) = (&self.books[place], self.cells_since.get(first).copied());
-                let sender = book.sender().expect("the last user of a shared line is a sender of data");
+                let (usage, cells) = (&self.usages[place], self.cells_since.get(first).copied());
+                let sender = usage.sender().expect("the last user of a shared line is a sender of data");
                 let place = self.place_of(sender).expect("a data sender has sender states");
-                let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
+                let sums =
+                    since(&self.senders[place].sums_at(end), &self.packet_stamps.of_usage(usage.stamp));
                 apportion(
                     &mut reasons,
                     idle,
                     (sums, &ALL),
                     line.ps_of(cells.unwrap_or(0).into()),
-                    book.held_back,
+                    usage.held_back,
                 );
             }
         }
@@ -107,15 +108,15 @@ impl Ledger {
     /// divide it; `stamp` is the PDU's snapshot. `own` is the number of the sender's grains that have left since then.
     pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.assign_outage(port);
-        let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
-        line.attribute_idle(book, place, (stamp, own), &self.packet_stamps);
-        self.packet_stamps.take(book.stamp, stamp);
+        let (line, usage) = (&mut self.lines[port], &self.usages[place as usize]);
+        line.attribute_idle(usage, place, (stamp, own), &self.packet_stamps);
+        self.packet_stamps.take(usage.stamp, stamp);
     }
 
     /// Counts `count` cells of a sender that leave a shared line. `stamp` is the snapshot of the PDU that they end, if they end one; it divides the idle time.
     pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&StateTimes>) {
         if self.cells_since.is_empty() {
-            self.cells_since.resize(self.books.len(), 0);
+            self.cells_since.resize(self.usages.len(), 0);
         }
         let first = self.first_on_line.get(place as usize).copied().unwrap_or(place);
         let since = &mut self.cells_since[first as usize];
@@ -129,18 +130,18 @@ impl Ledger {
     /// Like [`Self::attribute_on_pdu`], for a packet that takes `bytes` bytes on the line.
     #[inline(always)]
     pub(super) fn attribute_on_packet(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
-        let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
+        let (line, usage) = (&mut self.lines[port], &mut self.usages[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
-            line.attribute_idle_of_packet(book, place, (packet, bytes), stamps);
+            line.attribute_idle_of_packet(usage, place, (packet, bytes), stamps);
         }
-        line.note_departure(book, place, packet, stamps);
+        line.note_departure(usage, place, packet, stamps);
     }
 
     fn first_sender(&self, line: &Line) -> Option<u32> {
         let with_sender =
-            line.books.iter().filter_map(|book| Some((self.books[*book as usize].sender()?, *book)));
-        with_sender.min_by_key(|(sender, _)| *sender).map(|(_, book)| book)
+            line.usages.iter().filter_map(|usage| Some((self.usages[*usage as usize].sender()?, *usage)));
+        with_sender.min_by_key(|(sender, _)| *sender).map(|(_, usage)| usage)
     }
 }
 
@@ -168,16 +169,16 @@ impl Line {
     #[inline(always)]
     pub(super) fn note_departure(
         &mut self,
-        book: &mut LineUsage,
+        usage: &mut LineUsage,
         place: u32,
         packet: u32,
         stamps: &mut SenderSnapshots,
     ) {
         self.last = Some(place);
-        if book.last_shared {
-            stamps.swap(&mut book.stamp, packet);
+        if usage.last_shared {
+            stamps.swap(&mut usage.stamp, packet);
         } else {
-            stamps.copy(book.stamp, packet);
+            stamps.copy(usage.stamp, packet);
         }
     }
 
@@ -186,7 +187,7 @@ impl Line {
     #[inline(never)]
     fn attribute_idle(
         &mut self,
-        book: &LineUsage,
+        usage: &LineUsage,
         place: u32,
         (stamp, own): (&StateTimes, u64),
         stamps: &SenderSnapshots,
@@ -194,8 +195,8 @@ impl Line {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(own);
-            let sums = since(stamp, &stamps.of_book(book.stamp));
-            apportion(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.held_back);
+            let sums = since(stamp, &stamps.of_usage(usage.stamp));
+            apportion(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, usage.held_back);
         }
         (self.booked, self.last) = (self.idle, Some(place));
     }
@@ -204,13 +205,13 @@ impl Line {
     #[inline(never)]
     pub(super) fn attribute_idle_of_packet(
         &mut self,
-        book: &LineUsage,
+        usage: &LineUsage,
         place: u32,
         (packet, bytes): (u32, u64),
         stamps: &SenderSnapshots,
     ) {
-        let Some((now, then)) = stamps.usual(packet, book.stamp) else {
-            self.attribute_slow_path(book, place, (packet, bytes), stamps);
+        let Some((now, then)) = stamps.usual(packet, usage.stamp) else {
+            self.attribute_slow_path(usage, place, (packet, bytes), stamps);
             return;
         };
         let (idle, own) = (self.idle - self.booked, self.ps_of(bytes));
@@ -220,9 +221,9 @@ impl Line {
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
             // The sender only had nothing to send, or was sending. A process is hardly ever in another state.
             let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
-            apportion_two_states(reasons, idle, application, sending.saturating_sub(own), book.held_back);
+            apportion_two_states(reasons, idle, application, sending.saturating_sub(own), usage.held_back);
         } else {
-            apportion_common(reasons, idle, (now, then), own, book.held_back);
+            apportion_common(reasons, idle, (now, then), own, usage.held_back);
         }
     }
 
@@ -230,12 +231,12 @@ impl Line {
     #[inline(never)]
     fn attribute_slow_path(
         &mut self,
-        book: &LineUsage,
+        usage: &LineUsage,
         place: u32,
         (packet, bytes): (u32, u64),
         stamps: &SenderSnapshots,
     ) {
-        self.attribute_idle(book, place, (&stamps.of_packet(packet), bytes), stamps);
+        self.attribute_idle(usage, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
     /// Posts the last `ps` picoseconds of idle time to the shaper, because the queue discipline held packets back.

@@ -38,7 +38,7 @@ impl Ledger {
                     .expect("the first data usage belongs to a stream")
                     .whole += 1
             }
-            Fault::Plain => self.books.iter_mut().for_each(|book| book.plain += 1),
+            Fault::Plain => self.usages.iter_mut().for_each(|usage| usage.plain += 1),
             Fault::Idle { at_end } => self.lines[0].edges[usize::from(at_end)].idle += 1,
             Fault::Rounding => self.lines[0].edges[1].rounding += 1,
             Fault::Reason => {
@@ -54,6 +54,6 @@ impl Ledger {
     }
 
     fn first_data_usage(&mut self) -> &mut DataUsage {
-        self.books[0].freight.as_mut().expect("the line carries data")
+        self.usages[0].data.as_mut().expect("the line carries data")
     }
 }

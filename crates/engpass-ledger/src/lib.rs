@@ -50,7 +50,7 @@ pub struct Ledger {
     /// The lines, by output port.
     lines: Vec<Line>,
     /// Line usage of every flow direction, one after the other, each in the order of its hops.
-    books: Vec<LineUsage>,
+    usages: Vec<LineUsage>,
     /// Formats of packets on the lines. Usage records with equal formats share one.
     entries: Vec<Entry>,
     /// By flow direction: index of its first usage record; the last entry is the number of usage records. Flow directions below `flows` belong to flows. Behind
@@ -129,7 +129,7 @@ struct Line {
     /// Index of the usage record whose packet left last.
     last: Option<u32>,
     /// Indices of the line's usage records.
-    books: Vec<u32>,
+    usages: Vec<u32>,
 }
 
 /// State of a line at a window edge: its idle time up to the edge, and the ticks for which the transmission that crosses the edge has lasted by then.
@@ -181,7 +181,7 @@ struct LineUsage {
     /// Units of datagrams without data, or cells of a generator.
     plain: u64,
     /// Datagrams with data; allocated with the first posting.
-    freight: Option<Box<DataUsage>>,
+    data: Option<Box<DataUsage>>,
     /// True if this is the last shared line on the path of the flow direction's packets.
     last_shared: bool,
     /// On a shared line: index of the sender snapshot of the last packet that left this line. Otherwise [`NO_STAMP`].
@@ -234,7 +234,7 @@ struct Run {
     bytes: u32,
     count: u32,
     header: u16,
-    cargo: DatagramClass,
+    class: DatagramClass,
     written: bool,
 }
 
@@ -319,8 +319,8 @@ impl Ledger {
     /// Posts `count` cells of a generator that have left hop `hop` of its circuit.
     #[inline]
     pub fn generated(&mut self, flow: usize, hop: u16, count: u64) {
-        let book = self.first[flow] as usize + usize::from(hop);
-        self.books[book].plain += count;
+        let usage = self.first[flow] as usize + usize::from(hop);
+        self.usages[usage].plain += count;
     }
 
     /// Counts `count` cells of datagram `id` that have left `port`, hop `hop` of its circuit, in the window, and divides the idle time before them.
@@ -381,7 +381,7 @@ impl Ledger {
     pub fn post_datagram(
         &mut self,
         (flow, to): (u32, Option<u32>),
-        fate: DeliveryStatus,
+        status: DeliveryStatus,
         load: Load,
         carried: Carried,
         refused: u32,
@@ -392,21 +392,21 @@ impl Ledger {
         let direction = self.direction_of(flow, to);
         match carried {
             Carried::Whole(trail) if trail.lines().is_none() => {
-                if fate == DeliveryStatus::Delivered && refused == 0 {
+                if status == DeliveryStatus::Delivered && refused == 0 {
                     self.try_extend_trail_run(direction, trail, load);
                 } else {
-                    self.post_along_trail(direction, trail, 1, fate, load, refused);
+                    self.post_along_trail(direction, trail, 1, status, load, refused);
                 }
                 return;
             }
             Carried::Written(datagram) if self.has_pieces(datagram) => {
-                self.post_pieces(direction, fate, load, datagram, refused);
+                self.post_pieces(direction, status, load, datagram, refused);
                 return;
             }
             _ => {}
         }
-        if fate != DeliveryStatus::Delivered || refused > 0 {
-            self.post(direction, fate, load, carried, refused);
+        if status != DeliveryStatus::Delivered || refused > 0 {
+            self.post(direction, status, load, carried, refused);
             return;
         }
         let run = &mut self.runs[direction];
@@ -468,9 +468,9 @@ impl Ledger {
         }
         let load = self.runs[direction].load();
         let alike = written.then(|| &self.alike[direction * self.stride..][..self.stride]);
-        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
+        let usages = &mut self.usages[self.first[direction] as usize..self.first[direction + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
-        post_identical(books, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
+        post_identical(usages, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
         self.runs[direction].count = 0;
     }
 
@@ -499,26 +499,26 @@ impl Ledger {
             return;
         };
         let first = self.first[direction] as usize;
-        for book in &mut self.books[first..][..lines] {
-            let units = self.entries[book.entry as usize].units(load);
-            book.lose(units, load.cargo);
+        for usage in &mut self.usages[first..][..lines] {
+            let units = self.entries[usage.entry as usize].units(load);
+            usage.lose(units, load.class);
         }
     }
 
     /// Posts one datagram: what its lines have carried of it, by delivery status.
     #[inline(never)]
-    fn post(&mut self, direction: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
-        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
+    fn post(&mut self, direction: usize, status: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
+        let usages = &mut self.usages[self.first[direction] as usize..self.first[direction + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
             Carried::Whole(trail) => {
-                let lines = if fate == DeliveryStatus::Delivered { None } else { trail.lines() };
-                let lines = lines.unwrap_or(books.len());
-                post_identical(&mut books[..lines], how, None, 1, fate, load, refused);
+                let lines = if status == DeliveryStatus::Delivered { None } else { trail.lines() };
+                let lines = lines.unwrap_or(usages.len());
+                post_identical(&mut usages[..lines], how, None, 1, status, load, refused);
             }
             Carried::Written(datagram) => {
                 let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-                post_identical(books, how, Some(carried), 1, fate, load, refused);
+                post_identical(usages, how, Some(carried), 1, status, load, refused);
             }
         }
     }
@@ -534,14 +534,14 @@ impl Ledger {
 impl Run {
     /// Returns an empty run of datagrams with this load.
     fn of(load: Load) -> Self {
-        let Load { cargo, header, bytes } = load;
+        let Load { class, header, bytes } = load;
         let header = u16::try_from(header).expect("the header of a datagram run fits in 16 bits");
-        Self { header, bytes, count: 0, cargo, written: false }
+        Self { header, bytes, count: 0, class, written: false }
     }
 
     #[inline(always)]
     fn load(&self) -> Load {
-        Load { cargo: self.cargo, header: self.header.into(), bytes: self.bytes }
+        Load { class: self.class, header: self.header.into(), bytes: self.bytes }
     }
 
     /// Returns whether the run is not empty and its counter can still grow.
@@ -558,17 +558,17 @@ impl LineUsage {
         &mut self,
         (units, count): (u64, u64),
         (unit, entry): (u64, &Entry),
-        fate: DeliveryStatus,
+        status: DeliveryStatus,
         load: Load,
         refused: u64,
     ) {
-        if fate == DeliveryStatus::Lost || load.cargo == DatagramClass::Control {
-            self.lose(units * count, load.cargo);
+        if status == DeliveryStatus::Lost || load.class == DatagramClass::Control {
+            self.lose(units * count, load.class);
             return;
         }
         let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
-        let freight = self.freight.get_or_insert_default();
-        match (fate, load.cargo, &mut freight.stream) {
+        let data = self.data.get_or_insert_default();
+        match (status, load.class, &mut data.stream) {
             (DeliveryStatus::Delivered, DatagramClass::FixedLength, Some(stream))
                 if units == u64::from(stream.units) =>
             {
@@ -577,59 +577,59 @@ impl LineUsage {
             (DeliveryStatus::Delivered, DatagramClass::AnyLength, _) => {
                 let layers = entry.layers(header, bytes);
                 if units * unit != booked(&layers) {
-                    freight.in_flight += units * count;
+                    data.in_flight += units * count;
                     return;
                 }
-                freight.segments.add(&layers, count);
+                data.segments.add(&layers, count);
                 let payload = layers.parts(Layer::Payload);
-                freight.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
+                data.duplicate += payload / bytes.max(1) * refused.min(bytes) * count;
             }
-            _ => freight.in_flight += units * count,
+            _ => data.in_flight += units * count,
         }
     }
 
     /// Posts `units` of a lost datagram, or of one without data, whatever became of it.
     #[inline(always)]
-    fn lose(&mut self, units: u64, cargo: DatagramClass) {
-        match cargo {
+    fn lose(&mut self, units: u64, class: DatagramClass) {
+        match class {
             DatagramClass::Control => self.plain += units,
-            _ => self.freight.get_or_insert_default().dead += units,
+            _ => self.data.get_or_insert_default().dead += units,
         }
     }
 
     /// Sets all counts of the usage record to zero.
     fn clear(&mut self) {
         self.plain = 0;
-        if let Some(freight) = &mut self.freight {
-            (freight.dead, freight.in_flight, freight.duplicate) = (0, 0, 0);
-            freight.segments = Sum::default();
-            freight.stream.iter_mut().for_each(|stream| (stream.whole, stream.parted) = (0, 0));
+        if let Some(data) = &mut self.data {
+            (data.dead, data.in_flight, data.duplicate) = (0, 0, 0);
+            data.segments = Sum::default();
+            data.stream.iter_mut().for_each(|stream| (stream.whole, stream.parted) = (0, 0));
         }
     }
 }
 
-/// Posts `count` identical datagrams to the usage records `books`: at each hop the units in `written`, or whole datagrams if that is `None`.
+/// Posts `count` identical datagrams to the usage records `usages`: at each hop the units in `written`, or whole datagrams if that is `None`.
 fn post_identical(
-    books: &mut [LineUsage],
+    usages: &mut [LineUsage],
     (lines, entries): (&[Line], &[Entry]),
     written: Option<&[u32]>,
     count: u64,
-    fate: DeliveryStatus,
+    status: DeliveryStatus,
     load: Load,
     refused: u32,
 ) {
     let plain = written.is_none()
-        && fate == DeliveryStatus::Delivered
-        && load.cargo == DatagramClass::AnyLength
+        && status == DeliveryStatus::Delivered
+        && load.class == DatagramClass::AnyLength
         && refused == 0;
     let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
-    for (hop, book) in books.iter_mut().enumerate() {
-        let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
+    for (hop, usage) in usages.iter_mut().enumerate() {
+        let (unit, entry) = (lines[usage.line as usize].unit, &entries[usage.entry as usize]);
         if plain
             && !entry.is_changed(header + bytes)
             && let Some(padding) = entry.wire.padding(header + bytes)
         {
-            let segments = &mut book.freight.get_or_insert_default().segments;
+            let segments = &mut usage.data.get_or_insert_default().segments;
             segments.add_bytes(&entry.wire, count, padding * count, (header * count, bytes * count));
             continue;
         }
@@ -640,7 +640,7 @@ fn post_identical(
         let all = || booked(&entry.layers(load.header.into(), load.bytes.into()));
         debug_assert!(written.is_some() || units * unit == all(), "the units equal the sum of the layers");
         if units > 0 {
-            book.post_datagram((units, count), (unit, entry), fate, load, refused.into());
+            usage.post_datagram((units, count), (unit, entry), status, load, refused.into());
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{Edge, Ledger, Line};
 impl Ledger {
     /// Returns whether any flow crosses the line of `port`.
     pub fn carries(&self, port: usize) -> bool {
-        !self.lines[port].books.is_empty()
+        !self.lines[port].usages.is_empty()
     }
 
     /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the previous end was rounded up.

@@ -15,7 +15,7 @@ pub enum DatagramClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The class.
-    pub cargo: DatagramClass,
+    pub class: DatagramClass,
     /// Bytes of the transport's header.
     pub header: u32,
     /// Bytes behind the transport header.

@@ -16,12 +16,12 @@ impl Ledger {
         }
         let direction = self.direction_of(flow, None);
         let place = datagram as usize * self.stride;
-        for (hop, book) in (self.first[direction] as usize..self.first[direction + 1] as usize).enumerate() {
+        for (hop, usage) in (self.first[direction] as usize..self.first[direction + 1] as usize).enumerate() {
             let sum = self.carried[place + hop];
             if sum == 0 {
                 continue;
             }
-            let LineUsage { entry, line, .. } = self.books[book];
+            let LineUsage { entry, line, .. } = self.usages[usage];
             let entry = &self.entries[entry as usize];
             let whole = booked(&entry.layers(load.header.into(), load.bytes.into()));
             let each = (whole / self.lines[line as usize].unit) as u32;
@@ -33,16 +33,16 @@ impl Ledger {
             // The other packets left the line before the window began.
             let counted = sum / each;
             let delivered = arrived.min(left).saturating_sub(left - counted);
-            for (count, fate) in
+            for (count, status) in
                 [(delivered, DeliveryStatus::Delivered), (counted - delivered, DeliveryStatus::InFlight)]
             {
-                let books = &mut self.books[book..=book];
+                let usages = &mut self.usages[usage..=usage];
                 post_identical(
-                    books,
+                    usages,
                     (&self.lines, &self.entries),
                     Some(&[each]),
                     count.into(),
-                    fate,
+                    status,
                     load,
                     0,
                 );

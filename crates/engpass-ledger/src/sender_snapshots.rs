@@ -37,7 +37,7 @@ impl SenderSnapshots {
     }
 
     /// Returns the snapshot with index `place`, that of a usage record; zeros if it has none.
-    pub(super) fn of_book(&self, place: u32) -> StateTimes {
+    pub(super) fn of_usage(&self, place: u32) -> StateTimes {
         self.at(place).unwrap_or_default()
     }
 
@@ -48,12 +48,12 @@ impl SenderSnapshots {
 
     /// Returns the common states in the snapshots of a packet and of a usage record; `None` if any snapshot has rare states.
     #[inline(always)]
-    pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&CommonTimes, &CommonTimes)> {
+    pub(super) fn usual(&self, packet: u32, usage: u32) -> Option<(&CommonTimes, &CommonTimes)> {
         if !self.others.is_empty() {
             return None;
         }
         let place = *self.places.get(packet as usize)? as usize;
-        Some((&self.usual.get(place)?.0, &self.usual.get(book as usize)?.0))
+        Some((&self.usual.get(place)?.0, &self.usual.get(usage as usize)?.0))
     }
 
     /// Returns the snapshot of a packet, if it has one.
@@ -103,40 +103,40 @@ impl SenderSnapshots {
         }
     }
 
-    /// Stores `sums` as the snapshot with index `book`, that of a usage record.
-    pub(super) fn take(&mut self, book: u32, sums: &StateTimes) {
-        if let Some(own) = self.usual.get_mut(book as usize) {
+    /// Stores `sums` as the snapshot with index `usage`, that of a usage record.
+    pub(super) fn take(&mut self, usage: u32, sums: &StateTimes) {
+        if let Some(own) = self.usual.get_mut(usage as usize) {
             let (usual, others) = parts_of(sums);
             own.0 = *usual;
             if others.is_some() || !self.others.is_empty() {
-                self.put_others(book, others);
+                self.put_others(usage, others);
             }
         }
     }
 
-    /// Copies the snapshot of a packet to the one with index `book`, that of a usage record.
+    /// Copies the snapshot of a packet to the one with index `usage`, that of a usage record.
     #[inline(always)]
-    pub(super) fn copy(&mut self, book: u32, packet: u32) {
+    pub(super) fn copy(&mut self, usage: u32, packet: u32) {
         let place = self.places[packet as usize] as usize;
         let stamp = self.usual[place];
-        if let Some(own) = self.usual.get_mut(book as usize) {
+        if let Some(own) = self.usual.get_mut(usage as usize) {
             *own = stamp;
             if !self.others.is_empty() {
-                self.others[book as usize] = self.others[place];
+                self.others[usage as usize] = self.others[place];
             }
         }
     }
 
     /// Exchanges the snapshots of a usage record and of a packet that no longer needs its snapshot.
     #[inline(always)]
-    pub(super) fn swap(&mut self, book: &mut u32, packet: u32) {
-        std::mem::swap(book, &mut self.places[packet as usize]);
+    pub(super) fn swap(&mut self, usage: &mut u32, packet: u32) {
+        std::mem::swap(usage, &mut self.places[packet as usize]);
     }
 
     /// Drops the snapshots of all packets, none of which may be in flight, and keeps those of usage records.
-    pub(super) fn forget_packets<'a>(&mut self, books: impl Iterator<Item = &'a mut u32>) {
+    pub(super) fn forget_packets<'a>(&mut self, usages: impl Iterator<Item = &'a mut u32>) {
         let mut kept = Self::default();
-        for place in books.filter(|place| **place != NO_STAMP) {
+        for place in usages.filter(|place| **place != NO_STAMP) {
             kept.usual.push(self.usual[*place as usize]);
             kept.others.extend(self.others.get(*place as usize));
             *place = kept.usual.len() as u32 - 1;

@@ -70,7 +70,7 @@ impl Ledger {
     /// Sets the list of trails: the slots of each.
     pub(super) fn list_trails(&mut self, trails: &[Box<[u16]>]) {
         self.parted.trails = trails.to_vec();
-        let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
+        let none = Load { class: DatagramClass::Control, header: 0, bytes: 0 };
         self.parted.runs = vec![(0, Run::of(none)); trails.len()];
     }
 
@@ -80,14 +80,14 @@ impl Ledger {
         direction: usize,
         trail: Trail,
         count: u64,
-        fate: DeliveryStatus,
+        status: DeliveryStatus,
         load: Load,
         refused: u32,
     ) {
-        let books = &mut self.books[self.first[direction] as usize..self.first[direction + 1] as usize];
+        let usages = &mut self.usages[self.first[direction] as usize..self.first[direction + 1] as usize];
         for line_index in &self.parted.trails[trail.place()] {
-            let book = &mut books[usize::from(*line_index)..][..1];
-            post_identical(book, (&self.lines, &self.entries), None, count, fate, load, refused);
+            let usage = &mut usages[usize::from(*line_index)..][..1];
+            post_identical(usage, (&self.lines, &self.entries), None, count, status, load, refused);
         }
     }
 
@@ -159,7 +159,7 @@ impl Ledger {
     pub(super) fn post_pieces(
         &mut self,
         direction: usize,
-        fate: DeliveryStatus,
+        status: DeliveryStatus,
         load: Load,
         datagram: u32,
         refused: u32,
@@ -171,11 +171,11 @@ impl Ledger {
         // If a datagram was fragmented in several ways before a line, the line has several usage records for it.
         let mut whole: BTreeMap<u32, bool> = BTreeMap::new();
         for ((_, line_index), pieces) in pieces() {
-            let book = &self.books[first + usize::from(*line_index)];
-            let wire = self.entries[book.entry as usize].wire;
+            let usage = &self.usages[first + usize::from(*line_index)];
+            let wire = self.entries[usage.entry as usize].wire;
             let sent: u64 =
                 pieces.iter().map(|piece| wire.units(u64::from(piece.bytes) + u64::from(piece.added))).sum();
-            *whole.entry(book.line).or_insert(true) &= sent == u64::from(units_of(*line_index));
+            *whole.entry(usage.line).or_insert(true) &= sent == u64::from(units_of(*line_index));
         }
         let mut counted = BTreeSet::new();
         for ((_, line_index), pieces) in pieces() {
@@ -184,30 +184,30 @@ impl Ledger {
             if units == 0 {
                 continue;
             }
-            let book = &mut self.books[first + usize::from(line_index)];
-            if fate == DeliveryStatus::Lost || load.cargo == DatagramClass::Control {
-                book.lose(units, load.cargo);
+            let usage = &mut self.usages[first + usize::from(line_index)];
+            if status == DeliveryStatus::Lost || load.class == DatagramClass::Control {
+                usage.lose(units, load.class);
                 continue;
             }
-            let wire = self.entries[book.entry as usize].wire;
-            let freight = book.freight.get_or_insert_default();
-            if fate != DeliveryStatus::Delivered || !whole[&book.line] {
-                freight.in_flight += units;
+            let wire = self.entries[usage.entry as usize].wire;
+            let data = usage.data.get_or_insert_default();
+            if status != DeliveryStatus::Delivered || !whole[&usage.line] {
+                data.in_flight += units;
                 continue;
             }
-            if let (Some(stream), DatagramClass::FixedLength) = (&mut freight.stream, load.cargo) {
-                stream.parted += u64::from(counted.insert(book.line));
+            if let (Some(stream), DatagramClass::FixedLength) = (&mut data.stream, load.class) {
+                stream.parted += u64::from(counted.insert(usage.line));
             }
             let end = u64::from(load.header) + u64::from(load.bytes);
             for piece in pieces {
                 let (offset, bytes) = (u64::from(piece.offset), u64::from(piece.bytes));
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
                 let layers = wire.in_tunnel(piece.added.into(), header, bytes - header);
-                freight.segments.add(&layers, 1);
+                data.segments.add(&layers, 1);
                 // The receiver refused the last `refused` bytes of the payload.
                 let wanted = (end - u64::from(refused)).max(offset + header);
                 let refused_here = (offset + bytes).saturating_sub(wanted);
-                freight.duplicate += refused_here * 8 * layers.parts_per_bit();
+                data.duplicate += refused_here * 8 * layers.parts_per_bit();
             }
         }
     }

@@ -72,7 +72,7 @@ mod network {
     pub(super) const STEP: f64 = 136.0;
     /// A route of its own for a connection in one direction, and a further ledger record.
     pub(super) const OWN: f64 = 200.0;
-    pub(super) const BOOK: f64 = 200.0;
+    pub(super) const USAGE: f64 = 200.0;
     /// A generator of cell bursts, for each port that it fills: trains of some milliseconds.
     pub(super) const BURSTS: u64 = 60_000;
 }
@@ -176,8 +176,8 @@ fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
         _ => network::DATAGRAMS,
     });
     let ways = testbed.traffic.values().zip(&topology.flows).map(|(traffic, path)| {
-        let Ways { steps, own, books } = spread::ways(testbed, topology, path, traffic);
-        (steps * network::STEP + own * network::OWN + books * network::BOOK) as u64
+        let Ways { steps, own, usages } = spread::ways(testbed, topology, path, traffic);
+        (steps * network::STEP + own * network::OWN + usages * network::USAGE) as u64
     });
     network::BASE
         + ways.sum::<u64>()

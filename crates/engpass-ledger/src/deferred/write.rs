@@ -98,8 +98,8 @@ impl Ledger {
         };
         let place = datagram as usize * self.stride + usize::from(*hop);
         self.carried[place] += begun as u32;
-        if let Some((book, stamp)) = shows {
-            self.cells_left(port, *book, cells.count, stamp.as_ref().filter(|_| cells.ends_pdu()));
+        if let Some((usage, stamp)) = shows {
+            self.cells_left(port, *usage, cells.count, stamp.as_ref().filter(|_| cells.ends_pdu()));
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Ways {
     /// Number of connections with routes of their own, summed over both directions.
     pub(super) own: f64,
     /// Number of ledger records of lines beyond those of a single path.
-    pub(super) books: f64,
+    pub(super) usages: f64,
 }
 
 /// Returns how many connections and sources each router chooses for.
@@ -147,7 +147,7 @@ pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traf
         all.own += streams;
         all.steps += trees * steps.get(&from).copied().unwrap_or(1.0);
         let lines = fan.legs().flat_map(|leg| topology.hops(leg)).count().saturating_sub(path.route.len());
-        all.books += streams * lines as f64;
+        all.usages += streams * lines as f64;
     }
     all
 }

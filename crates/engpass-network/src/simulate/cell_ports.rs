@@ -236,11 +236,11 @@ impl Network {
         match vc.ends_at_router() {
             Some(_) => {
                 let last = *vc.hops.last().expect("a circuit has a line");
-                self.events.push(at, last, Event::PduAtRouter(pdu));
+                self.events.push(at, last, Event::PduDueAtRouter(pdu));
             }
             None => {
                 let flow = self.shared.datagrams[datagram].flow as usize;
-                self.events.push(at, flow, Event::PduAtHost(pdu));
+                self.events.push(at, flow, Event::PduDueAtHost(pdu));
             }
         }
     }

@@ -41,7 +41,7 @@ impl Network {
         let routers = testbed.routers.iter().enumerate().map(|(router, (name, config))| {
             let engines = config.engines().zip(self.frames.switching.engines_of(router));
             let engines = engines.filter(|((_, times), _)| !times.takes_no_time());
-            let busy = engines.map(|((name, _), (index, _))| (name, &self.frames.routers[index].busy));
+            let busy = engines.map(|((name, _), (index, _))| (name, &self.frames.engines[index].busy));
             (name, busy.collect::<Vec<_>>())
         });
         hosts.chain(routers.filter(|(_, engines)| !engines.is_empty()))

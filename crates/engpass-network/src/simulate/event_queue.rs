@@ -9,7 +9,7 @@ pub(super) enum Event {
     /// A frame arrives at the node at the far end of this port's line.
     FrameArrival(u32),
     /// The last cell of this PDU may have reached the router where its circuit ends.
-    PduAtRouter(u32),
+    PduDueAtRouter(u32),
     /// This engine of a router finishes a packet.
     EngineDone(u32),
     /// The ICMP message with this number enters the forwarding engine of the router that made it.
@@ -23,7 +23,7 @@ pub(super) enum Event {
     /// This end of a tunnel sends its next keepalive.
     KeepaliveTimer(u32),
     /// The last cell of this PDU may have reached its host.
-    PduAtHost(u32),
+    PduDueAtHost(u32),
     /// The line of this port is free, and its queue discipline chooses a packet.
     Dequeue(u32),
     /// The CPU of this host finishes its item.
@@ -52,7 +52,7 @@ pub(super) enum Event {
 
 /// Bit of the payload that tells the two kinds of events in a group apart.
 const SECOND_KIND: u32 = 1 << 31;
-/// Second bit of the payload. In `ShaperFeedback`: the PDU had EFCI. In the group of arrivals: the event is a `PduAtRouter`; in that of IGMP timers: a
+/// Second bit of the payload. In `ShaperFeedback`: the PDU had EFCI. In the group of arrivals: the event is a `PduDueAtRouter`; in that of IGMP timers: a
 /// `KeepaliveTimer`.
 const PAYLOAD_MARK: u32 = 1 << 30;
 
@@ -159,7 +159,7 @@ impl EventQueue {
             // Comes after all changes of an instant.
             Event::BondMonitor(bond) => (0, bond | SECOND_KIND),
             Event::FrameArrival(port) => (1, port),
-            Event::PduAtRouter(pdu) => (1, pdu | PAYLOAD_MARK),
+            Event::PduDueAtRouter(pdu) => (1, pdu | PAYLOAD_MARK),
             Event::EngineDone(router) => (2, router),
             Event::IcmpReady(number) => (3, number),
             Event::ReassemblyTimeout(tunnel) => (4, tunnel),
@@ -172,7 +172,7 @@ impl EventQueue {
             Event::CircuitFree(entry) => (6, entry | SECOND_KIND),
             // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
             Event::ShaperFeedback(shaper, marked) => (7, shaper | if marked { PAYLOAD_MARK } else { 0 }),
-            Event::PduAtHost(pdu) => (8, pdu),
+            Event::PduDueAtHost(pdu) => (8, pdu),
             Event::CpuDone(host) => (9, host),
             Event::ProcessWake(process) => (10, process),
             Event::EndpointWake(endpoint) => (10, endpoint | SECOND_KIND),
@@ -299,7 +299,7 @@ impl EventQueue {
         let event = match (key as u64 >> 60, kind) {
             (0, SECOND_KIND) => Event::BondMonitor(payload),
             (0, _) => Event::LineChange(payload),
-            (1, _) => Event::PduAtRouter(payload & !PAYLOAD_MARK),
+            (1, _) => Event::PduDueAtRouter(payload & !PAYLOAD_MARK),
             (2, _) => Event::EngineDone(payload),
             (3, _) => Event::IcmpReady(payload),
             (4, _) => Event::ReassemblyTimeout(payload),
@@ -309,7 +309,7 @@ impl EventQueue {
             (6, SECOND_KIND) => Event::CircuitFree(payload),
             (6, _) => Event::Dequeue(payload),
             (7, _) => Event::ShaperFeedback(payload & !PAYLOAD_MARK, payload & PAYLOAD_MARK != 0),
-            (8, _) => Event::PduAtHost(payload),
+            (8, _) => Event::PduDueAtHost(payload),
             (9, _) => Event::CpuDone(payload),
             (10, SECOND_KIND) => Event::EndpointWake(payload),
             (10, _) => Event::ProcessWake(payload),
@@ -501,7 +501,7 @@ mod tests {
         events.push(5, 0, Event::HandOver(7));
         events.push(5, 1, Event::ProcessWake(1));
         events.push(5, 0, Event::ProcessWake(0));
-        events.push(5, 0, Event::PduAtHost(3));
+        events.push(5, 0, Event::PduDueAtHost(3));
         events.push(5, 9, Event::ShaperFeedback(2, true));
         events.push(4, 9, Event::NicSpace(3));
         events.push(5, 1, Event::NicSpace(4));
@@ -511,7 +511,7 @@ mod tests {
             [
                 Event::NicSpace(3),
                 Event::ShaperFeedback(2, true),
-                Event::PduAtHost(3),
+                Event::PduDueAtHost(3),
                 Event::ProcessWake(0),
                 Event::ProcessWake(1),
                 Event::HandOver(7),

@@ -199,7 +199,7 @@ impl Network {
         self.begin_measurement(from);
         self.begin_window_on_circuits(from);
         self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
-        self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
+        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
 
     /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
@@ -261,7 +261,7 @@ impl Network {
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
             Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
             Event::Dequeue(port) => self.dequeue_port(port),
-            Event::PduAtHost(pdu) | Event::PduAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
+            Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
             Event::CpuDone(host) => self.on_cpu_done(host),
             Event::ProcessWake(process) => self.on_process_wake(process),
             Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),

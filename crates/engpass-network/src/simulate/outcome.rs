@@ -189,7 +189,7 @@ pub struct Direction {
     /// Time in which the line was idle, in picoseconds.
     pub idle: u64,
     /// Usage of the line by flow, in counts.
-    pub books: Vec<LineUsageStats>,
+    pub usages: Vec<LineUsageStats>,
     /// Counts of the line by circuit direction.
     pub vcs: Vec<VcCount>,
     /// The queue in front of the line, at switches and routers; `None` with injected packets.
@@ -438,7 +438,7 @@ impl Network {
                     ledger: closed.accounts,
                     capacity: closed.capacity,
                     idle: closed.idle,
-                    books: closed.books,
+                    usages: closed.usages,
                     vcs,
                     queue: self.queue_use(topology, port),
                 });
@@ -590,7 +590,7 @@ impl Network {
             DropLocation::NoReply(node) => inside(node, "no ARP reply"),
             DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
             DropLocation::InputFull(engine) => {
-                let mut place = inside(self.frames.routers[engine].node, "input queue full");
+                let mut place = inside(self.frames.engines[engine].node, "input queue full");
                 place.0.card = self.frames.switching.card(engine).map(str::to_owned);
                 place
             }

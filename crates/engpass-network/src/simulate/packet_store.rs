@@ -100,8 +100,8 @@ impl Datagram {
     /// Returns its load for the ledger, if it is a segment.
     #[inline(always)]
     pub(super) fn load(&self) -> Load {
-        let cargo = if self.counted { DatagramClass::AnyLength } else { DatagramClass::Control };
-        Load { cargo, header: self.header, bytes: self.bytes }
+        let class = if self.counted { DatagramClass::AnyLength } else { DatagramClass::Control };
+        Load { class, header: self.header, bytes: self.bytes }
     }
 }
 

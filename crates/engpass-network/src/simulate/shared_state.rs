@@ -265,7 +265,7 @@ impl SharedState {
     pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
         let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
         let load = datagram.load();
-        if message { Load { cargo: DatagramClass::FixedLength, ..load } } else { load }
+        if message { Load { class: DatagramClass::FixedLength, ..load } } else { load }
     }
 
     /// Releases `count` references of a PDU: cells that were delivered or lost, or its event.

@@ -278,7 +278,7 @@ fn books(outcome: &SimOutcome) -> Books {
     for (link, (_, used)) in outcome.links.iter().enumerate() {
         idle.push([0, 1].map(|end| used.directions[end].idle));
         for (end, direction) in used.directions.iter().enumerate() {
-            for book in &direction.books {
+            for book in &direction.usages {
                 let LineUsageStats { flow, against: back, whole, dead, in_flight, control, generated } =
                     *book;
                 // Every connection has separate records.

@@ -185,7 +185,7 @@ impl Frames {
             neighbours.len() - 1
         });
         // With a mark, packets never continue ahead of virtual time behind this router.
-        self.routers[line.router as usize].never_ahead = true;
+        self.engines[line.router as usize].never_ahead = true;
         let hold = Step { verdict: Verdict::Hold(place as u32), takes_time: true, ..*line };
         (line.router, line.takes_time) = (NONE, false);
         Some(hold)

@@ -93,7 +93,7 @@ impl Network {
         } else if !step.takes_time {
             self.hop(packet, place, self.now, true);
         } else if !step.is_line()
-            && self.frames.routers.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
+            && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
         {
             self.leave_engine(packet, place);
         } else if let Some(at) = self.process(step, packet, 1) {
@@ -198,7 +198,7 @@ impl Network {
             return None;
         }
         let ip = self.shared.datagrams.packet(packet).ip;
-        let engine = &mut self.frames.routers[step.router as usize];
+        let engine = &mut self.frames.engines[step.router as usize];
         if !engine.has_room(ip) {
             self.drop_packet(packet, DropLocation::InputFull(step.router as usize), self.now);
             return None;
@@ -223,8 +223,8 @@ impl Network {
 
     /// Forwards a packet that an engine of a router has finished.
     pub(in crate::simulate) fn on_engine_done(&mut self, number: u32) {
-        let first = self.frames.routers[0].node;
-        let engine = &mut self.frames.routers[number as usize];
+        let first = self.frames.engines[0].node;
+        let engine = &mut self.frames.engines[number as usize];
         let router = (engine.node - first) as u32;
         let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
         engine.bytes -= u64::from(self.shared.datagrams.packet(packet).ip);

@@ -18,7 +18,7 @@ impl Frames {
                 self.routes.push(Route { first, hops: 0, ..whole });
                 self.branches.push(self.routes.len() as u32 - 1);
                 if let NodeKind::Router(router) = topology.kind(branch.to) {
-                    self.routers[router].never_ahead = true;
+                    self.engines[router].never_ahead = true;
                 }
             }
             if let Some(first) = self.branches.len().checked_sub(path.branches.len())
@@ -43,14 +43,14 @@ impl Network {
         let router = self
             .shared
             .copying_router(datagram)
-            .filter(|router| !self.frames.routers[*router].takes_no_time());
+            .filter(|router| !self.frames.engines[*router].takes_no_time());
         let Some(router) = router else {
             self.copy_onward(packet);
             return;
         };
         // A packet that finds no room decides nothing.
         let first = self.first_engine(router, packet);
-        let copies = match self.frames.routers[first].has_room(ip) {
+        let copies = match self.frames.engines[first].has_room(ip) {
             true => self.shared.decide_copies(datagram, self.now),
             false => 0,
         };

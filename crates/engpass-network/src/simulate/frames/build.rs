@@ -189,7 +189,7 @@ impl Frames {
             _ => NONE,
         };
         let mtu = u32::try_from(topology.mtu(*leg)).unwrap_or(u32::MAX);
-        let takes_time = self.routers.get(router as usize).is_some_and(|engine| !engine.takes_no_time());
+        let takes_time = self.engines.get(router as usize).is_some_and(|engine| !engine.takes_no_time());
         match leg {
             PathSegment::Link(hop) => {
                 let verdict = Verdict::Out(self.port_indices[topology.port_of(hop)]);
@@ -202,7 +202,7 @@ impl Frames {
             PathSegment::Tunnel { tunnel, forward } => {
                 let verdict = Verdict::Wrap(2 * *tunnel as u32 + u32::from(!forward));
                 // Packets never continue ahead of virtual time here.
-                self.routers[router as usize].never_ahead = true;
+                self.engines[router as usize].never_ahead = true;
                 Step { verdict, router, mtu, line_index: 0, lookahead: Lookahead::None, takes_time: true }
             }
         }

@@ -36,7 +36,7 @@ pub(in crate::simulate) struct Switching {
 #[derive(Debug)]
 struct Engines {
     config: Router,
-    /// Index of the engine of its first card in [`Frames::routers`].
+    /// Index of the engine of its first card in [`Frames::engines`].
     first_card: usize,
 }
 
@@ -81,7 +81,7 @@ impl Switching {
         self.multicast.get(flow as usize) == Some(&true)
     }
 
-    /// Returns the engines of a router: the indices of its route processor and cards in [`Frames::routers`], with their names.
+    /// Returns the engines of a router: the indices of its route processor and cards in [`Frames::engines`], with their names.
     pub(in crate::simulate) fn engines_of(&self, router: usize) -> Vec<(usize, &str)> {
         let cards = self.routers[router]
             .iter()
@@ -113,7 +113,7 @@ impl Frames {
             engine.takes_time = router.takes_time();
             engine.never_ahead =
                 engine.input_limit.is_some() || engine.per_copy > 0 || router.has_kinds_of_work();
-            self.routers.push(engine);
+            self.engines.push(engine);
         }
         let is_multicast = |traffic: &Traffic| matches!(traffic, Traffic::Multicast(_));
         self.switching.multicast = testbed.traffic.values().map(is_multicast).collect();
@@ -122,8 +122,8 @@ impl Frames {
                 self.switching.routers.push(None);
                 continue;
             }
-            let first_card = self.routers.len();
-            self.routers.extend(router.engines().skip(1).map(|(_, times)| engine(node, times)));
+            let first_card = self.engines.len();
+            self.engines.extend(router.engines().skip(1).map(|(_, times)| engine(node, times)));
             self.switching.routers.push(Some(Engines { config: router.clone(), first_card }));
             if self.switching.links.is_empty() {
                 self.switching.links = topology.links.iter().map(|link| link.name.clone()).collect();
@@ -215,7 +215,7 @@ impl Frames {
     /// Takes lone packets through the engines of a router, given the step to which packets like them have come before, and whether they are multicast packets.
     pub(super) fn pass_engines(&self, router: u32, step: (u32, bool), packets: &mut [LonePacket]) {
         if !self.switching.depends_on_packet(router) {
-            return idle::pass_engine(packets, self.routers[router as usize].per_packet);
+            return idle::pass_engine(packets, self.engines[router as usize].per_packet);
         }
         let StepWork { punt, work, .. } =
             self.switching.known.get(&step).expect("packets have come here before");
@@ -305,7 +305,7 @@ impl Network {
     fn enter_engine(&mut self, router: u32, packet: u32, work: Work, more: u64) -> bool {
         let ip = self.shared.datagrams.packet(packet).ip;
         let index = self.frames.engine_index(router, work);
-        let engine = &mut self.frames.routers[index];
+        let engine = &mut self.frames.engines[index];
         if !engine.has_room(ip) {
             self.drop_packet(packet, DropLocation::InputFull(index), self.now);
             return false;

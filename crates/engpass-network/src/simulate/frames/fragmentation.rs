@@ -25,7 +25,7 @@ impl Network {
     pub(super) fn drop_or_fragment(&mut self, id: u32, step: Step, at: u64) {
         let Packet { datagram, ttl, place, .. } = *self.shared.datagrams.packet(id);
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
-        let node = self.frames.routers[step.router as usize].node;
+        let node = self.frames.engines[step.router as usize].node;
         if ttl == 0 {
             self.drop_at_router(id, step, DropLocation::Ttl(node), at);
         } else if !in_tunnel && self.has_df_bit(datagram) || self.frames.refuses(step) {

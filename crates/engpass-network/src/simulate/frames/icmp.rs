@@ -110,7 +110,7 @@ impl Network {
         if in_tunnel || is_too_big && !self.has_df_bit(datagram) {
             return None;
         }
-        let ForwardingEngine { node, .. } = self.frames.routers[step.router as usize];
+        let ForwardingEngine { node, .. } = self.frames.engines[step.router as usize];
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
         let segment = *self.shared.datagrams.segment(datagram);

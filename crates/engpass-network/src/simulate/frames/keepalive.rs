@@ -168,7 +168,7 @@ impl Network {
             },
         );
         if let Some(trace) = &mut self.shared.trace {
-            let router = router - self.frames.routers[0].node;
+            let router = router - self.frames.engines[0].node;
             let (ttl, priority) = (KEEPALIVE_TTL, KEEPALIVE_PRIORITY);
             trace.made(packet, router, (KEEPALIVE_BYTES as u32, ttl, priority), None);
         }

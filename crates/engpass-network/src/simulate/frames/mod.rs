@@ -82,7 +82,7 @@ pub(super) struct Frames {
     /// The step table: the steps of all routes in one array. A mark ends each route.
     steps: Vec<Step>,
     /// The engines of all routers: first the route processors, in the order of the file, then the line cards.
-    pub(super) routers: Vec<ForwardingEngine>,
+    pub(super) engines: Vec<ForwardingEngine>,
     /// Which of them work on a packet.
     pub(super) switching: Switching,
     /// Nodes at the ends of every link; empty if the testbed has no events.

@@ -398,7 +398,7 @@ impl Frames {
             macs: request.macs(&front),
         });
         self.choices.results.resize(first + legs.len(), 0);
-        if let Some(engine) = self.routers.get_mut(router as usize) {
+        if let Some(engine) = self.engines.get_mut(router as usize) {
             engine.never_ahead = true;
         }
         for (place, leg) in legs.into_iter().enumerate() {

@@ -82,7 +82,7 @@ impl Frames {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];
         let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at a router") };
-        self.routers[router].never_ahead = true;
+        self.engines[router].never_ahead = true;
         Step {
             verdict: Verdict::Unwrap(direction),
             router: router as u32,

@@ -164,7 +164,7 @@ impl Network {
         }
         self.shared.flows.iter_mut().for_each(FlowCounters::reset_counters);
         self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
-        self.frames.routers.iter_mut().for_each(|engine| engine.busy.begin_window(from));
+        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
