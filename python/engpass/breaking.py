@@ -141,7 +141,7 @@ def break_claims(
         if any(claim.id == name for claim in claims.claims if claim.measure is None):
             raise EngpassError(
                 f"claim `{name}` of `{study.name}` is open: it has no check that could fail",
-                "leave it out, or name a claim of another kind",
+                "leave this claim out, or name one that has a check",
             )
         if name not in names:
             raise EngpassError(f"`{study.name}` has no claim `{name}`", nearest(name, names))

@@ -429,7 +429,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
     [
         ("", 1, "there are no claims"),
         ("titel = 1", 4, "unknown key `titel`"),
-        (GOOD, 4, "it has no `check`"),
+        (GOOD, 4, "`check` is missing"),
         (
             GOOD + 'check = "valeu"\nwith = { variant = "v" }',
             11,
@@ -473,7 +473,7 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
             "`2 B` to `1 B` is not an interval",
         ),
         (GOOD + 'check = "rises"\ntolerance = "1 %"\nwith = { variant = "v" }', 12, "compares no number"),
-        (GOOD + 'check = "rises"\nwith = { variant = 1 }', 12, "the argument `variant` is not text"),
+        (GOOD + 'check = "rises"\nwith = { variant = 1 }', 12, "the value of `variant` is not text"),
         (GOOD + 'check = "rises"\nengine = 1\nwith = { variant = "v" }', 12, "`engine` is not text"),
         (
             GOOD + 'check = "rises"\ncampaign = "x"\nwith = { variant = "v" }',
@@ -505,15 +505,19 @@ RISING = 'check = "rises"\nwith = { variant = "v" }\n'
         (MEASURED.replace("measured", "prediction"), 10, "a prediction has no published value"),
         (MEASURED + 'value = "1 Mbit/s"', 14, "it has both `published` and `value`"),
         # Expectations.
-        (GOOD + RISING + "expected = false", 4, "it has no `reason`"),
-        (GOOD + RISING + 'reason = "r"', 13, "`reason` has no effect without `expected = false`"),
+        (GOOD + RISING + "expected = false", 4, "`reason` is missing"),
+        (
+            GOOD + RISING + 'reason = "r"',
+            13,
+            "`reason` says why a claim is expected to fail, and needs `expected = false`",
+        ),
         (GOOD + RISING + 'expected = "no"', 13, "`expected` is not `true` or `false`"),
         (
             GOOD + RISING + 'decided_by = "d"',
             13,
             "`decided_by` is for open claims: a claim of kind `derived` is decided by its check",
         ),
-        (OPEN.replace('decided_by = "a measurement"\n', ""), 4, "it has no `decided_by`"),
+        (OPEN.replace('decided_by = "a measurement"\n', ""), 4, "`decided_by` is missing"),
         (OPEN + RISING, 10, "an open claim has no `check`"),
         (OPEN + BREAKS, 10, "`breaks` needs a claim that is expected to hold"),
         # Changes that break a claim.

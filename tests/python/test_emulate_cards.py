@@ -221,7 +221,8 @@ def test_members_get_the_copies_that_the_route_processor_has_time_for(cli: Cli, 
     log = cli.directory / "cards.log"
     with up(cli, CARDS, *PUT_UP, *captured, "--log", str(log)):
         with members(program, "239.1.1.1", "left", "right") as few:
-            # As many copies as the processor has room for: none is lost, however late the sender is.
+            # The processor has room for all 20 copies at once. None is lost, even if a late sender sends
+            # all packets together.
             send(program, "239.1.1.1", 10, 20)
         assert (few, lost_packets(cli)) == ({"left": 10, "right": 10}, {})
         with members(program, "239.1.1.1", "left", "right") as many:

@@ -84,9 +84,10 @@ def test_pings_leave_a_tunnel_whose_keepalives_do_not_come_back(cli: Cli, progra
         said = program("exec", str(file), "a", "--", *ping).stdout
     answered = [int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", said)]
     lost = [number for number in range(1, 81) if number not in answered]
-    # From the cut on until two keepalives are overdue: 0.4 to 0.6 s, on a machine that keeps up.
+    # The tunnel is taken for down when two keepalives are overdue, 0.4 to 0.6 s after the cut. That are 4 to
+    # 6 requests, and one more or less at the edges.
     assert lost == list(range(lost[0], lost[-1] + 1))
-    assert 3 <= len(lost) <= 9
+    assert 3 <= len(lost) <= 7
     assert "identical" in cli("replay", "tunnels.log").stdout
     first, second = (
         {row[0] for row in fields(capture, "icmp.type == 8 && gre", "icmp.seq")} for capture in files.values()

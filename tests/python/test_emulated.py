@@ -410,8 +410,8 @@ def test_up_rejects_a_testbed_without_links(cli: Cli) -> None:
 def test_exec_rejects_standard_input_as_testbed(cli: Cli) -> None:
     said = cli("exec", "-", "a", "--", "true", code=2).stderr
     assert (
-        "standard input cannot name a testbed that is up\nhelp: give its file, or its id of `engpass ps`"
-        in said
+        "standard input cannot name a testbed that is up\n"
+        "help: give the file of the testbed, or the id that `engpass ps` shows" in said
     )
 
 

@@ -191,7 +191,7 @@ def test_many_hosts_share_one_large_network() -> None:
 def test_veth_names_what_it_cannot_carry(change: dict[str, str], reason: str) -> None:
     found = numbers(CAMPUS, change)
     assert any(reason in said for said in veth.cannot(found)), veth.cannot(found)
-    with pytest.raises(EngpassError, match="cannot be carried by `measure`"):
+    with pytest.raises(EngpassError, match="cannot create the hosts of this testbed: `measure`"):
         netlab.choose_engine(found, "measure")
     if not emulated.cannot(found):
         assert netlab.choose_engine(found) == "emulate"

@@ -256,7 +256,7 @@ def test_search_rejects_invalid_options(cli: Cli) -> None:
         (("--sum", "0 s"), "`--sum` is 0 s"),
         (("--loss", "100 %"), "`--loss` is 100 %\nhelp: give less than 100 %"),
         (("--max", "1 bit/s"), "are not a valid range"),
-        (("--frames", "20"), "`--frames` is `20`"),
+        (("--frames", "20"), "`--frames 20` is no list of frame sizes"),
     ):
         said = cli("search", "narrow.toml", "--engine", "simulate", *args, code=2)
         assert cause in said.stderr, args
@@ -381,7 +381,7 @@ def test_search_without_privileges_names_the_simulator(monkeypatch: pytest.Monke
 
     said = "; `--engine simulate` needs neither hosts nor privileges"
     cells = failed(SHAPED)
-    assert "cannot be carried by `measure`" in cells.message
+    assert "cannot create the hosts of this testbed: `measure`" in cells.message
     assert known(cells.help).endswith(said)
     monkeypatch.setattr(child, "find", lambda _: None)
     assert known(failed(QUEUED).help).endswith(said)

@@ -254,7 +254,12 @@ class _Reader:
         expected = table.get("expected") is not False
         if expected and "reason" in table:
             cure = "remove it, or add `expected = false`"
-            raise self.fail(at, "`reason` has no effect without `expected = false`", cure, "reason")
+            raise self.fail(
+                at,
+                "`reason` says why a claim is expected to fail, and needs `expected = false`",
+                cure,
+                "reason",
+            )
         return expected, None if expected else self._text(at, table, "reason"), None
 
     def _breaks(self, at: _Place, table: _Table, *, needed: bool) -> tuple[str, str] | None:
@@ -302,7 +307,7 @@ class _Reader:
                 cause = f"the check `{name}` has no argument `{key}`"
                 raise self.fail(at, cause, nearest(key, fields), "with")
             if not isinstance(value, str):
-                raise self.fail(at, f"the argument `{key}` is not text", "write it in quotes", "with")
+                raise self.fail(at, f"the value of `{key}` is not text", "write it in quotes", "with")
             field = fields[key]
             wants_text = hints[field.name] is str
             given[field.name] = value if wants_text else self._quantity(at, value, "with")
@@ -371,7 +376,7 @@ class _Reader:
 
     def _text(self, at: _Place, table: _Table, key: str) -> str:
         if key not in table:
-            raise self.fail(at, f"it has no `{key}`", f'give `{key} = "…"`')
+            raise self.fail(at, f"`{key}` is missing", f'give `{key} = "…"`')
         text = _text_or(table, key, "")
         if not text.strip():
             raise self.fail(at, f"`{key}` is empty", "write a text", key)

@@ -14,7 +14,11 @@ from engpass.error import EngpassError
 def command(
     max_rate: Annotated[
         str | None,
-        typer.Option("--max-rate", metavar="RATE", help="Maximum payload rate of a flow, as in '1 Gbit/s'."),
+        typer.Option(
+            "--max-rate",
+            metavar="RATE",
+            help="Payload rate that no flow may exceed, as in '1 Gbit/s'. A flow without a rate gets it.",
+        ),
     ] = None,
     max_bytes: Annotated[
         str | None,

@@ -9,7 +9,7 @@ import typer
 from engpass.cli import console
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="Testbed file that is up, or an id of `engpass ps`.")
+    str, typer.Argument(metavar="FILE", help="Testbed file that is up, or an id that `engpass ps` shows.")
 ]
 
 

@@ -27,7 +27,8 @@ Engine = Annotated[
 ]
 Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="Variant (default: first).")]
 Seconds = Annotated[
-    str | None, typer.Option("--transfer", metavar="TIME", help="Duration of the transfer for each window.")
+    str | None,
+    typer.Option("--transfer", metavar="TIME", help="Duration of the transfer for each TCP window."),
 ]
 Bandwidth = Annotated[
     str | None,
@@ -36,7 +37,10 @@ Bandwidth = Annotated[
     ),
 ]
 Connections = Annotated[
-    int, typer.Option("--connections", metavar="N", help="Number of connections that share each window.")
+    int,
+    typer.Option(
+        "--connections", metavar="N", help="Number of connections among which each window is divided."
+    ),
 ]
 
 

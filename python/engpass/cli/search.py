@@ -258,7 +258,8 @@ def _sizes(text: str | None) -> list[int] | None:
         sizes = []
     if not sizes or any(payload_of(size) < 12 for size in sizes):
         raise EngpassError(
-            f"`--frames` is `{text}`", "give sizes in bytes such as `64,512,1518`, or `rfc2544`"
+            f"`--frames {text}` is no list of frame sizes",
+            "give sizes in bytes such as `64,512,1518`, or `rfc2544`",
         )
     return sizes
 

@@ -87,7 +87,8 @@ def choose(
     plan = record.plan
     if "simulate" not in plan.engines:
         raise EngpassError(
-            f"run {record.id} has no simulated points", "`engpass run FILE --engine simulate` adds them"
+            f"run {record.id} has no simulated points",
+            "`engpass run FILE --engine simulate` makes a run with such points",
         )
     variants = choose_names("variant", None if variant is None else [variant], plan.variants)
     wanted = _wanted(plan.axes, point)

@@ -70,13 +70,14 @@ def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
     if not numbers.links:
         raise LabError(
             "there is nothing to emulate: this testbed has no links",
-            "connect its hosts by a link; `--engine measure` creates hosts without links",
+            "connect its hosts by a link, or use `--engine measure`, for which hosts need no links",
         )
     said = "; ".join(f"`{engine}`: {_some(found)}" for engine, found in reasons.items())
     raise LabError(
-        f"this testbed cannot be carried by {said}",
-        "`--engine measure` carries Ethernet and point-to-point links without a delay, with rates, MTUs and"
-        " drop-tail queues; `--engine emulate` carries what `simulate` does, and needs the kernel's `tun`",
+        f"Engpass cannot create the hosts of this testbed: {said}",
+        "`--engine measure` creates Ethernet and point-to-point links without delays, with rates, MTUs and"
+        " drop-tail queues; `--engine emulate` creates all that `simulate` supports, and needs the kernel's"
+        " `tun`",
     )
 
 
@@ -238,7 +239,8 @@ def find(file: str, *, lost: bool = False) -> Lab:
     """
     if file == "-":
         raise ChoiceError(
-            "standard input cannot name a testbed that is up", "give its file, or its id of `engpass ps`"
+            "standard input cannot name a testbed that is up",
+            "give the file of the testbed, or the id that `engpass ps` shows",
         )
     known = labs()
     path = str(Path(file).resolve())

@@ -56,7 +56,9 @@ class Control:
         wrong = answer.get("error")
         if wrong is not None:
             told = wrong if isinstance(wrong, dict) else {"cause": wrong}
-            raise LabError(f"the driver refuses `{do}`: {told.get('cause')}", told.get("help"))
+            raise LabError(
+                f"the driver of the emulated network refuses `{do}`: {told.get('cause')}", told.get("help")
+            )
         found = answer.get("ok", answer)
         return found if isinstance(found, dict) else {}
 

@@ -155,7 +155,8 @@ def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
     flows = {flow.name: flow for flow in numbers.flows if not flow.cells}
     if not flows:
         raise SearchError(
-            "the testbed has no traffic between hosts", "add one: its end hosts define the path"
+            "the testbed has no traffic between hosts",
+            "add traffic: its end hosts define the path to measure",
         )
     if traffic is None:
         streams = [flow for flow in flows.values() if flow.kind == "tcp-stream"]

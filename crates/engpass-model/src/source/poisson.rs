@@ -90,9 +90,10 @@ impl SourceConfig for Poisson {
     fn check(&self, errors: &mut RangeErrors) {
         let (most, cause) = match self.sizes {
             Sizes::Fixed => (MAX_UDP_PAYLOAD, "a UDP datagram cannot have a payload of this size"),
-            Sizes::Exponential => {
-                (MAX_EXPONENTIAL_MEAN, "too many datagrams would exceed the largest UDP payload")
-            }
+            Sizes::Exponential => (
+                MAX_EXPONENTIAL_MEAN,
+                "exponential sizes with this mean exceed the largest UDP payload too often",
+            ),
         };
         errors.between(&["message"], self.message.bytes(), (1, most), "B", cause);
         super::check_receive_buffer(self.receive_buffer, errors);

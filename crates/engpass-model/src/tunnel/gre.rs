@@ -22,7 +22,7 @@ pub struct Gre {
 /// Length of a keepalive before it enters the tunnel, in bytes: an IP packet from the other end of the tunnel to its sender, with a GRE header and nothing
 /// behind it.
 pub const KEEPALIVE_BYTES: u64 = IP_HEADER_BYTES + 4;
-/// Time to live and priority of a keepalive.
+/// Time to live of a keepalive: an estimate, as for ICMP messages. Cisco's description does not give it.
 pub const KEEPALIVE_TTL: u8 = 64;
 /// Priority of a keepalive: that of network control (RFC 4594 section 3.2).
 pub const KEEPALIVE_PRIORITY: u8 = 6;

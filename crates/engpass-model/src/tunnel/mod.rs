@@ -105,6 +105,9 @@ impl Default for Keepalive {
     }
 }
 
+/// Shortest time between two keepalives. Routers take whole seconds; faster ones shorten an experiment.
+const LEAST_PERIOD: Duration = Duration(1_000_000);
+
 /// The longest packet that every host can reassemble (RFC 791 section 3.2).
 const LEAST_MEMORY: u64 = 576;
 
@@ -158,6 +161,13 @@ impl Tunnel {
         }
         if let Some(Keepalive { period, retries }) = self.keepalive {
             errors.positive(&["keepalive", "period"], period, LONGEST);
+            if (1..LEAST_PERIOD.0).contains(&period.0) {
+                errors.add(
+                    &["keepalive", "period"],
+                    "no router sends keepalives that often",
+                    "give at least 1 us",
+                );
+            }
             if retries == 0 {
                 errors.add(&["keepalive", "retries"], "a tunnel would always be down", "give at least 1");
             }
