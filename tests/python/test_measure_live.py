@@ -173,8 +173,10 @@ def test_transfers_take_as_long_as_the_model_says(cli: Cli) -> None:
         assert model is not None
         assert real is not None
         assert model.received_bytes == real.received_bytes == sent
-        # 800 kB take 67 ms on the line, and 200 datagrams come within 199 ms.
-        assert real.duration_s == pytest.approx(model.duration_s, rel=0.3)
+        # 800 kB take 68 ms on the line, and 200 datagrams come within 199 ms. On an idle machine
+        # real transfers agree within 1 ms. `when_it_keeps_up` accepts 20 ms without a core, and both ends may
+        # lose as much in turn.
+        assert real.duration_s == pytest.approx(model.duration_s, abs=0.03)
     assert found["measure"].measured is not None
     assert any("agents send no `sentinels`" in note for note in found["measure"].measured.notes)
 
