@@ -9,7 +9,7 @@ use std::slice;
 
 use engpass_model::queue::Ecn;
 use engpass_model::random::Stream;
-use engpass_network::simulate::injection::{Errors, InjectedNetwork, Output, Packet, Transport};
+use engpass_network::simulate::injection::{DeliveryReport, Errors, InjectedNetwork, Packet, Transport};
 use engpass_network::simulate::{SimError, SimOutcome, simulate};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::Results;
@@ -151,16 +151,16 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
     network.run_until(now + 500_000_000_000, &mut |output| told.push(output));
     for output in told {
         let line = match output {
-            Output::Delivered { at, way, token, ce, .. } => format!("{token}, way {way}: delivered {at}, {ce}"),
-            Output::Lost { at, lost_at, way, token, place, message } => {
+            DeliveryReport::Delivered { at, way, token, ce, .. } => format!("{token}, way {way}: delivered {at}, {ce}"),
+            DeliveryReport::Lost { at, lost_at, way, token, place, message } => {
                 format!("{token}, way {way}: lost {lost_at}, told {at}, {message}, {:?}", network.place(place))
             }
-            Output::Message { at, way, token, said, routers } => {
+            DeliveryReport::Message { at, way, token, said, routers } => {
                 format!("{token}, way {way}: {said:?} {at}, {routers}")
             }
-            Output::MessageLost { at, way, token } => format!("{token}, way {way}: message lost {at}"),
+            DeliveryReport::MessageLost { at, way, token } => format!("{token}, way {way}: message lost {at}"),
         };
         text += &(line + "\n");
     }
-    Ok(text + &format!("inside: {}\n", network.inside()))
+    Ok(text + &format!("inside: {}\n", network.count_unreported()))
 }
