@@ -23,8 +23,8 @@ const BEYOND_NS: u64 = 10 * SECOND_NS;
 /// An MTU is needed to resolve TCP parameters, but any will do, because the choice of congestion control does not depend on it.
 const ANY_MTU: u64 = 1500;
 
-/// Returns the time in ns.
-fn ns(time: Duration) -> u64 {
+/// Returns the time in whole nanoseconds, rounded down.
+pub(crate) fn ns(time: Duration) -> u64 {
     time.0 / 1000
 }
 

@@ -13,6 +13,7 @@ use crate::crossing::Crossing;
 use crate::figures::Ends;
 use crate::flow::Flow;
 use crate::line::Line;
+use crate::plan::ns;
 use crate::request::Schedule;
 use crate::text::seconds;
 
@@ -52,8 +53,9 @@ impl Kind for Datagrams<'_> {
         match self.0 {
             Traffic::Poisson(config) => Some(seeded("poisson", config.rate)),
             Traffic::UdpOnOff(config) => Some(Schedule {
-                on_ns: Some(config.on.0 / 1000),
-                off_ns: Some(config.off.0 / 1000),
+                // Agents refuse bursts of 0 ns, and the mean rate needs a length.
+                on_ns: Some(ns(config.on).max(1)),
+                off_ns: Some(ns(config.off)),
                 lengths: Some(config.lengths),
                 ..seeded("on-off", config.rate)
             }),

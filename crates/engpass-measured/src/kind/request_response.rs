@@ -1,7 +1,9 @@
 //! Requests and responses.
 
 use engpass_ledger::Account;
+use engpass_model::source::agent_limits::FASTEST;
 use engpass_model::source::{RequestResponse, Transport};
+use engpass_model::unit::Duration;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 use engpass_outcome::{Bottleneck, BottleneckKind, FlowOutcome, Latency, RealFlow, Requests};
 
@@ -30,10 +32,11 @@ impl Kind for Conversation<'_> {
         }
     }
 
-    /// Agents take the rate of the payload alone.
+    /// Returns the payload rate of the requests, which is what agents take. It is at least 1 bit/s and at most the agents' limit, also for periods below 1 ns.
     fn schedule(&self, _seed: u64) -> Option<Schedule> {
-        let bits = self.0.request.bytes() * 8;
-        self.0.every.map(|every| Schedule::even((bits * 1_000_000_000 / (every.0 / 1000)).max(1)))
+        let bits_by_ps = u128::from(self.0.request.bytes()) * 8 * 1_000_000_000_000;
+        let rate = |every: Duration| (bits_by_ps / u128::from(every.0)).clamp(1, FASTEST.into());
+        self.0.every.map(|every| Schedule::even(rate(every) as u64))
     }
 
     fn is_udp(&self) -> bool {

@@ -74,6 +74,33 @@ fn each_end_gets_its_own_part_of_a_flow() {
 }
 
 #[test]
+fn periods_below_a_nanosecond_have_exact_rates() {
+    let rate = |keys: &str| {
+        let send = requests(&bulk(DIRECT, "request-response", keys), &asked("measure"))
+            .unwrap()
+            .flows
+            .remove(0)
+            .send;
+        send.schedule.unwrap().rate_bit_per_s
+    };
+    let sizes = "request = \"125 B\"\nresponse = \"125 B\"\n";
+    // 1000 bits every 500 ps and every 1500 ps.
+    assert_eq!(rate(&format!("{sizes}every = \"500 ps\"")), 2_000_000_000_000);
+    assert_eq!(rate(&format!("{sizes}every = \"1500 ps\"")), 666_666_666_666);
+    // At most the rate that an agent accepts, and at least 1 bit/s.
+    assert_eq!(rate(&format!("{sizes}every = \"1 ps\"")), 10_000_000_000_000);
+    assert_eq!(rate(&format!("{sizes}every = \"1010 s\"")), 1);
+}
+
+#[test]
+fn shortest_burst_of_an_agent_is_a_nanosecond() {
+    let keys = "message = \"1 kB\"\nrate = \"1 Mbit/s\"\non = \"500 ps\"\noff = \"500 ps\"";
+    let flow = requests(&bulk(DIRECT, "udp-on-off", keys), &asked("measure")).unwrap().flows.remove(0);
+    let schedule = flow.send.schedule.unwrap();
+    assert_eq!((schedule.on_ns, schedule.off_ns), (Some(1), Some(0)));
+}
+
+#[test]
 fn each_traffic_has_its_own_measurement_window() {
     let text = THREE.replace("rate = \"8 Mbit/s\"", "rate = \"8 Mbit/s\"\nstart = \"150 ms\"");
     let text = text.replace("every = \"10 ms\"", "every = \"10 ms\"\nstop = \"160 ms\"");
