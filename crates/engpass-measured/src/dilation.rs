@@ -4,8 +4,8 @@
 use engpass_outcome::{Delays, FlowOutcome, Gaps, Latency, Outage, Quantiles, RealFlow, Receiver, Tcp};
 
 /// Returns a limit as the agents' flows reach it.
-pub(crate) fn slower(limit: FlowOutcome, slow: u64) -> FlowOutcome {
-    FlowOutcome { goodput_bit_per_s: limit.goodput_bit_per_s / slow as f64, ..limit }
+pub(crate) fn slower(limit: FlowOutcome, slow: u32) -> FlowOutcome {
+    FlowOutcome { goodput_bit_per_s: limit.goodput_bit_per_s / f64::from(slow), ..limit }
 }
 
 /// Converts a flow between real hosts from wall-clock time to the model's time. Times are divided: delays, gaps, latencies, outages, transfers, round trips and
@@ -13,11 +13,11 @@ pub(crate) fn slower(limit: FlowOutcome, slow: u64) -> FlowOutcome {
 ///
 /// The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a millisecond of wall-clock time; sentences; and the agents'
 /// results. A measured flow has no `limit`.
-pub(crate) fn back(mut flow: FlowOutcome, slow: u64) -> FlowOutcome {
+pub(crate) fn back(mut flow: FlowOutcome, slow: u32) -> FlowOutcome {
     if slow == 1 {
         return flow;
     }
-    let slow = Slow(slow as f64);
+    let slow = Slow(f64::from(slow));
     slow.rate(&mut flow.goodput_bit_per_s);
     slow.rate(&mut flow.offered_bit_per_s);
     slow.delays(flow.delay_s.as_mut());

@@ -30,6 +30,6 @@ pub use failure::{Failure, check_end};
 pub use outcome::measured;
 pub use plan::{requests, unset_keys};
 pub use request::{
-    Asked, Congestion, FlowRequests, Limits, Prepare, Requests, Schedule, Series, Socket, StopRule,
+    Asked, Congestion, Engine, FlowRequests, Limits, Prepare, Requests, Schedule, Series, Socket, StopRule,
 };
 pub use schema::schema;

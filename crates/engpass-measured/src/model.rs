@@ -51,7 +51,7 @@ impl Model {
         let all = std::mem::take(&mut closed.outcome.flows);
         let (generators, host_pairs) = all.into_iter().partition(|(name, _)| is_generator(name));
         Ok(Self {
-            slow: asked.slow as u32,
+            slow: asked.slow,
             host_pairs,
             generators,
             alone: alone.map(|(way, flows)| (way, flows[0].to_owned())).collect(),

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::flow::{Flow, Way};
 use crate::kind;
-use crate::request::{Asked, FlowRequests, Limits, Prepare, Requests, Series, Socket, StopRule};
+use crate::request::{Asked, Engine, FlowRequests, Limits, Prepare, Requests, Series, Socket, StopRule};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const LEAST_INTERVAL_NS: u64 = 100_000_000;
@@ -46,7 +46,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn of(point: &Point, asked: &Asked) -> Self {
         let run = &point.testbed.run;
-        let ignored = asked.fixed || asked.engine == "emulate";
+        let ignored = asked.fixed || asked.engine == Engine::Emulate;
         Self {
             warmup_ns: run.warmup.map_or(0, ns),
             duration_ns: ns(run.duration),
@@ -72,13 +72,13 @@ pub(crate) fn flows<'a>(point: &'a Point, asked: &Asked) -> Result<Vec<Flow<'a>>
     let mut found = Vec::new();
     let mut sends = false;
     for (index, (name, traffic)) in point.testbed.traffic.iter().enumerate() {
-        if asked.engine == "emulate" && traffic.cells().is_some() {
+        if asked.engine == Engine::Emulate && traffic.cells().is_some() {
             continue;
         }
         sends = true;
         let kind = kind::of(name, traffic)?;
         let (start, stop) = traffic.window();
-        let slow = asked.slow;
+        let slow = u64::from(asked.slow);
         let begin = start.map_or(0, ns) * slow;
         let end = run.most_ns.min(stop.map_or(u64::MAX, ns)) * slow;
         let opened = begin.max(run.warmup_ns * slow);
@@ -98,7 +98,7 @@ pub(crate) fn flows<'a>(point: &'a Point, asked: &Asked) -> Result<Vec<Flow<'a>>
             ways: Way::of(point, index),
         });
     }
-    if !sends && asked.engine == "emulate" {
+    if !sends && asked.engine == Engine::Emulate {
         return Err(Failure::new(
             "the only traffic of this testbed is from cell generators: no host sends anything",
             "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
@@ -133,7 +133,7 @@ pub fn requests(point: &Point, asked: &Asked) -> Result<Requests, Failure> {
         };
         hosts.into_iter().map(of).collect::<Vec<_>>()
     };
-    let mut notes = unset_keys(point, &asked.engine);
+    let mut notes = unset_keys(point, asked.engine);
     notes.extend(refused_congestion(&planned, point, asked));
     notes.extend(unsent_sentinels(&planned));
     Ok(Requests {
@@ -258,7 +258,7 @@ fn may_fragment(flow: &Flow<'_>, point: &Point, asked: &Asked) -> bool {
         flow.receivers.contains(&topology.nodes[path.to].as_str())
     };
     let on_path = || topology.flows.iter().any(|path| path.from == from && to(path) && path.discovers_mtu);
-    asked.engine == "emulate"
+    asked.engine == Engine::Emulate
         && flow.traffic.tcp().is_none()
         && flow.kind.message().kind == "udp-stream"
         && (discovers || on_path())
@@ -300,9 +300,9 @@ fn refused_congestion(flows: &[Flow<'_>], point: &Point, asked: &Asked) -> Index
 }
 
 /// Returns a sentence for each end of a flow whose file has TCP keys that no socket option sets.
-pub fn unset_keys(point: &Point, engine: &str) -> Vec<String> {
+pub fn unset_keys(point: &Point, engine: Engine) -> Vec<String> {
     const SET: &[&str] = &["mss", "send_buffer", "receive_buffer", "nagle", "congestion"];
-    let by_routes = |key: &str| engine == "emulate" && key == "path_mtu";
+    let by_routes = |key: &str| engine == Engine::Emulate && key == "path_mtu";
     let mut notes = IndexSet::new();
     for traffic in point.testbed.traffic.values() {
         let Some(own) = traffic.tcp() else { continue };

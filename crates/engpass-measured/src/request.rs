@@ -8,18 +8,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// `measure` or `emulate`.
-    pub engine: String,
+    /// What lies between the hosts.
+    pub engine: Engine,
     /// Seed of the repeat.
     pub seed: u64,
-    /// Time dilation of an emulated network.
-    pub slow: u64,
+    /// Factor of time dilation of an emulated network, at least 1; 1 for real time.
+    pub slow: u32,
     /// True if a run lasts for `duration`, whatever its `precision`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
     /// Congestion controls of the machine that emulates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,
+}
+
+/// An engine with real hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// A real network lies between the hosts.
+    Measure,
+    /// The simulated network carries the packets of the hosts.
+    Emulate,
 }
 
 /// Congestion controls of a kernel.

@@ -159,7 +159,7 @@ impl PyCampaign {
         sweep: Vec<(String, String)>,
         engine: &str,
     ) -> PyResult<Vec<String>> {
-        Ok(engpass_measured::unset_keys(&*self.point(py, variant, &sweep)?, engine))
+        Ok(engpass_measured::unset_keys(&*self.point(py, variant, &sweep)?, measured::engine(engine)?))
     }
 
     /// Requests to the agents of one point, as JSON. `asked` is an `Asked` as JSON.

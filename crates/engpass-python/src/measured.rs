@@ -25,6 +25,11 @@ fn parsed<T: DeserializeOwned>(text: &[u8]) -> PyResult<T> {
     serde_json::from_slice(text).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
+/// Parses the name of an engine with real hosts.
+pub(crate) fn engine(name: &str) -> PyResult<engpass_measured::Engine> {
+    serde_json::from_value(name.into()).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// Returns the requests to the agents of a point as JSON.
 pub(crate) fn asked_for(py: Python<'_>, point: &Point, asked: &[u8]) -> PyResult<Vec<u8>> {
     let asked: Asked = parsed(asked)?;

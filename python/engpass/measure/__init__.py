@@ -23,8 +23,7 @@ from engpass.measure.point import Collected, Measurement
 from engpass.measure.precision import Rule
 from engpass.netlab import Lab, veth
 from engpass.plan import point_plan
-from engpass.types.agent import Asked, FlowRequests
-from engpass.types.outcome import Engine
+from engpass.types.agent import Asked, Engine, FlowRequests
 from engpass.types.plan import PointPlan
 
 __all__ = ["MeasureError", "Session"]

@@ -24,8 +24,7 @@ from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
 from engpass.netlab.output_claims import Files
-from engpass.types.agent import Asked, Congestion, FlowRequests
-from engpass.types.outcome import Engine
+from engpass.types.agent import Asked, Congestion, Engine, FlowRequests
 from engpass.types.plan import PointPlan
 
 _ALLOWED = "tcp_allowed_congestion_control"

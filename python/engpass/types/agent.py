@@ -6,6 +6,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+Engine: TypeAlias = Literal[
+    "measure",
+    "emulate",
+]
+"""An engine with real hosts."""
+
 Lengths: TypeAlias = Literal[
     "fixed",
     "exponential",
@@ -16,12 +22,12 @@ Lengths: TypeAlias = Literal[
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What the requests are for."""
 
-    engine: str
-    """`measure` or `emulate`."""
+    engine: Engine
+    """What lies between the hosts."""
     seed: int
     """Seed of the repeat."""
     slow: int
-    """Time dilation of an emulated network."""
+    """Factor of time dilation of an emulated network, at least 1; 1 for real time."""
     fixed: bool = False
     """True if a run lasts for `duration`, whatever its `precision`."""
     congestion: Congestion | None = None

@@ -5,7 +5,7 @@ mod model;
 mod reasons;
 mod requests;
 
-use engpass_measured::{Answers, Asked, Failure, measured};
+use engpass_measured::{Answers, Asked, Engine, Failure, measured};
 use engpass_outcome::{Bottleneck, BottleneckKind, FlowOutcome, Ledger, Outcome};
 use engpass_testbed::{Point, Source, load};
 use indexmap::IndexMap;
@@ -52,8 +52,8 @@ fn point(text: &str) -> Point {
     campaign.point(&campaign.variants()[0].clone(), &[]).unwrap_or_else(|found| panic!("{found}"))
 }
 
-fn asked(engine: &str) -> Asked {
-    Asked { engine: engine.to_owned(), seed: 7, slow: 1, fixed: false, congestion: None }
+fn asked(engine: Engine) -> Asked {
+    Asked { engine, seed: 7, slow: 1, fixed: false, congestion: None }
 }
 
 /// What hosts `a` and `b` answer about the traffic `bulk`, and what else is known.
@@ -75,7 +75,7 @@ impl Case {
         let [grown, addresses] = [none(), none()];
         Self {
             point,
-            asked: asked("measure"),
+            asked: asked(Engine::Measure),
             sent,
             got,
             grown: [grown[0].clone(), grown[0].clone()],

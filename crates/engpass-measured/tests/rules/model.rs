@@ -1,6 +1,6 @@
 //! What an emulated network knows itself.
 
-use engpass_measured::{Answers, Failure, measured};
+use engpass_measured::{Answers, Engine, Failure, measured};
 use engpass_outcome::Outcome;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn outcome(flows: &[&str], closed: &Value) -> Result<Outcome, Failure> {
         "emulation": { "clock": "spin", "no_offload": false, "max_lateness": "1 ms", "tap": false, "closed": closed },
     });
     let answers: Answers = serde_json::from_value(answers).unwrap();
-    measured(&point(&format!("{ROUTED}{traffic}{RUN}")), &asked("emulate"), &IndexMap::new(), answers)
+    measured(&point(&format!("{ROUTED}{traffic}{RUN}")), &asked(Engine::Emulate), &IndexMap::new(), answers)
 }
 
 fn closed() -> Value {

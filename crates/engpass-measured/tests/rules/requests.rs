@@ -1,6 +1,6 @@
 //! Requests to agents.
 
-use engpass_measured::{Asked, Congestion, FlowRequests, Requests, Socket, requests, unset_keys};
+use engpass_measured::{Asked, Congestion, Engine, FlowRequests, Requests, Socket, requests, unset_keys};
 use serde_json::{Value, json};
 
 use crate::{DIRECT, ROUTED, RUN, asked, bulk, point};
@@ -54,7 +54,7 @@ fn schedule(flow: &FlowRequests) -> Value {
 
 #[test]
 fn each_end_gets_its_own_part_of_a_flow() {
-    let [bulk, paced, probe] = &of(THREE, &asked("measure")).flows[..] else { panic!("three flows") };
+    let [bulk, paced, probe] = &of(THREE, &asked(Engine::Measure)).flows[..] else { panic!("three flows") };
     assert_eq!((bulk.sender.as_str(), &bulk.receivers[..]), ("a", &["b".to_owned()][..]));
     let wanted = Socket {
         dscp: Some(46),
@@ -76,7 +76,7 @@ fn each_end_gets_its_own_part_of_a_flow() {
 #[test]
 fn periods_below_a_nanosecond_have_exact_rates() {
     let rate = |keys: &str| {
-        let send = requests(&bulk(DIRECT, "request-response", keys), &asked("measure"))
+        let send = requests(&bulk(DIRECT, "request-response", keys), &asked(Engine::Measure))
             .unwrap()
             .flows
             .remove(0)
@@ -95,7 +95,7 @@ fn periods_below_a_nanosecond_have_exact_rates() {
 #[test]
 fn shortest_burst_of_an_agent_is_a_nanosecond() {
     let keys = "message = \"1 kB\"\nrate = \"1 Mbit/s\"\non = \"500 ps\"\noff = \"500 ps\"";
-    let flow = requests(&bulk(DIRECT, "udp-on-off", keys), &asked("measure")).unwrap().flows.remove(0);
+    let flow = requests(&bulk(DIRECT, "udp-on-off", keys), &asked(Engine::Measure)).unwrap().flows.remove(0);
     let schedule = flow.send.schedule.unwrap();
     assert_eq!((schedule.on_ns, schedule.off_ns), (Some(1), Some(0)));
 }
@@ -104,29 +104,29 @@ fn shortest_burst_of_an_agent_is_a_nanosecond() {
 fn each_traffic_has_its_own_measurement_window() {
     let text = THREE.replace("rate = \"8 Mbit/s\"", "rate = \"8 Mbit/s\"\nstart = \"150 ms\"");
     let text = text.replace("every = \"10 ms\"", "every = \"10 ms\"\nstop = \"160 ms\"");
-    let flows = of(&text, &asked("measure")).flows;
+    let flows = of(&text, &asked(Engine::Measure)).flows;
     let window = |flow: &FlowRequests| (flow.start_ns, flow.warmup_ns, flow.duration_ns);
     assert_eq!(window(&flows[1]), (150_000_000, 0, 50_000_000));
     assert_eq!(window(&flows[2]), (0, 100_000_000, 60_000_000));
     // Traffic that ends in the warm-up is not made.
     let early = THREE.replace("every = \"10 ms\"", "every = \"10 ms\"\nstop = \"100 ms\"");
-    assert_eq!(of(&early, &asked("measure")).flows.len(), 2);
+    assert_eq!(of(&early, &asked(Engine::Measure)).flows.len(), 2);
 }
 
 #[test]
 fn settings_without_a_socket_option_are_named() {
-    let notes = unset_keys(&point(THREE), "measure");
+    let notes = unset_keys(&point(THREE), Engine::Measure);
     assert_eq!(notes, ["TCP of host `a` is the kernel's: `rto_minimum` of `tcp` cannot be set for a socket"]);
     // Routes of an emulated network set the path MTU.
     let discovered = point(&THREE.replace("rto_minimum = \"1 s\"", "path_mtu = \"discovered\""));
-    assert_eq!(unset_keys(&discovered, "measure").len(), 1);
-    assert!(unset_keys(&discovered, "emulate").is_empty());
+    assert_eq!(unset_keys(&discovered, Engine::Measure).len(), 1);
+    assert!(unset_keys(&discovered, Engine::Emulate).is_empty());
 }
 
 #[test]
 fn rate_of_a_tcp_stream_is_a_write_schedule_per_connection() {
     let text = THREE.replace("streams = 3", "streams = 3\nrate = \"1 Mbit/s\"");
-    let flow = first(&text, &asked("measure"));
+    let flow = first(&text, &asked(Engine::Measure));
     assert_eq!(schedule(&flow), json!({ "kind": "cbr", "rate_bit_per_s": 1_000_000 }));
     assert_eq!(flow.send.streams, Some(3));
 }
@@ -144,7 +144,7 @@ fn agents_get_the_frames_of_a_video() {
         "{DIRECT}[traffic.film]\nkind = \"multicast\"\nfrom = \"a\"\nto = [\"b\"]\n{VIDEO}video = {{ {FRAMES} }}\n{RUN}"
     );
     for text in [single, group] {
-        let of_slow = |slow: u64| schedule(&first(&text, &Asked { slow, ..asked("emulate") }));
+        let of_slow = |slow: u32| schedule(&first(&text, &Asked { slow, ..asked(Engine::Emulate) }));
         let wanted = |rate: u64, frames: u64| json!({ "kind": "video", "rate_bit_per_s": rate, "micro_frames_per_s": frames, "group_of_pictures": 4, "intra_size_ppb": 5_000_000_000u64 });
         assert_eq!(of_slow(1), wanted(1_000_000, 25_000_000));
         assert_eq!(of_slow(10), wanted(100_000, 2_500_000));
@@ -157,7 +157,7 @@ fn time_dilation_stretches_schedules_and_windows() {
     let text = format!(
         "{DIRECT}[traffic.bulk]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\n{keys}\n[run]\nduration = \"200 ms\"\nwarmup = \"100 ms\"\n"
     );
-    let flow = first(&text, &Asked { slow: 10, ..asked("emulate") });
+    let flow = first(&text, &Asked { slow: 10, ..asked(Engine::Emulate) });
     assert_eq!(schedule(&flow), json!({ "kind": "cbr", "rate_bit_per_s": 100_000 }));
     assert_eq!((flow.start_ns, flow.warmup_ns, flow.duration_ns), (300_000_000, 700_000_000, 1_000_000_000));
 }
@@ -166,7 +166,7 @@ fn time_dilation_stretches_schedules_and_windows() {
 fn stop_rule_watches_receivers_or_answers() {
     let text =
         THREE.replace("warmup = \"100 ms\"", "warmup = \"100 ms\"\nprecision = \"5 %\"\nlongest = \"1 s\"");
-    let stop = of(&text, &asked("measure")).stop.unwrap();
+    let stop = of(&text, &asked(Engine::Measure)).stop.unwrap();
     let series: Vec<_> = stop
         .series
         .iter()
@@ -176,8 +176,8 @@ fn stop_rule_watches_receivers_or_answers() {
         series,
         [("bulk", "b", "bytes", 8), ("paced", "b", "bytes", 8), ("probe", "b", "messages", 800)]
     );
-    assert_eq!(of(&text, &asked("measure")).flows[0].duration_ns, 900_000_000);
-    let fixed = of(&text, &Asked { fixed: true, ..asked("measure") });
+    assert_eq!(of(&text, &asked(Engine::Measure)).flows[0].duration_ns, 900_000_000);
+    let fixed = of(&text, &Asked { fixed: true, ..asked(Engine::Measure) });
     assert_eq!((fixed.stop, fixed.flows[0].duration_ns), (None, 100_000_000));
 }
 
@@ -201,10 +201,10 @@ to = "b"
     let both = format!(
         "{cells}[traffic.paced]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n{RUN}"
     );
-    let refused = |text: &str, engine: &str| requests(&point(text), &asked(engine)).unwrap_err().cause;
-    assert_eq!(first(&both, &asked("emulate")).name, "paced");
-    assert!(refused(&both, "measure").contains("it sends cells, but hosts cannot"));
-    assert!(refused(&format!("{cells}{RUN}"), "emulate").contains("no host sends anything"));
+    let refused = |text: &str, engine: Engine| requests(&point(text), &asked(engine)).unwrap_err().cause;
+    assert_eq!(first(&both, &asked(Engine::Emulate)).name, "paced");
+    assert!(refused(&both, Engine::Measure).contains("it sends cells, but hosts cannot"));
+    assert!(refused(&format!("{cells}{RUN}"), Engine::Emulate).contains("no host sends anything"));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn sockets_of_an_emulated_network_get_the_congestion_control_of_the_model() {
     let of_known = |known: &[&str]| {
         let known = known.iter().map(|name| (*name).to_owned()).collect();
         let congestion = Some(Congestion { own: "reno".to_owned(), known });
-        let found = of(&text, &Asked { congestion, ..asked("emulate") });
+        let found = of(&text, &Asked { congestion, ..asked(Engine::Emulate) });
         let flow = &found.flows[0];
         let ends = [&flow.send, &flow.receive].map(|end| end.socket.clone().unwrap().congestion);
         (ends, found.notes)
@@ -235,7 +235,7 @@ fn path_mtu_discovery_clears_dont_fragment_of_datagrams() {
     let flag = |host: &str, keys: &str| {
         let links = ROUTED.replace("[host.a]", &format!("[host.a]\n{host}"));
         let point = bulk(&links, "udp-stream", &format!("message = \"1 kB\"\n{keys}"));
-        requests(&point, &asked("emulate")).unwrap().flows[0].send.socket.clone().unwrap().dont_fragment
+        requests(&point, &asked(Engine::Emulate)).unwrap().flows[0].send.socket.clone().unwrap().dont_fragment
     };
     let discovers = "tcp = { path_mtu = \"discovered\" }";
     assert_eq!(flag("", ""), None);
@@ -247,7 +247,7 @@ fn path_mtu_discovery_clears_dont_fragment_of_datagrams() {
 fn stream_with_a_count_ends_after_its_messages() {
     let counted = |kind: &str, keys: &str| {
         let point = bulk(DIRECT, kind, &format!("message = \"1 kB\"\ncount = 50\n{keys}"));
-        requests(&point, &asked("measure")).unwrap_or_else(|failure| panic!("{failure}"))
+        requests(&point, &asked(Engine::Measure)).unwrap_or_else(|failure| panic!("{failure}"))
     };
     // Of each connection.
     assert_eq!(counted("tcp-stream", "streams = 3").flows[0].send.bytes, Some(50_000));
