@@ -97,6 +97,9 @@ pub(crate) fn without_nulls(told: Value) -> Value {
     }
 }
 
+/// The answers of the agents, by host.
+pub(crate) type Hosts = IndexMap<String, Host>;
+
 /// The answers of one agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
@@ -287,12 +290,8 @@ pub(crate) struct End {
     pub(crate) unanswered: Option<u64>,
     /// How a sender kept its schedule.
     pub(crate) pacing: Pacing,
-    /// Joins and leaves of a multicast receiver.
-    pub(crate) membership: Vec<Membership>,
     /// Its connections or sockets.
     pub(crate) streams: Vec<Stream>,
-    /// Its time series.
-    pub(crate) series: Vec<Record>,
 }
 
 impl End {
@@ -480,8 +479,6 @@ pub(crate) struct Granted {
     pub(crate) local: String,
     /// Congestion control.
     pub(crate) congestion: Option<String>,
-    /// Path MTU.
-    pub(crate) path_mtu_bytes: Option<u64>,
 }
 
 /// `TCP_INFO` when the window opened, when it closed, and after the last data.
@@ -515,7 +512,6 @@ pub(crate) struct TcpInfo {
     pub(crate) options: Option<u64>,
     pub(crate) snd_mss: Option<u64>,
     pub(crate) rcv_mss: Option<u64>,
-    pub(crate) snd_wnd: Option<u64>,
     pub(crate) rtt_us: Option<u64>,
     pub(crate) min_rtt_us: Option<u64>,
     pub(crate) busy_us: Option<u64>,
@@ -550,20 +546,4 @@ pub(crate) struct Membership {
     pub(crate) seen_by: Option<String>,
     /// Whether datagrams stopped.
     pub(crate) quiet: bool,
-}
-
-/// A record of a time series.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Record {
-    /// TCP values.
-    pub(crate) tcp: Option<RecordTcp>,
-}
-
-/// TCP values in a record of a time series.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct RecordTcp {
-    /// Round-trip time.
-    pub(crate) rtt_ns: u64,
 }

@@ -5,10 +5,10 @@
 
 use engpass_outcome::{Bottleneck, BottleneckKind, Drop, Finding, FlowOutcome, Tcp};
 
-use crate::answer::{End, Host};
+use crate::answer::{End, Host, Hosts};
 use crate::figures::{Ends, Figures, bottleneck};
 use crate::flow::Flow;
-use crate::ledgers::{Hosts, Usage};
+use crate::ledgers::Usage;
 use crate::text::{count, grouped, percent, rounded};
 
 /// Least weight of a finding that makes it a bottleneck.

@@ -6,7 +6,7 @@ use engpass_outcome::Transfer;
 use engpass_testbed::topology::{FlowPath, Hop, PathSegment};
 use engpass_testbed::{Point, Topology};
 
-use crate::answer::{End, Host};
+use crate::answer::{End, Hosts};
 use crate::failure::{Failure, refuse_early_end};
 use crate::kind::Kind;
 use crate::request::Schedule;
@@ -131,14 +131,18 @@ impl<'a> Flow<'a> {
         sender.late.max_ns.filter(|latest| *latest < GIVEN_UP_NS).unwrap_or(0)
     }
 
-    /// Returns the result of its end at a host. Fails if it is missing or the end failed.
-    pub(crate) fn end<'r>(
-        &self,
-        host: &str,
-        answer: Option<&'r Host>,
-        role: &str,
-    ) -> Result<&'r End, Failure> {
-        let Some(end) = answer.and_then(|answer| answer.end(self.name, role)) else {
+    /// Returns the result of its sender. Fails if it is missing or the sender failed.
+    pub(crate) fn sent<'r>(&self, hosts: &'r Hosts) -> Result<&'r End, Failure> {
+        self.end(hosts, self.sender, "send")
+    }
+
+    /// Returns the result of its receiver at a host. Fails if it is missing or the receiver failed.
+    pub(crate) fn received<'r>(&self, hosts: &'r Hosts, host: &str) -> Result<&'r End, Failure> {
+        self.end(hosts, host, "receive")
+    }
+
+    fn end<'r>(&self, hosts: &'r Hosts, host: &str, role: &str) -> Result<&'r End, Failure> {
+        let Some(end) = hosts.get(host).and_then(|answer| answer.end(self.name, role)) else {
             return Err(Failure::new(
                 format!("host `{host}` gave no result for traffic `{}`", self.name),
                 "report this as a bug of Engpass",

@@ -11,7 +11,7 @@ use engpass_testbed::Topology;
 use engpass_testbed::topology::Hop;
 use indexmap::IndexMap;
 
-use crate::answer::{End, Host};
+use crate::answer::{End, Hosts};
 use crate::crossing::Crossing;
 use crate::failure::Failure;
 use crate::flow::Flow;
@@ -20,9 +20,6 @@ use crate::tcp::{Connections, post_segments};
 
 /// Uncounted bytes per run that ARP and handshakes of data connections explain; more is undeclared traffic.
 const QUIET_BYTES: u64 = 16_384;
-
-/// The agents' answers, by host.
-pub(crate) type Hosts = IndexMap<String, Host>;
 
 /// The ledgers of a point.
 pub(crate) struct Ledgers<'a> {
@@ -90,8 +87,7 @@ impl Ledgers<'_> {
     ) -> Result<(), Failure> {
         let (topology, hosts) = (self.topology, self.hosts);
         let (way, host) = (&flow.ways[receiver], flow.receivers[receiver]);
-        let sent = flow.end(flow.sender, hosts.get(flow.sender), "send")?;
-        let got = flow.end(host, hosts.get(host), "receive")?;
+        let (sent, got) = (flow.sent(hosts)?, flow.received(hosts, host)?);
         let bottleneck = limit.and_then(|limit| limit.bottleneck.as_ref());
         let limiting = bottleneck.filter(|limiting| limiting.kind == BottleneckKind::Link);
         let is_it = |hop: &Hop| {

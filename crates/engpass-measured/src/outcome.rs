@@ -8,18 +8,18 @@ use engpass_testbed::{Point, Topology};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::answer::{Answers, End, Host};
+use crate::answer::{Answers, End, Host, Hosts};
 use crate::bottleneck::{Seen, explain};
 use crate::counters::{changes, thinned};
 use crate::dilation::{back, slower};
 use crate::failure::Failure;
 use crate::figures::{Ends, Figures};
 use crate::flow::Flow;
-use crate::ledgers::{Hosts, Kept, ledgers};
+use crate::ledgers::{Kept, ledgers};
 use crate::membership::{delays, unknown_joins};
 use crate::model::Model;
 use crate::pacing::gap_deviation;
-use crate::plan::{Run, flows, requests, unnamed_congestion};
+use crate::plan::{Run, flows, notes, unnamed_congestion};
 use crate::request::Asked;
 
 /// Returns the outcome of a point. `limits` are the outcomes of its flows in the engine `limit`; empty if that engine does not support the testbed. The
@@ -42,7 +42,7 @@ pub fn measured(
         shorten(&mut planned, &known);
         end_ns = planned.iter().map(Flow::end_ns).max().unwrap_or(0);
     }
-    let mut notes = requests(point, asked)?.notes;
+    let mut notes = notes(&planned, point, asked);
     let made = if let Some(told) = answers.emulation {
         let model = Model::read(point, asked, &planned, told)?;
         let kept = Kept::of_model(model.drops());
@@ -157,7 +157,7 @@ fn foreign_congestion(point: &Point, flows: &[Flow<'_>], hosts: &Hosts) -> Resul
     let mut notes = Vec::new();
     for flow in flows.iter().filter(|flow| flow.kind.message().kind == "tcp-stream") {
         let Some(wanted) = unnamed_congestion(flow, point) else { continue };
-        let end = flow.end(flow.sender, hosts.get(flow.sender), "send")?;
+        let end = flow.sent(hosts)?;
         let granted = end.streams.first().and_then(|stream| stream.granted.congestion.as_ref());
         if let Some(granted) = granted.filter(|granted| **granted != wanted) {
             notes.push(format!(
@@ -189,9 +189,8 @@ fn outcome_flow(
     limits: &IndexMap<String, FlowOutcome>,
     kept: &Kept,
 ) -> Result<FlowOutcome, Failure> {
-    let sender = flow.end(flow.sender, hosts.get(flow.sender), "send")?;
-    let receivers = flow.receivers.iter().copied();
-    let receivers = receivers.map(|host| Ok((host, flow.end(host, hosts.get(host), "receive")?)));
+    let sender = flow.sent(hosts)?;
+    let receivers = flow.receivers.iter().map(|host| Ok((*host, flow.received(hosts, host)?)));
     let receivers = receivers.collect::<Result<Vec<_>, Failure>>()?;
     let ends = Ends { sender, receivers };
     let (figures, real) = flow.kind.figures(flow, &ends);

@@ -5,6 +5,7 @@ use engpass_model::tcp::TcpConfig;
 use engpass_model::tcp::parameters::Nagle;
 use engpass_model::unit::{Duration, Share, Size};
 use engpass_testbed::Point;
+use engpass_testbed::topology::{FlowPath, NodeId};
 use indexmap::IndexSet;
 use serde::Serialize;
 
@@ -133,17 +134,29 @@ pub fn requests(point: &Point, asked: &Asked) -> Result<Requests, Failure> {
         };
         hosts.into_iter().map(of).collect::<Vec<_>>()
     };
-    let mut notes = unset_keys(point, asked.engine);
-    notes.extend(refused_congestion(&planned, point, asked));
-    notes.extend(unsent_sentinels(&planned));
     Ok(Requests {
         stop: run.precision.map(|precision| StopRule {
             asked: precision,
             series: planned.iter().flat_map(series).collect(),
         }),
         flows: planned.iter().map(|flow| of_flow(flow, point, asked, &run)).collect(),
-        notes,
+        notes: notes(&planned, point, asked),
     })
+}
+
+/// Returns the deviations of real hosts from the file that are known before a run, as sentences.
+pub(crate) fn notes(flows: &[Flow<'_>], point: &Point, asked: &Asked) -> Vec<String> {
+    let mut notes = unset_keys(point, asked.engine);
+    notes.extend(refused_congestion(flows, point, asked));
+    let marked =
+        flows.iter().filter(|flow| flow.traffic.transfer().is_some_and(|transfer| transfer.sentinels));
+    notes.extend(marked.map(|flow| {
+        format!(
+            "agents send no `sentinels` for `{}`: its transfer lasts from the first to the last datagram that arrives",
+            flow.name
+        )
+    }));
+    notes
 }
 
 fn of_flow(flow: &Flow<'_>, point: &Point, asked: &Asked, run: &Run) -> FlowRequests {
@@ -204,18 +217,6 @@ fn of_flow(flow: &Flow<'_>, point: &Point, asked: &Asked, run: &Run) -> FlowRequ
     }
 }
 
-/// Returns a sentence for each flow whose sentinels agents do not send.
-fn unsent_sentinels(flows: &[Flow<'_>]) -> Vec<String> {
-    let marked = |flow: &&Flow<'_>| flow.traffic.transfer().is_some_and(|transfer| transfer.sentinels);
-    let note = |flow: &Flow<'_>| {
-        format!(
-            "agents send no `sentinels` for `{}`: its transfer lasts from the first to the last datagram that arrives",
-            flow.name
-        )
-    };
-    flows.iter().filter(marked).map(note).collect()
-}
-
 /// Returns the socket options of the sender and of the receiver.
 fn sockets(flow: &Flow<'_>, live: &Live, point: &Point, asked: &Asked) -> [Socket; 2] {
     let both = Socket {
@@ -251,13 +252,10 @@ fn sockets(flow: &Flow<'_>, live: &Live, point: &Point, asked: &Asked) -> [Socke
 /// Returns true if routers of an emulated network may fragment the flow's datagrams, as in the model. Linux sets "don't fragment" on packets, unless the MTU
 /// of the route is locked, which it is not if a sender on this path discovers the MTU.
 fn may_fragment(flow: &Flow<'_>, point: &Point, asked: &Asked) -> bool {
-    let index = point.testbed.traffic.get_index_of(flow.name).expect("a flow is in the testbed");
-    let (topology, from) = (&point.topology, point.topology.flows[index].from);
-    let discovers = point.testbed.hosts[from].tcp.discovers_path_mtu();
-    let to = |path: &engpass_testbed::topology::FlowPath| {
-        flow.receivers.contains(&topology.nodes[path.to].as_str())
-    };
-    let on_path = || topology.flows.iter().any(|path| path.from == from && to(path) && path.discovers_mtu);
+    let node = |node: NodeId| point.topology.nodes[node].as_str();
+    let is_own = |path: &FlowPath| node(path.from) == flow.sender && flow.receivers.contains(&node(path.to));
+    let discovers = point.testbed.hosts[flow.sender].tcp.discovers_path_mtu();
+    let on_path = || point.topology.flows.iter().any(|path| path.discovers_mtu && is_own(path));
     asked.engine == Engine::Emulate
         && flow.traffic.tcp().is_none()
         && flow.kind.message().kind == "udp-stream"
