@@ -49,7 +49,7 @@ pub struct GroupTrial {
     pub error: Option<String>,
 }
 
-/// How a network was emulated, and its own results.
+/// How a network was emulated, and the results of its model.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Emulation {
@@ -70,14 +70,16 @@ pub struct Emulation {
 pub(crate) struct Closed {
     /// Results of the model.
     pub(crate) outcome: Results,
-    /// How late packets were.
+    /// Lateness of the packets: a [`Lateness`], and histograms.
     pub(crate) lateness: Value,
 }
 
-/// How late packets left an emulated network.
+/// Lateness of the packets that left an emulated network, in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Lateness {
+    /// True if 99.9 % of the packets were at most `limit_ns` late.
     pub(crate) valid: bool,
+    /// Lateness that only 0.1 % of the packets of a valid point may exceed.
     #[serde(default)]
     pub(crate) limit_ns: u64,
     pub(crate) p99_ns: Option<u64>,
@@ -105,12 +107,13 @@ pub(crate) type Hosts = IndexMap<String, Host>;
 pub(crate) struct Host {
     /// Addresses of the host, each with its interface.
     addresses: Vec<Address>,
+    /// Results of the ends of flows at this host.
     ends: Vec<End>,
-    /// The ends as received.
+    /// The same results as received.
     told: Vec<Value>,
-    /// Time between the two readings of the host's counters, in ns.
+    /// Time between the two readings of the host's counters, in nanoseconds.
     pub(crate) lasted_ns: u64,
-    /// Growth of the host's counters between them.
+    /// Growth of the host's counters between the two readings.
     pub(crate) grown: Grown,
 }
 
@@ -137,9 +140,8 @@ impl Host {
         struct Reading {
             at_ns: u64,
         }
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
         #[serde(default)]
-        #[derive(Default)]
         struct Collected {
             flows: Vec<End>,
             before: Reading,
@@ -167,7 +169,7 @@ impl Host {
         self.ends.iter().find(|end| end.flow == flow && end.role == role)
     }
 
-    /// Returns the result of one end as received.
+    /// Returns the result of one end of a flow as received; an empty object if there is none.
     pub(crate) fn told(&self, flow: &str, role: &str) -> Value {
         let found = self.told.iter().find(|end| end["flow"] == flow && end["role"] == role);
         found.cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()))
@@ -182,7 +184,7 @@ impl Host {
     }
 }
 
-/// An address of a host.
+/// An address of a host, with its prefix length, and the interface that has it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Address {
@@ -197,11 +199,13 @@ impl Address {
     }
 }
 
-/// Growth of a host's counters during a run; counters that did not grow are absent.
+/// Growth of a host's counters during a run. Counters that did not grow are absent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Grown {
+    /// Counters by protocol and name, as in `/proc/net/snmp`.
     snmp: BTreeMap<String, BTreeMap<String, i64>>,
+    /// Counters of each core, as in `/proc/net/softnet_stat`.
     softnet: Vec<Softnet>,
     interfaces: BTreeMap<String, Interface>,
 }
@@ -224,9 +228,11 @@ impl Grown {
     }
 }
 
+/// Growth of a core's packet counters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Softnet {
+    /// Packets that the backlog of the core dropped.
     dropped: u64,
 }
 
@@ -240,19 +246,21 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Returns the packets that its queue discipline dropped: a discipline counts those of its children.
+    /// Returns the packets that the queue discipline of the interface dropped. The counter of a discipline includes its children.
     pub(crate) fn drops(&self) -> u64 {
         self.qdiscs.iter().map(|qdisc| qdisc.drops).max().unwrap_or(0)
     }
 }
 
+/// Growth of the counters of a queue discipline.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Qdisc {
+    /// Dropped packets.
     drops: u64,
 }
 
-/// One end of a flow, with the counts of its agent.
+/// The result of one end of a flow. Times are in nanoseconds, payload is in bytes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct End {
@@ -260,7 +268,7 @@ pub(crate) struct End {
     pub(crate) flow: String,
     /// `send` or `receive`.
     pub(crate) role: String,
-    /// Why the end is over.
+    /// Reason why the end is over, such as `duration`.
     pub(crate) ended: Option<String>,
     /// The error of an end that failed.
     pub(crate) error: Option<Problem>,
@@ -274,7 +282,7 @@ pub(crate) struct End {
     pub(crate) total_bytes: Option<u64>,
     /// Messages of the whole flow.
     pub(crate) total_messages: Option<u64>,
-    /// CPU time of its threads in the window.
+    /// CPU time of the threads of this end in the window.
     pub(crate) cpu: Option<Cpu>,
     /// Load of the host's cores in the window.
     pub(crate) cores: Vec<Core>,
@@ -282,7 +290,7 @@ pub(crate) struct End {
     pub(crate) sequence: Option<Sequence>,
     /// Gaps between datagrams.
     pub(crate) gaps: Distribution,
-    /// Lateness of a sender.
+    /// Lateness of messages against the sender's schedule.
     pub(crate) late: Distribution,
     /// Times from requests to responses.
     pub(crate) latency: Distribution,
@@ -290,36 +298,37 @@ pub(crate) struct End {
     pub(crate) unanswered: Option<u64>,
     /// How a sender kept its schedule.
     pub(crate) pacing: Pacing,
-    /// Its connections or sockets.
+    /// Connections or sockets of this end.
     pub(crate) streams: Vec<Stream>,
 }
 
 impl End {
-    /// Returns the local address and port of its first stream, as the kernel chose them.
+    /// Returns the local address and port of the first stream, as the kernel chose them; empty without a stream.
     pub(crate) fn local(&self) -> &str {
         self.streams.first().map_or("", |stream| &stream.granted.local)
     }
 
-    /// Returns the share of their lifetimes for which its threads used a core, and for which they waited for one; `None` without a window.
+    /// Returns the shares of the window for which the threads of this end used a core, and for which they waited for one, as means over the threads; `None`
+    /// without a window.
     pub(crate) fn cpu_shares(&self) -> Option<(f64, f64)> {
         let lived = self.elapsed_ns * self.streams.len().max(1) as u64;
         let cpu = self.cpu.unwrap_or_default();
         (lived > 0).then(|| (cpu.used_ns() as f64 / lived as f64, cpu.waited_ns as f64 / lived as f64))
     }
 
-    /// Returns the messages of the whole run; those of the window if there are no others.
+    /// Returns the number of messages of the whole flow; the number in the window if the agent counted no others.
     pub(crate) fn all_messages(&self) -> u64 {
         self.total_messages.filter(|count| *count > 0).unwrap_or(self.messages)
     }
 
-    /// Returns the datagrams that its sockets dropped; if no socket reports it, those of the whole host.
+    /// Returns the number of datagrams that the sockets of this end dropped; if no socket reports it, the number of the whole host.
     pub(crate) fn refused_by_socket(&self, host: &Host) -> u64 {
         let own = self.streams.iter().filter_map(|stream| stream.dropped);
         let of_host = || ["Udp", "Udp6"].iter().map(|udp| host.grown.protocol(udp, "RcvbufErrors")).sum();
         own.reduce(|sum, dropped| sum + dropped).unwrap_or_else(of_host)
     }
 
-    /// Returns the subflows of all its streams; none without MPTCP.
+    /// Returns the subflows of all streams; none without MPTCP.
     pub(crate) fn subflows(&self) -> Vec<&Subflow> {
         self.streams.iter().flat_map(|stream| &stream.subflows).collect()
     }
@@ -335,7 +344,7 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
 }
 
-/// CPU time of threads.
+/// CPU time of threads, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Cpu {
@@ -343,7 +352,7 @@ pub(crate) struct Cpu {
     pub(crate) user_ns: u64,
     /// Time in the kernel.
     pub(crate) system_ns: u64,
-    /// Time for which they were ready, but had no core.
+    /// Time for which the threads were ready, but had no core.
     pub(crate) waited_ns: u64,
 }
 
@@ -358,11 +367,11 @@ impl Cpu {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Core {
-    /// Number of the core.
+    /// Index of the core.
     pub(crate) core: Option<u64>,
-    /// Time for which the core was busy.
+    /// Share of the time for which the core was busy, in millionths.
     pub(crate) busy_ppm: u64,
-    /// Time that the hypervisor took.
+    /// Share of the time that the hypervisor took from the core, in millionths.
     pub(crate) steal_ppm: u64,
 }
 
@@ -370,39 +379,39 @@ pub(crate) struct Core {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Sequence {
-    /// Different datagrams.
+    /// Number of different datagrams.
     pub(crate) received: u64,
-    /// Datagrams that arrived before.
+    /// Number of repeated datagrams.
     pub(crate) duplicate: Option<u64>,
-    /// Datagrams that arrived after one that was sent later.
+    /// Number of datagrams that arrived after one that was sent later.
     pub(crate) reordered: Option<u64>,
 }
 
-/// A distribution of gaps, lateness or latency.
+/// A distribution of gaps, lateness or latency, in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Distribution {
     /// Number of samples.
     pub(crate) count: Option<u64>,
-    /// Mean.
+    /// Mean of the samples.
     pub(crate) mean_ns: Option<u64>,
-    /// Standard deviation.
+    /// Standard deviation of the samples.
     pub(crate) sd_ns: Option<u64>,
-    /// Median absolute deviation.
+    /// Median of the absolute deviations from the median.
     pub(crate) mad_ns: Option<u64>,
-    /// Minimum.
+    /// Smallest sample.
     pub(crate) min_ns: Option<u64>,
-    /// Maximum.
+    /// Largest sample.
     pub(crate) max_ns: Option<u64>,
-    /// Median.
+    /// Median of the samples.
     pub(crate) p50_ns: Option<u64>,
-    /// 90th percentile.
+    /// 90th percentile of the samples.
     pub(crate) p90_ns: Option<u64>,
-    /// 99th percentile.
+    /// 99th percentile of the samples.
     pub(crate) p99_ns: Option<u64>,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the samples.
     pub(crate) p999_ns: Option<u64>,
-    /// Maximum number of datagrams in any millisecond.
+    /// Largest number of datagrams in a millisecond; only of gaps.
     pub(crate) worst_ms: Option<u64>,
 }
 
@@ -410,46 +419,46 @@ pub(crate) struct Distribution {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Pacing {
-    /// How it waited.
+    /// Method by which the sender waited, such as `busy`.
     pub(crate) method: Option<String>,
-    /// Scheduling class of its thread.
+    /// Scheduling class of the sender's thread.
     #[serde(rename = "class")]
     pub(crate) class_: Option<String>,
-    /// Whether the host kept its cores out of deep sleep states.
+    /// True if the host kept its cores out of deep sleep states.
     pub(crate) awake: Option<bool>,
-    /// Datagrams that fell behind.
+    /// Stalls: datagrams that fell behind the schedule.
     pub(crate) stalls: Option<Stalls>,
 }
 
-/// Datagrams that fell behind their schedule by more than `least_ns` since the one before.
+/// Stalls of a sender: datagrams that fell behind their schedule by more than `least_ns` since the datagram before. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Stalls {
-    /// Shortest time that counts.
+    /// Shortest stall that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) least_ns: Option<u64>,
-    /// Their number.
+    /// Number of stalls.
     pub(crate) count: u64,
-    /// Sum of the times.
+    /// Sum of the lengths of the stalls.
     pub(crate) total_ns: u64,
-    /// Longest time.
+    /// Length of the longest stall.
     pub(crate) longest_ns: u64,
-    /// Sum of the squares of the times.
+    /// Sum of the squares of the lengths, in square nanoseconds.
     pub(crate) squares_ns2: u64,
-    /// The part of threads that used the core.
+    /// Part in which other threads of the host had the core.
     pub(crate) waited: Cause,
-    /// The part of the hypervisor.
+    /// Part in which no thread of the host ran: the hypervisor had the core, or a timer was late.
     pub(crate) stolen: Cause,
-    /// The part of the kernel.
+    /// Part in which the kernel worked on the sender's own time.
     pub(crate) kernel: Cause,
 }
 
 /// One cause's part in the stalls of a sender.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Cause {
-    /// Its time.
+    /// Sum of the lengths of these parts, in nanoseconds.
     #[serde(default)]
     pub(crate) ns: u64,
-    /// Its part of the sum of squares.
+    /// Share of the sum of squares, in millionths.
     pub(crate) squares_ppm: u64,
 }
 
@@ -457,15 +466,15 @@ pub(crate) struct Cause {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Stream {
-    /// What the kernel granted.
+    /// Address and options that the kernel granted.
     pub(crate) granted: Granted,
     /// `TCP_INFO` at the edges of the window.
     pub(crate) tcp: Option<TcpEdges>,
-    /// Core of its thread.
+    /// Index of the core of the stream's thread.
     pub(crate) core: Option<u64>,
-    /// Datagrams that the socket dropped.
+    /// Number of datagrams that the socket dropped.
     pub(crate) dropped: Option<u64>,
-    /// Counts from sequence numbers.
+    /// Counts from the sequence numbers of received datagrams.
     pub(crate) sequence: Option<Sequence>,
     /// Subflows of MPTCP.
     pub(crate) subflows: Vec<Subflow>,
@@ -477,7 +486,7 @@ pub(crate) struct Stream {
 pub(crate) struct Granted {
     /// Local address and port.
     pub(crate) local: String,
-    /// Congestion control.
+    /// Name of the congestion control.
     pub(crate) congestion: Option<String>,
 }
 
@@ -485,11 +494,11 @@ pub(crate) struct Granted {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TcpEdges {
-    /// When the window opened.
+    /// Reading when the window opened.
     pub(crate) open: Option<TcpInfo>,
-    /// When the window closed.
+    /// Reading when the window closed.
     pub(crate) close: Option<TcpInfo>,
-    /// After the last data.
+    /// Reading after the last data.
     pub(crate) end: Option<TcpInfo>,
 }
 
@@ -500,7 +509,7 @@ pub(crate) struct Subflow {
     pub(crate) local: String,
     /// Address and port of the peer.
     pub(crate) remote: String,
-    /// Its `TCP_INFO`.
+    /// `TCP_INFO` of the subflow.
     #[serde(default)]
     pub(crate) tcp: TcpEdges,
 }
@@ -530,20 +539,20 @@ pub(crate) struct TcpInfo {
     pub(crate) total_rto_time_ms: Option<u64>,
 }
 
-/// One join or leave of a multicast receiver.
+/// One join or leave of a multicast receiver. Times are readings of the receiver's clock in nanoseconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Membership {
-    /// When it joined.
+    /// Instant of the join; `None` for a leave.
     pub(crate) join_ns: Option<i64>,
-    /// When the first datagram arrived.
+    /// Arrival of the first datagram after the join.
     pub(crate) first_ns: Option<i64>,
-    /// When it left.
+    /// Instant of the leave.
     pub(crate) leave_ns: i64,
-    /// When the last datagram arrived.
+    /// Arrival of the last datagram after the leave; 0 or `None` if none arrived.
     pub(crate) last_ns: Option<i64>,
-    /// What saw datagrams after it left.
+    /// Means by which the receiver saw datagrams after the leave; `None` without the right to capture them.
     pub(crate) seen_by: Option<String>,
-    /// Whether datagrams stopped.
+    /// True if datagrams stopped after the leave.
     pub(crate) quiet: bool,
 }

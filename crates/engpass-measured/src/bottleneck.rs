@@ -13,25 +13,32 @@ use crate::text::{count, grouped, percent, rounded};
 
 /// Least weight of a finding that makes it a bottleneck.
 const ENOUGH: f64 = 0.5;
+/// From this share of its time on, a busy line is full; from this share of its fair share on, a flow is limited by its link.
 const NEAR_LINK: f64 = 0.9;
+/// From this share on, a sender has met its schedule, and from this share of the offered load on, everything arrives.
 const OFFERED: f64 = 0.98;
+/// Weight of losses on the path, at most, as a share of the weight of a full line that caused them.
 const JUST_BELOW: f64 = 0.99;
+/// From this share of its time on, a thread is busy.
 const BUSY: f64 = 0.9;
+/// From this share of a line's capacity on, the payload of other flows is named.
 const OTHERS: f64 = 0.01;
+/// Above this share of its fair share, a flow gets "N times" its fair share; below, a percentage of it.
 const MORE: f64 = 1.05;
+/// From this share of the time on, other threads or the hypervisor that hold a thread's core are a finding.
 const WAITED: f64 = 0.1;
-/// Payload of the packets with which agents connect.
+/// Payload of the packets with which agents connect, in bytes.
 const HEAD_BYTES: u64 = 64;
 
-/// What else is known about a flow.
+/// Evidence about a flow besides its figures.
 pub(crate) struct Seen<'a> {
     pub(crate) ends: &'a Ends<'a>,
     pub(crate) hosts: &'a Hosts,
-    /// Its outcome in the engine `limit`.
+    /// The outcome of the flow in the engine `limit`.
     pub(crate) limit: Option<&'a FlowOutcome>,
-    /// The lines on its path that have ledgers.
+    /// The lines on the path of the flow that have ledgers.
     pub(crate) lines: Vec<Usage<'a>>,
-    /// Most of its losses, if the network knows them.
+    /// The place and cause of most of its losses, if an emulated network counted them.
     pub(crate) drop: Option<&'a Drop>,
 }
 
@@ -41,6 +48,7 @@ pub(crate) struct Explained {
     pub(crate) next: Option<Bottleneck>,
     /// The evidence as a sentence.
     pub(crate) summary: String,
+    /// All findings, the heaviest first.
     pub(crate) findings: Vec<Finding>,
 }
 

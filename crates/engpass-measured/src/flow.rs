@@ -11,7 +11,7 @@ use crate::failure::{Failure, refuse_early_end};
 use crate::kind::Kind;
 use crate::request::Schedule;
 
-/// Messages later than this are not sent once traffic ends (docs/agent.md).
+/// Lateness from which on messages are not sent once traffic ends (docs/agent.md).
 const GIVEN_UP_NS: u64 = 100_000_000;
 
 /// A flow of the testbed that still sends after the warm-up.
@@ -21,10 +21,13 @@ pub(crate) struct Flow<'a> {
     pub(crate) kind: Box<dyn Kind + 'a>,
     pub(crate) sender: &'a str,
     pub(crate) receivers: Vec<&'a str>,
-    /// Start of the traffic after that of the run, its warm-up, and the length of its window.
+    /// Time from the start of the run to the start of the traffic, in nanoseconds.
     pub(crate) start_ns: u64,
+    /// Warm-up of the flow, in nanoseconds.
     pub(crate) warmup_ns: u64,
+    /// Length of the measurement window in nanoseconds, above 0.
     pub(crate) duration_ns: u64,
+    /// Times at which messages are due; `None` for as fast as possible.
     pub(crate) schedule: Option<Schedule>,
     /// The path to each receiver.
     pub(crate) ways: Vec<Way>,
@@ -34,7 +37,7 @@ pub(crate) struct Flow<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     pub(crate) hops: Vec<Hop>,
-    /// Smallest MTU up to each hop, and the encapsulation of packets on it.
+    /// Smallest MTU in bytes up to each hop, and the encapsulation of packets on the hop.
     formats: Vec<(u64, Encapsulation)>,
 }
 

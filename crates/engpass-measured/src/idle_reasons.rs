@@ -9,7 +9,7 @@ use crate::answer::End;
 const BUSY: f64 = 0.9;
 /// From this share on, a sender has met its schedule.
 const KEPT: f64 = 0.98;
-/// From this load on, in ppm, all cores of a host are full.
+/// From this mean load on, in millionths, the cores of a host are full.
 const FULL_PPM: u64 = 970_000;
 
 /// Idle accounts with their shares of the time.
@@ -18,6 +18,7 @@ pub(crate) type Shares = Vec<(Account, f64)>;
 /// The reasons why a sender did not send.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Waits {
+    /// Idle accounts with their shares of the idle time.
     pub(crate) shares: Shares,
     /// True if the sender would use all that the line has left; false for a sender with a schedule.
     pub(crate) elastic: bool,

@@ -21,36 +21,40 @@ use crate::tcp::{Connections, post_segments};
 /// Uncounted bytes per run that ARP and handshakes of data connections explain; more is undeclared traffic.
 const QUIET_BYTES: u64 = 16_384;
 
-/// The ledgers of a point.
+/// The ledgers of a point while flows are posted.
 pub(crate) struct Ledgers<'a> {
     topology: &'a Topology,
     hosts: &'a Hosts,
-    /// By transmitter (twice the link's index plus the end): its line.
+    /// The line of each transmitter, at twice the index of its link plus the index of its end; `None` without an agent at the link.
     lines: Vec<Option<Line>>,
 }
 
-/// The closed ledgers of a point, and what the network knows of losses.
+/// The closed ledgers of a point, and the losses that an emulated network counted.
 #[derive(Default)]
 pub(crate) struct Kept {
-    /// By transmitter: its line.
+    /// The line of each transmitter, in the order of [`Ledgers`].
     lines: Vec<Option<ClosedLine>>,
+    /// Sentences about links without agents and lines above their rates.
     pub(crate) notes: Vec<String>,
+    /// Length of the window in seconds; 0 if an emulated network keeps the ledgers.
     seconds: f64,
     /// Losses of the flows in an emulated network.
     pub(crate) drops: Vec<Drop>,
 }
 
-/// The use of a line on the path of a flow, as shares of its capacity.
+/// The use of a line on the path of a flow.
 pub(crate) struct Usage<'a> {
+    /// Name of the link.
     pub(crate) link: &'a str,
+    /// Share of the capacity that is not idle.
     pub(crate) busy: f64,
-    /// Payload delivered to all flows.
+    /// Share of the capacity that is payload delivered to all flows.
     pub(crate) delivered: f64,
     /// Rate of the line in bit/s; 0 if the length of the window is unknown.
     pub(crate) rate: f64,
 }
 
-/// Builds the ledgers of a point. `limits` are the outcomes of its flows in the engine `limit`, `window_ns` is the length of the window.
+/// Builds the ledgers of a point. `limits` are the outcomes of its flows in the engine `limit`, `window_ns` is the length of the window in nanoseconds.
 pub(crate) fn ledgers(
     topology: &Topology,
     flows: &[Flow<'_>],
@@ -72,7 +76,7 @@ pub(crate) fn ledgers(
     Ok(ledgers.close(window_ns))
 }
 
-/// Returns the format of the line of a transmitter; that of packets in cells does not matter.
+/// Returns the format of the line of a transmitter. The encapsulation of packets in cells does not change its capacity and cells.
 fn wire(topology: &Topology, port: usize) -> Wire {
     topology.links[port / 2].wire(port % 2, Encapsulation::default())
 }
@@ -93,12 +97,12 @@ impl Ledgers<'_> {
         let is_it = |hop: &Hop| {
             limiting.is_some_and(|limiting| limiting.name.as_ref() == Some(&topology.links[hop.link].name))
         };
+        let last = way.hops.len() - 1;
         let bound = way.hops.iter().position(is_it).unwrap_or(way.hops.len());
         if !flow.kind.is_udp() && !sent.subflows().is_empty() && !got.subflows().is_empty() {
-            self.post_subflows(flow, host, (sent, got), bound == 0, way.mtu(way.hops.len() - 1));
+            self.post_subflows(flow, host, (sent, got), bound == 0, way.mtu(last));
             return Ok(());
         }
-        let last = way.hops.len() - 1;
         for index in if last == 0 { vec![0] } else { vec![0, last] } {
             let hop = way.hops[index];
             let name = if index == 0 { flow.sender } else { host };
@@ -107,9 +111,7 @@ impl Ledgers<'_> {
             let device = near.interface_at(end.local(), &topology.links[hop.link].name);
             let port = topology.port_of(&hop);
             let format = topology.links[hop.link].wire(port % 2, way.encapsulation(index));
-            let [there, back] = self.both(port);
-            there.device = Some(device.clone());
-            back.device = Some(device.clone());
+            let [there, back] = self.both(port, &device);
             if flow.kind.is_udp() && index == 0 && last > 0 && receiver > 0 {
                 continue; // Multicast datagrams leave the sender once: the first receiver posts them.
             }
@@ -169,19 +171,21 @@ impl Ledgers<'_> {
                     six: is_six(&here[0].local),
                 };
                 let waits = flow.kind.waits(flow, sent, !first && first_limits);
-                let [there, back] = self.both(port);
-                there.device = Some(link.name.clone());
-                back.device = Some(link.name.clone());
+                let [there, back] = self.both(port, &link.name);
                 there.senders.push(waits);
                 post_segments(&packets, pair.map(|one| Connections::over(one)), first, [there, back], both);
             }
         }
     }
 
-    /// Returns the line of a transmitter, and the line in the opposite direction.
-    fn both(&mut self, port: usize) -> [&mut Line; 2] {
+    /// Returns the line of a transmitter, and the line in the opposite direction. Counters of this interface count both.
+    fn both(&mut self, port: usize, device: &str) -> [&mut Line; 2] {
         let lines = self.lines.get_disjoint_mut([port, port ^ 1]).expect("a link has two lines");
-        lines.map(|line| line.as_mut().expect("an agent is at an end of the link"))
+        lines.map(|line| {
+            let line = line.as_mut().expect("an agent is at an end of the link");
+            line.device = Some(device.to_owned());
+            line
+        })
     }
 
     /// Closes all ledgers.

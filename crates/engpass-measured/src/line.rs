@@ -8,16 +8,17 @@ use engpass_outcome::{DirectionOutcome, Ledger};
 
 use crate::idle_reasons::{Waits, post_idle};
 
-/// Bytes that an IPv6 header has more than one of IPv4 (RFC 8200 section 3).
+/// Length of an IPv6 header beyond that of an IPv4 header, in bytes (RFC 8200 section 3).
 const IPV6_BYTES: u64 = 20;
-/// Bytes of the IPv6 header that each fragment has (RFC 8200 section 4.5).
+/// Length of the fragment header of IPv6, in bytes (RFC 8200 section 4.5).
 const FRAGMENT_BYTES: u64 = 8;
-/// A line that carried more than this times its capacity was not limited to its rate, and gets a note.
+/// A line that carried more than its capacity times this factor gets a note, because its real rate is higher than the rate of the file.
 const NEARLY: f64 = 1.001;
 
 /// The format of a flow's packets on a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packets {
+    /// Layers below IP.
     pub(crate) wire: Wire,
     /// Smallest MTU on the path up to this line, in bytes.
     pub(crate) mtu: u64,
@@ -26,7 +27,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Returns what the packets with a transport header and payload of these lengths in bytes take on the line; several if they are fragmented.
+    /// Returns the packets of a message whose transport header and payload have these lengths in bytes. A message above the MTU takes several packets.
     pub(crate) fn carry(&self, transport: u64, payload: u64) -> Load {
         // The longer headers of IPv6 are bytes behind a header of IPv4.
         let added = match (self.six, transport + payload + IP_HEADER_BYTES + IPV6_BYTES <= self.mtu) {
@@ -39,7 +40,7 @@ impl Packets {
     }
 }
 
-/// The packets of one message on a line, by layer.
+/// The packets of one message on a line: their parts of the line by layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load(Layers);
 
@@ -53,7 +54,7 @@ impl Load {
         self.0.parts(Layer::IpHeader) / (8 * IP_HEADER_BYTES * self.0.parts_per_bit())
     }
 
-    /// Returns the bytes that the kernel's counters of an interface add: frames without padding and FCS.
+    /// Returns the bytes that the kernel counts at an interface for the packets: frames without padding and FCS.
     pub(crate) fn counted_bytes(&self) -> u64 {
         let ip = [Layer::IpHeader, Layer::TunnelHeader, Layer::TransportHeader, Layer::Payload];
         let ip: u64 = ip.iter().map(|layer| self.0.parts(*layer)).sum();
@@ -61,20 +62,22 @@ impl Load {
     }
 }
 
-/// One direction of a link that has an agent at one of its ends.
+/// The open ledger of one direction of a link that has an agent at one of its ends.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     accounts: Accounts,
+    /// Reasons why the senders on this line were idle, for its idle time.
     pub(crate) senders: Vec<Waits>,
     /// Bytes of declared traffic over the whole run, as an interface counter at this line counts them.
     pub(crate) own_bytes: u64,
-    /// The interface at this line.
+    /// The interface of an agent's host at this line; `None` before the first flow.
     pub(crate) device: Option<String>,
+    /// Parts of the ledger for each bit of the line.
     parts_per_bit: u64,
 }
 
 impl Line {
-    /// Creates a line without postings. `wire` gives the unit of its accounts.
+    /// Creates a line without postings. `wire` determines the parts for each bit.
     pub(crate) fn new(wire: &Wire) -> Self {
         Self { parts_per_bit: wire.packet(0, 0).parts_per_bit(), ..Self::default() }
     }
@@ -82,7 +85,7 @@ impl Line {
     /// Posts the headers of delivered messages.
     pub(crate) fn deliver_headers(&mut self, one: &Load, messages: u64) {
         for layer in Layer::ALL.into_iter().filter(|layer| *layer != Layer::Payload) {
-            // What IPv6 adds to headers of IPv4 is not of a tunnel: tunnels do not reach hosts.
+            // `carry` adds the longer headers of IPv6 as a tunnel header. Real tunnel headers do not reach hosts.
             let account = if layer == Layer::TunnelHeader { Layer::IpHeader } else { layer };
             self.accounts.post(Account::layer(account), one.parts(layer) * u128::from(messages));
         }
@@ -103,14 +106,14 @@ impl Line {
         self.accounts.post(account, u128::from(bits) * u128::from(self.parts_per_bit));
     }
 
-    /// Posts whole messages to one account, headers and payload together. Only physical framing keeps its own account.
+    /// Posts headers and payload of messages to one account. Physical framing keeps its own account.
     pub(crate) fn post_whole(&mut self, account: Account, one: &Load, messages: u64) {
         let physical = one.parts(Layer::Physical);
         self.accounts.post(Account::layer(Layer::Physical), physical * u128::from(messages));
         self.accounts.post(account, (u128::from(one.0.line()) - physical) * u128::from(messages));
     }
 
-    /// Posts messages to one account without their payload.
+    /// Posts the headers of messages to one account. Physical framing keeps its own account.
     pub(crate) fn post_headers(&mut self, account: Account, one: &Load, messages: u64) {
         self.post_whole(account, one, messages);
         self.accounts.take(account, one.parts(Layer::Payload) * u128::from(messages));
@@ -124,8 +127,9 @@ impl Line {
         self.accounts.post(account, (each - physical) * u128::from(fragments));
     }
 
-    /// Closes the ledger: idle time fills it up to the capacity of the line in the window. `wire` is the format of the line, `framed` is true if it also
-    /// sends its physical framing while it is idle. Adds a note if the line carried more than its rate allows.
+    /// Closes the ledger: idle time fills it up to the capacity of the line in a window of `window_ns` nanoseconds. The names are of the link, the node where the
+    /// line begins and the node where it ends. `wire` is the format of the line, `framed` is true if an idle line also sends its physical framing. Adds a note if
+    /// the line carried more than its rate allows.
     pub(crate) fn close(
         mut self,
         names: [&str; 3],
@@ -162,30 +166,33 @@ impl Line {
     }
 }
 
-/// The ledger of a line.
+/// The closed ledger of a line, in parts.
 #[derive(Debug)]
 pub(crate) struct ClosedLine {
+    /// Node where the line begins.
     from: String,
+    /// Node where the line ends.
     to: String,
+    /// Sum of the accounts.
     capacity: u128,
     parts_per_bit: u64,
     accounts: Accounts,
 }
 
 impl ClosedLine {
-    /// Returns the shares of the capacity that are not idle, and that are payload delivered to all flows; `None` without capacity.
+    /// Returns two shares of the capacity: all but idle time, and the payload delivered to all flows; `None` without capacity.
     pub(crate) fn busy_and_delivered(&self) -> Option<(f64, f64)> {
         let whole = self.capacity as f64;
         let delivered = self.accounts.get(Account::DELIVERED.name());
         (self.capacity > 0).then(|| (1.0 - self.accounts.idle() as f64 / whole, delivered as f64 / whole))
     }
 
-    /// Returns the rate of the line in bit/s, if the window has this length.
+    /// Returns the rate of the line in bit/s for a window of this length; 0 for a length of 0.
     pub(crate) fn rate(&self, seconds: f64) -> f64 {
         if seconds > 0.0 { self.capacity as f64 / self.parts_per_bit as f64 / seconds } else { 0.0 }
     }
 
-    /// Returns the ledger as outcomes have it.
+    /// Returns the ledger in the form of outcomes.
     pub(crate) fn stored(self) -> DirectionOutcome {
         let accounts = self.accounts.iter().map(|(name, parts)| (name.to_owned(), parts));
         let ledger = Ledger {

@@ -8,7 +8,7 @@ use crate::text::grouped;
 const WAITED: &str = "other threads of the sending host used its core";
 const STOLEN: &str = "the hypervisor of the sending host used its core, or woke it late";
 const KERNEL: &str = "the sending host's kernel used its core, for interrupts and for sending";
-/// From this share of the deviation on, the stalls' causes are named.
+/// From this share of the gaps' variance on, stalls are the main cause, and the summary names their causes.
 const MOST: f64 = 0.5;
 
 /// Returns the sender's part in the deviation of the gaps, by cause; `None` if no gaps were seen. Shares are of sums of squares, as in a variance.

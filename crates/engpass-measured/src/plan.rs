@@ -15,11 +15,13 @@ use crate::kind;
 use crate::request::{Asked, Engine, FlowRequests, Limits, Prepare, Requests, Series, Socket, StopRule};
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// Shortest interval of a time series.
 const LEAST_INTERVAL_NS: u64 = 100_000_000;
+/// Shortest interval of a time series whose samples a stop rule uses.
 const LEAST_SAMPLE_NS: u64 = 20_000_000;
 /// Intervals that a stop rule needs before its first test.
 const LEAST_SAMPLES: u64 = 40;
-/// An agent gives up a flow that takes longer than planned by this.
+/// Time beyond its plan after which an agent gives up a flow.
 const BEYOND_NS: u64 = 10 * SECOND_NS;
 /// An MTU is needed to resolve TCP parameters, but any will do, because the choice of congestion control does not depend on it.
 const ANY_MTU: u64 = 1500;
@@ -35,12 +37,13 @@ fn word(value: impl Serialize) -> String {
     value.as_str().expect("the config value is a string").to_owned()
 }
 
-/// The length of a run.
+/// The times of a run in the time of the file, without time dilation.
 pub(crate) struct Run {
     pub(crate) warmup_ns: u64,
     pub(crate) duration_ns: u64,
-    /// The longest duration; more than `duration_ns` only with a precision.
+    /// Longest duration that a stop rule allows; without one, `duration_ns`.
     most_ns: u64,
+    /// Precision of a stop rule, as a share of the mean; `None` without one.
     pub(crate) precision: Option<f64>,
 }
 

@@ -4,11 +4,11 @@ use engpass_model::source::on_off::Lengths;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the requests are for.
+/// The run for which requests are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// What lies between the hosts.
+    /// Engine of the run.
     pub engine: Engine,
     /// Seed of the repeat.
     pub seed: u64,
@@ -17,7 +17,7 @@ pub struct Asked {
     /// True if a run lasts for `duration`, whatever its `precision`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fixed: bool,
-    /// Congestion controls of the machine that emulates.
+    /// Congestion controls of the machine that emulates the network; absent in `measure`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<Congestion>,
 }
@@ -36,9 +36,9 @@ pub enum Engine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Congestion {
-    /// The default one.
+    /// Default congestion control.
     pub own: String,
-    /// Those that a socket may request.
+    /// Congestion controls that a socket may request.
     pub known: Vec<String>,
 }
 
@@ -48,9 +48,9 @@ pub struct Congestion {
 pub struct Requests {
     /// Flows that still send after the warm-up.
     pub flows: Vec<FlowRequests>,
-    /// Deviations from the file, as sentences.
+    /// Deviations of real hosts from the file, as sentences.
     pub notes: Vec<String>,
-    /// When the run may end before its time.
+    /// Rule by which the run may end before its time; absent without `precision`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopRule>,
 }
@@ -61,34 +61,34 @@ pub struct Requests {
 pub struct FlowRequests {
     /// Name of the traffic.
     pub name: String,
-    /// Kind of traffic.
+    /// Kind of traffic, as in the file.
     pub kind: String,
-    /// Sending host.
+    /// Name of the sending host.
     pub sender: String,
-    /// Receiving hosts.
+    /// Names of the receiving hosts: one, or the members of a multicast group.
     pub receivers: Vec<String>,
-    /// Start of the traffic after that of the run.
+    /// Time from the start of the run to the start of the traffic, in nanoseconds.
     pub start_ns: u64,
-    /// Warm-up of the flow.
+    /// Warm-up of the flow, in nanoseconds.
     pub warmup_ns: u64,
-    /// Length of the measurement window.
+    /// Length of the measurement window, in nanoseconds.
     pub duration_ns: u64,
     /// Request to the sender.
     pub send: Prepare,
     /// Request to each receiver.
     pub receive: Prepare,
-    /// Address of a multicast group.
+    /// IP address of the multicast group; absent without multicast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
-/// When a run may end before its time: when the mean of every series is precise enough.
+/// Rule by which a run may end before its time: the mean of every series is precise enough.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRule {
-    /// Wanted half width of the confidence interval, as a share of the mean.
+    /// Largest half width of the confidence interval, as a share of the mean.
     pub asked: f64,
-    /// The series to watch.
+    /// Series whose means must be precise enough.
     pub series: Vec<Series>,
 }
 
@@ -98,33 +98,33 @@ pub struct StopRule {
 pub struct Series {
     /// Name of the traffic.
     pub flow: String,
-    /// Host that reports.
+    /// Name of the host that reports.
     pub host: String,
-    /// Length of an interval.
+    /// Length of an interval, in nanoseconds.
     pub interval_ns: u64,
-    /// Warm-up, whose intervals do not count.
+    /// Warm-up in nanoseconds; its intervals are no samples.
     pub warmup_ns: u64,
-    /// What a sample counts: `bytes` or `messages`.
+    /// Unit of a sample: `bytes` or `messages`.
     pub of: String,
     /// Bits of payload for each byte or message.
     pub bits: u64,
 }
 
-/// A request to prepare one end of a flow. The controller adds run, peers and addresses.
+/// A request to prepare one end of a flow. Absent fields have the agent's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prepare {
     /// Kind of traffic of the agent: `tcp-stream`, `udp-stream` or `request-response`.
     pub kind: String,
-    /// Payload of a message.
+    /// Payload of a message, in bytes.
     pub message_bytes: u64,
-    /// Warm-up.
+    /// Warm-up, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_ns: Option<u64>,
-    /// Length of the measurement window.
+    /// Length of the measurement window, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// Length of the intervals of the time series; 0 for none.
+    /// Length of the intervals of the time series, in nanoseconds; 0 for no series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_ns: Option<u64>,
     /// Limits that the agent enforces.
@@ -136,28 +136,28 @@ pub struct Prepare {
     /// Transport of requests: `tcp` or `udp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Payload of a response.
+    /// Payload of a response, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_bytes: Option<u64>,
-    /// Payload of a transfer.
+    /// Payload after which each connection or socket ends, in bytes; absent if only time ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// True for MPTCP.
+    /// True if connections use MPTCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<bool>,
     /// True if the kernel segments large writes into datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segmentation: Option<bool>,
-    /// When messages are due.
+    /// Times at which messages are due; absent for as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// True if the receiver takes time stamps and reports gaps.
+    /// True if the receiver takes timestamps and reports the gaps between datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gaps: Option<bool>,
-    /// How the sender waits for the next send time.
+    /// Method by which the sender waits for the next send time, such as `sleep`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<String>,
-    /// Messages sent at a time.
+    /// Number of messages that the sender sends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst_messages: Option<u64>,
     /// System call or interface that hands messages to the kernel.
@@ -166,31 +166,32 @@ pub struct Prepare {
     /// True if the receiver discards payload in the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncate: Option<bool>,
-    /// Cores of the threads.
+    /// Indices of the cores to which the threads are bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<Vec<u32>>,
     /// Socket options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<Socket>,
-    /// Token of the run.
+    // The controller sets the following fields.
+    /// Token of the run, which both ends must know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Name of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// `listen` or `connect`.
+    /// Side of this end at the set-up of connections: `listen` or `connect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<String>,
-    /// Addresses that may connect.
+    /// IP addresses that may connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peers: Option<Vec<String>>,
-    /// Addresses and ports to connect to.
+    /// IP addresses and ports to which this end connects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Vec<String>>,
-    /// Address and port of a multicast group.
+    /// IP address and port of the multicast group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Interface at which a receiver joins the group.
+    /// Name of the interface at which a receiver joins the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// False if the receiver joins only on request.
@@ -202,7 +203,7 @@ pub struct Prepare {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Longest time that the flow may take.
+    /// Longest time that the flow may take, in nanoseconds.
     pub duration_ns: u64,
 }
 
@@ -212,15 +213,15 @@ pub struct Limits {
 pub struct Schedule {
     /// `cbr`, `poisson`, `on-off` or `video`.
     pub kind: String,
-    /// Payload rate of each stream; of `on-off`, while it is on.
+    /// Payload rate of each stream in bit/s; for `on-off`, the rate within a burst.
     pub rate_bit_per_s: u64,
-    /// Seed of random gaps or times.
+    /// Seed of the random gaps, bursts and pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Mean length of a burst.
+    /// Mean length of a burst, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_ns: Option<u64>,
-    /// Mean length of a pause.
+    /// Mean length of a pause, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_ns: Option<u64>,
     /// Distribution of the lengths of bursts and pauses.
@@ -229,10 +230,10 @@ pub struct Schedule {
     /// Frame rate, in millionths of a frame per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_frames_per_s: Option<u64>,
-    /// Frames in a group of pictures.
+    /// Number of frames in a group of pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group_of_pictures: Option<u32>,
-    /// Size of an intra frame in 10^-9 of any other frame.
+    /// Size of an intra frame as a share of another frame, in billionths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intra_size_ppb: Option<u64>,
 }
@@ -243,7 +244,7 @@ impl Schedule {
         Self { kind: "cbr".to_owned(), rate_bit_per_s, ..Self::default() }
     }
 
-    /// Returns the mean payload rate of this number of streams together, in bit/s.
+    /// Returns the mean payload rate of this number of streams together, in bit/s, over bursts and pauses.
     pub(crate) fn mean_of(&self, streams: u64) -> f64 {
         let rate = self.rate_bit_per_s as f64 * streams as f64;
         match self.on_ns {
@@ -252,7 +253,7 @@ impl Schedule {
         }
     }
 
-    /// Stretches the schedule by the factor of time dilation.
+    /// Returns the schedule in wall-clock time, for this factor of time dilation. A rate above 0 stays above 0.
     pub(crate) fn slowed(self, slow: u64) -> Self {
         if slow == 1 {
             return self;
@@ -267,35 +268,35 @@ impl Schedule {
     }
 }
 
-/// Socket options; the host's defaults apply to those that are absent.
+/// Socket options. An absent option keeps the host's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Socket {
-    /// Differentiated services code point.
+    /// Differentiated services code point of the packets (RFC 2474).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u8>,
     /// True if routers must not fragment packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dont_fragment: Option<bool>,
-    /// Time to live of the packets.
+    /// Time to live of the packets, in hops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u8>,
-    /// Priority class of the packets.
+    /// Priority class of the packets (`SO_PRIORITY`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// Maximum segment size.
+    /// Maximum segment size of TCP, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss_bytes: Option<u64>,
-    /// Send buffer.
+    /// Size of the send buffer, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer_bytes: Option<u64>,
-    /// Receive buffer.
+    /// Size of the receive buffer, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_buffer_bytes: Option<u64>,
     /// True if Nagle's algorithm is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodelay: Option<bool>,
-    /// Congestion control.
+    /// Name of TCP's congestion control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
 }

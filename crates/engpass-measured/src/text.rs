@@ -1,4 +1,4 @@
-//! Numbers in sentences.
+//! Numbers in sentences, and their units.
 
 /// Formats a share as a whole percentage.
 pub(crate) fn percent(share: f64) -> String {

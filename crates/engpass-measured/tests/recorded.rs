@@ -13,10 +13,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A recorded point.
+/// A recorded point: the contents of a file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
+    /// The testbed file.
     testbed: String,
     asked: Asked,
     requests: Value,
@@ -27,19 +28,21 @@ struct Recorded {
     changes: Vec<Change>,
 }
 
-/// A change of the answers, and what follows from it: an outcome or an error.
+/// A change of the answers, and the outcome or error that follows from it.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
     name: String,
+    /// Edits of the recorded answers.
     answers: Vec<Edit>,
+    /// Edits of the recorded outcome; absent if the changed answers give an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<Vec<Edit>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<(String, Option<String>)>,
 }
 
-/// A new value at a path, or none if the value is removed.
+/// A new value at a path of keys and indices joined by `/`. The value is removed if `to` is absent.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Edit {
@@ -48,9 +51,10 @@ struct Edit {
     to: Option<(Value,)>,
 }
 
-/// Parts of an outcome that follow the answers by name; the unchanged outcome shows them.
+/// Keys of an outcome under which it repeats the answers. Changes do not compare them, because the unchanged outcome does.
 const AS_TOLD: [&str; 2] = ["hosts", "ends"];
 
+/// Returns a value after edits.
 fn edited(value: &Value, edits: &[Edit]) -> Value {
     let mut value = value.clone();
     for Edit { at, to } in edits {
@@ -100,7 +104,7 @@ fn edits(one: &Value, other: &Value, path: &str, found: &mut Vec<Edit>) {
     }
 }
 
-/// Collects the differences between two values: integers are equal, floats to 1e-12 of their size.
+/// Collects the differences between two values. Integers must be equal, floats may differ by 1e-12 of the larger one.
 fn compare(wanted: &Value, got: &Value, path: &str, found: &mut Vec<String>) {
     match (wanted, got) {
         (Value::Object(fields), Value::Object(others)) => {
@@ -129,6 +133,7 @@ fn compare(wanted: &Value, got: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
+/// Removes the parts of [`AS_TOLD`] at every depth.
 fn without_told(value: &mut Value) {
     if let Value::Object(fields) = value {
         fields.retain(|key, _| !AS_TOLD.contains(&key.as_str()));
@@ -140,7 +145,7 @@ fn outcome(point: &Point, recorded: &Recorded, answers: &Value) -> Result<Value,
     let answers: Answers = serde_json::from_value(answers.clone()).unwrap();
     let mut outcome =
         serde_json::to_value(measured(point, &recorded.asked, &recorded.limits, answers)?).unwrap();
-    // The caller fills these in.
+    // The caller of `measured` fills in variant and repeat.
     outcome.as_object_mut().unwrap().retain(|key, _| !["variant", "repeat"].contains(&key.as_str()));
     Ok(outcome)
 }
@@ -212,7 +217,7 @@ fn recorded_points_have_their_requests_and_outcomes() {
     );
 }
 
-/// Every line has the same sum in its ledger as its capacity, whatever the answers are.
+/// The accounts of every line add up to its capacity for all recorded changes of the answers.
 #[test]
 fn ledgers_of_recorded_points_balance() {
     let mut ledgers = 0;

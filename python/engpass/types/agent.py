@@ -20,10 +20,10 @@ Lengths: TypeAlias = Literal[
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the requests are for."""
+    """The run for which requests are made."""
 
     engine: Engine
-    """What lies between the hosts."""
+    """Engine of the run."""
     seed: int
     """Seed of the repeat."""
     slow: int
@@ -31,16 +31,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     fixed: bool = False
     """True if a run lasts for `duration`, whatever its `precision`."""
     congestion: Congestion | None = None
-    """Congestion controls of the machine that emulates."""
+    """Congestion controls of the machine that emulates the network; absent in `measure`."""
 
 
 class Congestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Congestion controls of a kernel."""
 
     own: str
-    """The default one."""
+    """Default congestion control."""
     known: list[str]
-    """Those that a socket may request."""
+    """Congestion controls that a socket may request."""
 
 
 class FlowRequests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,38 +49,38 @@ class FlowRequests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: str
     """Name of the traffic."""
     kind: str
-    """Kind of traffic."""
+    """Kind of traffic, as in the file."""
     sender: str
-    """Sending host."""
+    """Name of the sending host."""
     receivers: list[str]
-    """Receiving hosts."""
+    """Names of the receiving hosts: one, or the members of a multicast group."""
     start_ns: int
-    """Start of the traffic after that of the run."""
+    """Time from the start of the run to the start of the traffic, in nanoseconds."""
     warmup_ns: int
-    """Warm-up of the flow."""
+    """Warm-up of the flow, in nanoseconds."""
     duration_ns: int
-    """Length of the measurement window."""
+    """Length of the measurement window, in nanoseconds."""
     send: Prepare
     """Request to the sender."""
     receive: Prepare
     """Request to each receiver."""
     group: str | None = None
-    """Address of a multicast group."""
+    """IP address of the multicast group; absent without multicast."""
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A request to prepare one end of a flow. The controller adds run, peers and addresses."""
+    """A request to prepare one end of a flow. Absent fields have the agent's defaults."""
 
     kind: str
     """Kind of traffic of the agent: `tcp-stream`, `udp-stream` or `request-response`."""
     message_bytes: int
-    """Payload of a message."""
+    """Payload of a message, in bytes."""
     warmup_ns: int | None = None
-    """Warm-up."""
+    """Warm-up, in nanoseconds."""
     duration_ns: int | None = None
-    """Length of the measurement window."""
+    """Length of the measurement window, in nanoseconds."""
     interval_ns: int | None = None
-    """Length of the intervals of the time series; 0 for none."""
+    """Length of the intervals of the time series, in nanoseconds; 0 for no series."""
     limits: Limits | None = None
     """Limits that the agent enforces."""
     streams: int | None = None
@@ -88,43 +88,43 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     transport: str | None = None
     """Transport of requests: `tcp` or `udp`."""
     response_bytes: int | None = None
-    """Payload of a response."""
+    """Payload of a response, in bytes."""
     bytes: int | None = None
-    """Payload of a transfer."""
+    """Payload after which each connection or socket ends, in bytes; absent if only time ends it."""
     mptcp: bool | None = None
-    """True for MPTCP."""
+    """True if connections use MPTCP."""
     segmentation: bool | None = None
     """True if the kernel segments large writes into datagrams."""
     schedule: Schedule | None = None
-    """When messages are due."""
+    """Times at which messages are due; absent for as fast as possible."""
     gaps: bool | None = None
-    """True if the receiver takes time stamps and reports gaps."""
+    """True if the receiver takes timestamps and reports the gaps between datagrams."""
     pacing: str | None = None
-    """How the sender waits for the next send time."""
+    """Method by which the sender waits for the next send time, such as `sleep`."""
     burst_messages: int | None = None
-    """Messages sent at a time."""
+    """Number of messages that the sender sends at once."""
     method: str | None = None
     """System call or interface that hands messages to the kernel."""
     truncate: bool | None = None
     """True if the receiver discards payload in the kernel."""
     cores: list[int] | None = None
-    """Cores of the threads."""
+    """Indices of the cores to which the threads are bound."""
     socket: Socket | None = None
     """Socket options."""
     run: str | None = None
-    """Token of the run."""
+    """Token of the run, which both ends must know."""
     flow: str | None = None
     """Name of the flow."""
     side: str | None = None
-    """`listen` or `connect`."""
+    """Side of this end at the set-up of connections: `listen` or `connect`."""
     peers: list[str] | None = None
-    """Addresses that may connect."""
+    """IP addresses that may connect."""
     to: list[str] | None = None
-    """Addresses and ports to connect to."""
+    """IP addresses and ports to which this end connects."""
     group: str | None = None
-    """Address and port of a multicast group."""
+    """IP address and port of the multicast group."""
     interface: str | None = None
-    """Interface at which a receiver joins the group."""
+    """Name of the interface at which a receiver joins the group."""
     joined: bool | None = None
     """False if the receiver joins only on request."""
 
@@ -133,7 +133,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Limits on a flow that an agent enforces."""
 
     duration_ns: int
-    """Longest time that the flow may take."""
+    """Longest time that the flow may take, in nanoseconds."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -142,53 +142,53 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kind: str
     """`cbr`, `poisson`, `on-off` or `video`."""
     rate_bit_per_s: int
-    """Payload rate of each stream; of `on-off`, while it is on."""
+    """Payload rate of each stream in bit/s; for `on-off`, the rate within a burst."""
     seed: int | None = None
-    """Seed of random gaps or times."""
+    """Seed of the random gaps, bursts and pauses."""
     on_ns: int | None = None
-    """Mean length of a burst."""
+    """Mean length of a burst, in nanoseconds."""
     off_ns: int | None = None
-    """Mean length of a pause."""
+    """Mean length of a pause, in nanoseconds."""
     lengths: Lengths | None = None
     """Distribution of the lengths of bursts and pauses."""
     micro_frames_per_s: int | None = None
     """Frame rate, in millionths of a frame per second."""
     group_of_pictures: int | None = None
-    """Frames in a group of pictures."""
+    """Number of frames in a group of pictures."""
     intra_size_ppb: int | None = None
-    """Size of an intra frame in 10^-9 of any other frame."""
+    """Size of an intra frame as a share of another frame, in billionths."""
 
 
 class Socket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Socket options; the host's defaults apply to those that are absent."""
+    """Socket options. An absent option keeps the host's default."""
 
     dscp: int | None = None
-    """Differentiated services code point."""
+    """Differentiated services code point of the packets (RFC 2474)."""
     dont_fragment: bool | None = None
     """True if routers must not fragment packets."""
     ttl: int | None = None
-    """Time to live of the packets."""
+    """Time to live of the packets, in hops."""
     priority: int | None = None
-    """Priority class of the packets."""
+    """Priority class of the packets (`SO_PRIORITY`)."""
     mss_bytes: int | None = None
-    """Maximum segment size."""
+    """Maximum segment size of TCP, in bytes."""
     send_buffer_bytes: int | None = None
-    """Send buffer."""
+    """Size of the send buffer, in bytes."""
     receive_buffer_bytes: int | None = None
-    """Receive buffer."""
+    """Size of the receive buffer, in bytes."""
     nodelay: bool | None = None
     """True if Nagle's algorithm is off."""
     congestion: str | None = None
-    """Congestion control."""
+    """Name of TCP's congestion control."""
 
 
 class StopRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """When a run may end before its time: when the mean of every series is precise enough."""
+    """Rule by which a run may end before its time: the mean of every series is precise enough."""
 
     asked: float
-    """Wanted half width of the confidence interval, as a share of the mean."""
+    """Largest half width of the confidence interval, as a share of the mean."""
     series: list[Series]
-    """The series to watch."""
+    """Series whose means must be precise enough."""
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -197,13 +197,13 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     flow: str
     """Name of the traffic."""
     host: str
-    """Host that reports."""
+    """Name of the host that reports."""
     interval_ns: int
-    """Length of an interval."""
+    """Length of an interval, in nanoseconds."""
     warmup_ns: int
-    """Warm-up, whose intervals do not count."""
+    """Warm-up in nanoseconds; its intervals are no samples."""
     of: str
-    """What a sample counts: `bytes` or `messages`."""
+    """Unit of a sample: `bytes` or `messages`."""
     bits: int
     """Bits of payload for each byte or message."""
 
@@ -214,6 +214,6 @@ class Requests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     flows: list[FlowRequests]
     """Flows that still send after the warm-up."""
     notes: list[str]
-    """Deviations from the file, as sentences."""
+    """Deviations of real hosts from the file, as sentences."""
     stop: StopRule | None = None
-    """When the run may end before its time."""
+    """Rule by which the run may end before its time; absent without `precision`."""

@@ -37,7 +37,7 @@ rate = "10 Mbit/s"
 const RUN: &str = "[run]\nduration = \"1 s\"\n";
 const SECOND: u64 = 1_000_000_000;
 
-/// Returns the point of a file whose traffic `bulk` goes from `a` to `b`. `keys` are those of its table.
+/// Returns the point of a file whose traffic `bulk` goes from `a` to `b` for 1 s. `keys` are further lines of the table of `bulk`.
 fn bulk(links: &str, kind: &str, keys: &str) -> Point {
     point(&format!("{links}\n[traffic.bulk]\nkind = \"{kind}\"\nfrom = \"a\"\nto = \"b\"\n{keys}\n{RUN}"))
 }
@@ -56,16 +56,19 @@ fn asked(engine: Engine) -> Asked {
     Asked { engine, seed: 7, slow: 1, fixed: false, congestion: None }
 }
 
-/// What hosts `a` and `b` answer about the traffic `bulk`, and what else is known.
+/// A point, and invented answers of the agents of hosts `a` and `b` about its first traffic.
 struct Case {
     point: Point,
     asked: Asked,
+    /// Result of the sender, which completes or replaces fields of a flow that ended after 1 s.
     sent: Value,
+    /// Result of the receiver, as `sent`.
     got: Value,
-    /// Growth of the counters of the hosts.
+    /// Growth of the counters of hosts `a` and `b`.
     grown: [Value; 2],
-    /// Addresses of the hosts.
+    /// Addresses of hosts `a` and `b`.
     addresses: [Value; 2],
+    /// Bottleneck of the traffic by the engine `limit`, with a fair share of 100 Mbit/s.
     limit: Option<Bottleneck>,
 }
 
@@ -133,13 +136,14 @@ impl Case {
     }
 }
 
+/// Returns an object with the fields of another one added or replaced.
 fn merged(mut own: Value, told: &Value) -> Value {
     let fields = told.as_object().unwrap().iter().map(|(key, value)| (key.clone(), value.clone()));
     own.as_object_mut().unwrap().extend(fields);
     own
 }
 
-/// Returns the reading before a growth: the same counters, all 0.
+/// Returns the reading of counters before a growth: every number is 0.
 fn nothing_of(grown: &Value) -> Value {
     match grown {
         Value::Object(fields) => {
@@ -160,18 +164,18 @@ fn ledger(outcome: &Outcome, link: &str, from: &str) -> Ledger {
     ledger
 }
 
-/// Returns an account of a line, 0 if it is empty.
+/// Returns the parts of an account of a line; 0 if the line lacks the account.
 fn account(outcome: &Outcome, link: &str, from: &str, name: &str) -> u128 {
     ledger(outcome, link, from).accounts.get(name).copied().unwrap_or(0)
 }
 
-/// Returns the reasons for idle time of a line.
+/// Returns the idle reasons of a line, without the prefix `idle: `.
 fn idle(outcome: &Outcome, link: &str, from: &str) -> Vec<String> {
     let accounts = ledger(outcome, link, from).accounts;
     accounts.keys().filter_map(|name| name.strip_prefix("idle: ")).map(ToOwned::to_owned).collect()
 }
 
-/// Returns `TCP_INFO` at the edges of a window in which these counters grew.
+/// Returns `TCP_INFO` at the edges of a window in which the counters grew by these amounts.
 fn tcp(grown: Value) -> Value {
     let open = json!({ "options": 1, "snd_mss": 1448 });
     let close = merged(open.clone(), &grown);
