@@ -12,32 +12,34 @@ from engpass.types.outcome import Outcome
 from engpass.types.signals import Signal
 
 LEAST = 1e-3
-"""A relative difference up to this counts as rounding, even if repeats do not differ: our choice."""
+"""Largest relative difference that counts as rounding, even if the repeats of a run are equal. Our choice."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A flow at a point of one engine; `swept` has the swept paths with their values in base units."""
+    """A flow, or one of its receivers, at a point of one engine. Runs are compared place by place."""
 
     variant: str
     swept: tuple[tuple[str, float | str], ...]
+    """Swept paths with their values: numbers in base units, or text."""
     flow: str
     engine: str
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A signal that differs between runs at one place; `spreads` has the spread of each run."""
+    """A signal that differs between runs at one place."""
 
     place: Place
     signal: Signal
     spreads: tuple[Spread | None, ...]
+    """Spread of the signal over the repeats of each run; `None` for a run without the signal."""
 
     @property
     def change(self) -> float | None:
-        """The greatest change from the first run to another, as a share of the larger value: -1 to 1.
+        """The change of greatest size from the first run to another, as a share of the value of larger size.
 
-        `None` if the first run or all others lack the signal.
+        It is from -1 to 1 for values of one sign; `None` if the first run or all others lack the signal.
         """
         base, *others = self.spreads
         changes = [_change(base, other) for other in others if base is not None and other is not None]
@@ -45,7 +47,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """`better` or `worse`; empty if the signal has no better direction."""
+        """`better` or `worse`, by the change; empty if the signal has no better direction."""
         if self.signal.better is None or not self.change:
             return ""
         return "better" if (self.change > 0) == (self.signal.better == "higher") else "worse"
@@ -53,19 +55,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Places that all runs have, the number of places that only some have, and the differences.
-
-    Differences at one place stand together; the place with the greatest change is first.
-    """
+    """The differences between runs at the places that all of them have."""
 
     common: int
+    """Number of places that all runs have."""
     alone: tuple[int, ...]
-    """For each run: the number of its places that some other run lacks."""
+    """Number of places of each run that some other run lacks."""
     differences: tuple[Difference, ...]
+    """Differences by place: the place with the greatest change is first."""
 
 
 def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Comparison:
-    """Compare the given signals of the runs with those of the first run."""
+    """Compare the signals of all runs with those of the first run. A run has an outcome for each repeat."""
     found = [_collect(outcomes, signals) for outcomes in runs]
     common = [place for place in found[0] if all(place in run for run in found[1:])]
     groups = []
@@ -86,6 +87,7 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
 
 
 def _collect(outcomes: Iterable[Outcome], signals: Sequence[Signal]) -> dict[Place, Samples]:
+    """Group the outcomes of a run by place; repeats of a place become samples."""
     places: dict[Place, Samples] = {}
     for outcome in outcomes:
         swept = tuple(sorted(sweep(outcome).items()))
@@ -96,7 +98,10 @@ def _collect(outcomes: Iterable[Outcome], signals: Sequence[Signal]) -> dict[Pla
 
 
 def _differ(one: Spread | None, other: Spread | None) -> bool:
-    """True if two folded values differ by more than half the ranges of both, and by more than rounding."""
+    """True if two values differ by more than half the sum of their ranges, and by more than rounding.
+
+    A signal that only one run has differs.
+    """
     if one is None or other is None:
         return (one is None) != (other is None)
     scatter = (one.high - one.low + other.high - other.low) / 2
@@ -105,5 +110,6 @@ def _differ(one: Spread | None, other: Spread | None) -> bool:
 
 
 def _change(base: Spread, other: Spread) -> float:
+    """Compute the change from `base` as a share of the value of larger size; 0 if both values are 0."""
     larger = max(abs(base.value), abs(other.value))
     return (other.value - base.value) / larger if larger else 0.0

@@ -1,4 +1,4 @@
-"""Runs side by side: the points that differ by more than their repeats scatter."""
+"""Prints a comparison of runs: a table of the signals that differ by more than their repeats scatter."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from engpass.results.comparison import Comparison, Difference
 from engpass.show.blocks import Amount, Cell, Column, Document, Prose, Table
 
 MOST = 40
-"""Maximum number of rows of the table, unless all are asked for."""
+"""Maximum number of rows of the table without `--all`."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A compared run: its id, and its name, file and overrides as text."""
+    """A compared run, for its line above the table."""
 
     id: str
     about: str
+    """Name, file and overrides of the run, as text."""
 
 
 def view(
     runs: Sequence[Compared], axes: Sequence[Axis], found: Comparison, *, whole: bool = False
 ) -> Document:
-    """The comparison of runs; `axes` are those of the first one."""
+    """Show a comparison of runs. `axes` are those of the first run; `whole` lists all differences."""
+    # Places have swept values in base units; the table shows them as the file writes them.
     texts = {
         (axis.path, value.text if value.number is None else value.number): value.text
         for axis in axes
@@ -42,6 +44,7 @@ def view(
 
 
 def _sentence(found: Comparison) -> str:
+    """Summarize the comparison; a result is one place, which may differ in several signals."""
     if not found.common:
         return "the runs have no point in common: compare runs with the same variants, flows and swept values"
     results = count(found.common, "result")
@@ -63,6 +66,11 @@ def _table(
     differences: Sequence[Difference],
     total: int,
 ) -> Table:
+    """Build a table with one row for each difference, and a column with the value of each run.
+
+    `texts` has the text of a swept value by its path and its value in base units. `total` is the number of
+    differences, of which the table has the first ones.
+    """
     places = [one.place for one in differences]
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
