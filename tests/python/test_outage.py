@@ -55,6 +55,15 @@ CUT = """
 cut = { at = "500 ms", target = "upper", change = "down" }
 mended = { at = "1 s", target = "upper", change = "up" }
 """
+# One line, and a tunnel over it. Its ends send a keepalive every 60 ms.
+TUNNEL = (
+    PAIR.replace('lower = { ends = ["near", "far"], medium = "ethernet-100" }\n', "")
+    + """
+[tunnel.gre]
+ends = ["near", "far"]
+keepalive = { period = "60 ms", retries = 2 }
+"""
+)
 
 
 @functools.cache
@@ -104,7 +113,18 @@ def test_timeline_shows_outages_as_time_spans() -> None:
     assert re.findall(r"[·█]+", row) == ["·" * 10 + "█" * 10 + "·" * 20]
     drawn = timeline_figure.draw(recorded, "stream", "title", "subtitle").to_dict()
     assert "down: upper" in json.dumps(drawn)
-    assert "when links were down" in timeline_figure.says(recorded, "stream")
+    assert "when links or tunnels were down" in timeline_figure.says(recorded, "stream")
+
+
+def test_timeline_shows_tunnels_that_are_down_as_time_spans() -> None:
+    recorded = timeline(engpass.loads(TUNNEL + CUT, name="tunnel.toml").campaign, "base", (), 0, 11)
+    assert set(recorded.tunnels_down) == {"gre at near", "gre at far"}
+    shown = io.StringIO()
+    sparkline.show(recorded, "stream", Console(file=shown, width=92))
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("tunnel gre at near")]
+    # The keepalives of 540 and 600 ms do not come back, that of 1020 ms does. A character is 50 ms.
+    assert re.findall(r"[·█]+", row) == ["·" * 13 + "█" * 7 + "·" * 20]
+    assert "down: gre at near" in json.dumps(timeline_figure.draw(recorded, "stream", "", "").to_dict())
 
 
 def test_tables_and_exports_show_gap_and_outage_losses(cli: Cli) -> None:

@@ -18,7 +18,7 @@ from engpass.report.figures import goodput_load, waterfall
 from engpass.results import ledger
 from engpass.results.aggregate import MAX_ROWS, tabulate
 from engpass.results.axes import axis_of, label
-from engpass.types.outcome import EngineOutcome, NodeOutcome, Outcome, Stage
+from engpass.types.outcome import Delays, EngineOutcome, NodeOutcome, Outcome, Quantiles, Stage, Transfer
 from engpass.units import unit_for
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
@@ -76,6 +76,32 @@ def test_figures_depend_on_the_shape_of_the_run() -> None:
     assert list(figures(*SHAPES["no limit"]())) == ["goodput", "loss", "offered-received"]
     assert "goodput-stream-2" in figures(*cases.several_flows())
     assert figures(Record(axes=(MESSAGES,)), []) == {}
+
+
+@pytest.mark.parametrize(("wait", "more"), [(0.0105, []), (0.02, ["message-delay"])])
+def test_message_delay_has_a_figure_if_messages_wait_longer_than_packets(
+    wait: float, more: list[str]
+) -> None:
+    def quantiles(p99: float) -> Quantiles:
+        return Quantiles(min=0.0, p50=p99, p90=p99, p99=p99, p99_9=p99, max=p99)
+
+    run, outcomes = kyoto(repeats=1)
+    delays = Delays(network=quantiles(0.01), message=quantiles(wait))
+    slow = [
+        replace(one, flows={name: replace(flow, delay_s=delays) for name, flow in one.flows.items()})
+        for one in outcomes
+    ]
+    assert list(figures(run, slow)) == ["goodput", "loss", "delay", *more, "offered-received", "waterfall"]
+
+
+def test_transfers_have_a_figure_of_their_time() -> None:
+    run, outcomes = kyoto(repeats=1)
+    done = Transfer(received_bytes=1000, duration_s=0.5, goodput_bit_per_s=16000.0)
+    sent = [
+        replace(one, flows={name: replace(flow, transfer=done) for name, flow in one.flows.items()})
+        for one in outcomes
+    ]
+    assert "transfer" in figures(run, sent)
 
 
 def test_ledger_stack_sums_to_the_line_at_every_value() -> None:

@@ -353,3 +353,50 @@ fn timeline_shows_receivers_that_join_and_leave() {
     let [join, leave] = [membership.delays.join, membership.delays.leave].map(|delay| delay.unwrap_or(0));
     assert!((1..1_100_000_000).contains(&join) && (199_000_000_000..201_000_000_000).contains(&leave));
 }
+
+#[test]
+fn timeline_lists_when_an_end_takes_its_tunnel_for_down() {
+    let text = r#"
+        [host.a]
+        [host.b]
+        [router.r1]
+        [router.r2]
+        [link.a]
+        ends = ["a", "r1"]
+        medium = "ethernet-100"
+        [link.m]
+        ends = ["r1", "r2"]
+        medium = "ethernet-100"
+        [link.b]
+        ends = ["r2", "b"]
+        medium = "ethernet-100"
+        [tunnel.gre]
+        ends = ["r1", "r2"]
+        keepalive = { period = "100 ms", retries = 2 }
+        [event.cut]
+        at = "250 ms"
+        target = "m"
+        change = "down"
+        [event.mended]
+        at = "850 ms"
+        target = "m"
+        change = "up"
+        [traffic.t]
+        kind = "udp-stream"
+        from = "a"
+        to = "b"
+        message = "1 kB"
+        rate = "1 Mbit/s"
+        [run]
+        duration = "2 s"
+    "#;
+    let down = watch(&point(text, "base", &[]), 11).0.tunnels_down;
+    assert_eq!(down.keys().collect::<Vec<_>>(), ["gre at r1", "gre at r2"]);
+    for times in down.values() {
+        // The keepalives of 0.3 and 0.4 s do not come back, and that of 0.9 s does, after less than 0.1 ms on the line.
+        let [[begin, end]] = times[..] else { panic!("one outage, not {times:?}") };
+        assert_eq!(begin, 0.5);
+        assert!((0.9..0.9001).contains(&end), "{end}");
+    }
+    assert!(watch(&point(WAN, "base", &[]), 11).0.tunnels_down.is_empty());
+}

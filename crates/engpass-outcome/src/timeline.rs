@@ -22,6 +22,10 @@ pub struct Timeline {
     /// listed.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outages: IndexMap<String, Vec<[f64; 2]>>,
+    /// Times in which an end of a tunnel takes it for down because its keepalives do not come back, by `TUNNEL at ROUTER`, as pairs of begin and end in
+    /// seconds. At most 10 000 are listed.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub tunnels_down: IndexMap<String, Vec<[f64; 2]>>,
     /// Times of membership of each multicast receiver that joins or leaves, by `FLOW to HOST`, as pairs of begin and end in seconds. At most 10 000
     /// are listed.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Run = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="Id of a run (or its first characters), `last`, or a testbed file to simulate."),
+    typer.Argument(
+        metavar="RUN", help="Id of a run (or its first characters), `last`, or a testbed file to simulate."
+    ),
 ]
 Variant = Annotated[str | None, typer.Option("--variant", metavar="NAME", help="The variant to explain.")]
 Point = Annotated[

@@ -20,7 +20,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def show(timeline: Timeline, flow: str, out: Console) -> None:
-    """Print the timeline of a flow, of engines and queues, of link outages and of memberships."""
+    """Print the timeline of a flow, of engines and queues, of outages and of memberships."""
     width = max(20, min(100, out.width - 52))
     end = timeline.duration_s
     shown = Table.grid(padding=(0, 1))
@@ -41,6 +41,8 @@ def show(timeline: Timeline, flow: str, out: Console) -> None:
             _events(shown, "  drops", queue.drops, end, width)
     for link, outages in timeline.outages.items():
         _row(shown, f"link {link} down", _spans(outages, end, width), f"{len(outages):,} times")
+    for tunnel, times in timeline.tunnels_down.items():
+        _row(shown, f"tunnel {tunnel} down", _spans(times, end, width), f"{len(times):,} times")
     for receiver, times in timeline.memberships.items():
         _row(shown, f"member {receiver}", _spans(times, end, width), f"{len(times):,} times")
     out.print(Text(f"from 0 to {end:g} s, one repeat", style="bold"))

@@ -235,6 +235,8 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
             ("loss-map", True),
             ("delay", False),
             ("loss", False),
+            ("message-delay", False),
+            ("transfer", False),
             ("goodput-load", True),
             ("sharing", True),
             ("offered-received", bool(table.panels)),

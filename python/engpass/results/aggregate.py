@@ -17,7 +17,7 @@ from engpass.results.ledger_series import Line, Shelf
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
 from engpass.results.run_notes import chose_otherwise
-from engpass.results.samples import GOODPUT, IDLE_DELAY, SUMMARY, Samples, Spread
+from engpass.results.samples import DRAWN, GOODPUT, IDLE_DELAY, Samples, Spread
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
 from engpass.types.signals import Signal
 from engpass.units import Unit, unit_for
@@ -125,13 +125,13 @@ class Table:
 
     @cached_property
     def signals(self) -> Mapping[Signal, Unit]:
-        """The summarized signals that some point has, with their units; a family has one unit."""
+        """The drawn signals that some point has, with their units; a family has one unit."""
         greatest: dict[Signal, float] = {}
         for point in self.points:
-            for signal in SUMMARY:
+            for signal in DRAWN:
                 if (spread := point.spread(signal)) is not None:
                     greatest[signal] = max(greatest.get(signal, 0.0), spread.high)
-        return {signal: self._unit(signal, greatest) for signal in SUMMARY if signal in greatest}
+        return {signal: self._unit(signal, greatest) for signal in DRAWN if signal in greatest}
 
     def _unit(self, signal: Signal, greatest: Mapping[Signal, float]) -> Unit:
         if signal.unit == "bit/s":
@@ -158,7 +158,7 @@ class Table:
         return _rows(self, flow)
 
 
-def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = SUMMARY) -> Table:
+def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = DRAWN) -> Table:
     """Aggregate the repeats of these signals and the goodput, and select what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
     shelf, loads = Shelf(), LoadShelf()

@@ -24,12 +24,17 @@ LOSS = FLOW_SIGNALS["loss"]
 DELAY_P99 = FLOW_SIGNALS["delay_p99_s"]
 LONGEST_GAP = FLOW_SIGNALS["outage_longest_s"]
 IDLE_DELAY = FLOW_SIGNALS["idle_delay_s"]
+MESSAGE_DELAY_P99 = FLOW_SIGNALS["message_delay_p99_s"]
+TRANSFER_TIME = FLOW_SIGNALS["transfer_s"]
 
 (LOAD,) = (signal for signal in ENGINE if signal.name == "load")
 """Share of the time in which an engine is busy."""
 
 SUMMARY = tuple(signal for signal in FLOW if signal.summary)
 """Signals of a flow that summaries show, in their order."""
+
+DRAWN = (*SUMMARY, MESSAGE_DELAY_P99, TRANSFER_TIME)
+"""Signals of a flow that figures show."""
 
 FAMILIES = {
     family: tuple(signal for signal in FLOW if signal.family is not None and signal.family[0] == family)

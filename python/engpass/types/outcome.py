@@ -638,6 +638,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outages: dict[str, list[list[float]]] = {}
     """Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run
     ends there. At most 10 000 are listed."""
+    tunnels_down: dict[str, list[list[float]]] = {}
+    """Times in which an end of a tunnel takes it for down because its keepalives do not come back, by
+    `TUNNEL at ROUTER`, as pairs of begin and end in seconds. At most 10 000 are listed."""
     memberships: dict[str, list[list[float]]] = {}
     """Times of membership of each multicast receiver that joins or leaves, by `FLOW to HOST`, as pairs of
     begin and end in seconds. At most 10 000 are listed."""

@@ -132,7 +132,8 @@ def _swept(axis: Axis, place: int) -> _Made:
 def _figures(table: aggregate.Table, shown: Sequence[Row]) -> Iterator[_Made]:
     """The signals that some row has; the goodput comes first, with its spread over the repeats."""
     counted = [row.point for row in shown if row.point.engine != "limit"]
-    for signal, unit in table.signals.items() if counted else ():
+    summary = [(signal, unit) for signal, unit in table.signals.items() if signal.summary]
+    for signal, unit in summary if counted else ():
         if signal is GOODPUT or any(point.samples.folded(signal) is not None for point in counted):
             yield _signal(signal, unit, signal.title)
         if signal is GOODPUT and any(point.repeats > 1 for point in counted):

@@ -51,6 +51,8 @@ pub(super) struct Trace {
     receptions: Vec<(u64, u64)>,
     /// Changes of links: time, link, and true if it went down.
     changes: Vec<(u64, usize, bool)>,
+    /// Changes of tunnels with keepalives: time, index of the end, and true if the end takes the tunnel for down.
+    tunnel_changes: Vec<(u64, usize, bool)>,
     /// Sampling instants of cell queues, each one picosecond earlier than asked for, because events at the instant itself may still follow.
     looks: Vec<u64>,
     /// Sampling instants of frame queues.
@@ -70,6 +72,7 @@ impl Trace {
             timeouts: vec![Instants::default(); flows],
             receptions: vec![(0, 0); counters],
             changes: Vec::new(),
+            tunnel_changes: Vec::new(),
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
             instants: instants.to_vec(),
             // All queues are empty at the beginning.
@@ -114,6 +117,13 @@ impl Trace {
         // A capture needs no changes of links, and may last long.
         if self.taps.is_none() {
             self.changes.push((at, link, down));
+        }
+    }
+
+    /// Records that an end with keepalives takes its tunnel for down or up.
+    pub(super) fn tunnel_changed(&mut self, at: u64, end: usize, down: bool) {
+        if self.taps.is_none() {
+            self.tunnel_changes.push((at, end, down));
         }
     }
 
@@ -191,7 +201,11 @@ impl Network {
         }
         self.finish();
         self.write_events(&mut timeline);
-        timeline.2.outages = self.outages(topology);
+        let trace = self.shared.trace.as_ref().expect("a timeline records changes");
+        let link = |link: usize| topology.links[link].name.clone();
+        timeline.2.outages = self.times_down(&trace.changes, link);
+        let tunnel = |end| self.frames.keepalives.name_of_end(end, topology);
+        timeline.2.tunnels_down = self.times_down(&trace.tunnel_changes, tunnel);
         timeline.2.memberships = self.memberships(topology);
         timeline.2.nodes = self.node_lines(testbed, &busy);
         let outcome = self.outcome(testbed, topology)?;
@@ -263,6 +277,7 @@ impl Network {
                 queues,
                 nodes: IndexMap::new(),
                 outages: IndexMap::new(),
+                tunnels_down: IndexMap::new(),
                 memberships: IndexMap::new(),
             },
         )
@@ -363,23 +378,27 @@ impl Network {
         all
     }
 
-    /// Returns the outages of links, as begin and end in seconds, in the order in which the links first went down.
-    fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
-        let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
-        let mut is_down = vec![false; topology.links.len()];
-        for &(at, link, down) in self.shared.trace.iter().flat_map(|trace| &trace.changes) {
-            if std::mem::replace(&mut is_down[link], down) == down {
+    /// Returns the times in which links or tunnels were down, as begin and end in seconds, in the order in which they first went down.
+    fn times_down(
+        &self,
+        changes: &[(u64, usize, bool)],
+        name: impl Fn(usize) -> String,
+    ) -> IndexMap<String, Vec<[f64; 2]>> {
+        let mut times: IndexMap<usize, (bool, Vec<[f64; 2]>)> = IndexMap::new();
+        for &(at, index, down) in changes {
+            let (is_down, all) = times.entry(index).or_default();
+            if std::mem::replace(is_down, down) == down {
                 continue;
             }
-            let all = outages.entry(topology.links[link].name.clone()).or_default();
             if down {
                 all.push([seconds(at), seconds(self.end)]);
             } else if let Some(last) = all.last_mut() {
                 last[1] = seconds(at);
             }
         }
-        outages.values_mut().for_each(|all| all.truncate(MOST_EVENTS));
-        outages
+        times.retain(|_, (_, all)| !all.is_empty());
+        times.values_mut().for_each(|(_, all)| all.truncate(MOST_EVENTS));
+        times.into_iter().map(|(index, (_, all))| (name(index), all)).collect()
     }
 }
 

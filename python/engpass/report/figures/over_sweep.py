@@ -6,8 +6,11 @@ from engpass import formatting
 from engpass.report.figures import base, heat_map
 from engpass.report.figures.layers import Quantity, height, layers
 from engpass.results.aggregate import Table
-from engpass.results.samples import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS
+from engpass.results.samples import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS, MESSAGE_DELAY_P99, TRANSFER_TIME
 from engpass.types.signals import Signal
+
+_WAITS = 1.1
+"""Least ratio of the message delay to the delay of packets for a figure of its own."""
 
 
 def _figure(name: str, signal: Signal, caption: Callable[[Table, str], str]) -> base.Figure:
@@ -17,7 +20,11 @@ def _figure(name: str, signal: Signal, caption: Callable[[Table, str], str]) -> 
         # A map shows all values at once; only of the goodput the panels show more, the limit and the repeats.
         if signal is not GOODPUT and heat_map.is_wide(table):
             return False
-        return _most(table, flow, signal) is not None
+        most = _most(table, flow, signal)
+        if signal is MESSAGE_DELAY_P99 and most is not None:
+            # A message without retransmissions takes hardly longer than its packets.
+            return most > _WAITS * (_most(table, flow, DELAY_P99) or 0.0)
+        return most is not None
 
     def draw(table: Table, flow: str) -> base.Drawing:
         chart = base.stack(layers(table, _quantity(table, flow, signal)))
@@ -79,7 +86,7 @@ def _goodput_caption(table: Table, flow: str) -> str:
 
 
 def _loss_caption(_table: Table, _flow: str) -> str:
-    places = "buffers, policers, reassembly, sockets, lines that are down"
+    places = "buffers, engines of routers, policers, reassembly, sockets, and lines and tunnels that are down"
     return f"Lost datagrams as a share of the sent ones, with all causes: {places}."
 
 
@@ -97,6 +104,22 @@ def _delay_caption(table: Table, flow: str) -> str:
     )
 
 
+def _message_caption(table: Table, _flow: str) -> str:
+    what, spread, _ = _marks(table)
+    return (
+        f"{what} show the time from the first transmission to the receiving application that 99 % of the"
+        f" segments do not exceed, with waits for retransmissions; {spread} the range of the repeats."
+    )
+
+
+def _transfer_caption(table: Table, _flow: str) -> str:
+    what, spread, _ = _marks(table)
+    return (
+        f"{what} show the time from the first to the last byte at the receiver, or between its sentinels;"
+        f" {spread} the range of the repeats."
+    )
+
+
 def _range(seconds: Sequence[float]) -> str:
     low, high = min(seconds), max(seconds)
     return formatting.duration(low) if low == high else formatting.both(low, high, "s")
@@ -106,5 +129,7 @@ FIGURES = (
     _figure("goodput", GOODPUT, _goodput_caption),
     _figure("loss", LOSS, _loss_caption),
     _figure("delay", DELAY_P99, _delay_caption),
+    _figure("message-delay", MESSAGE_DELAY_P99, _message_caption),
+    _figure("transfer", TRANSFER_TIME, _transfer_caption),
 )
-"""The figures of goodput, loss and delay over the sweep."""
+"""The figures of goodput, loss, delays and transfers over the sweep."""

@@ -81,7 +81,7 @@ def says(timeline: Timeline, flow: str) -> str:
     first = "the received rate" if windows else "The received rate"
     if any(share for _, _, share in losses(one, _INTERVALS)):
         first += ", the loss as the receiver sees it"
-    down = "links were down, and when " if timeline.outages else ""
+    down = "links or tunnels were down, and when " if timeline.outages or timeline.tunnels_down else ""
     down += "receivers were members, and when " if timeline.memberships else ""
     below = f"below the times when {down}packets were lost or retransmitted"
     if busiest(timeline):
@@ -208,7 +208,7 @@ def _events(timeline: Timeline, flow: str, time: alt.X, unit: Unit, end: float) 
     for place, queue in timeline.queues.items():
         kinds.append((f"lost: {_place(place)}", queue.drops, "bad"))
     kinds = [kind for kind in kinds if kind[1]]
-    spans = {f"down: {link}": times for link, times in timeline.outages.items()}
+    spans = {f"down: {name}": times for name, times in (timeline.outages | timeline.tunnels_down).items()}
     spans |= {f"member: {receiver}": times for receiver, times in timeline.memberships.items()}
     if not kinds and not spans:
         return

@@ -52,6 +52,12 @@ impl Keepalives {
         2 * self.ends.len()
     }
 
+    /// Returns the name of an end, as `TUNNEL at ROUTER`.
+    pub(in crate::simulate) fn name_of_end(&self, end: usize, topology: &Topology) -> String {
+        let KeepaliveEnd { direction, router, .. } = &self.ends[end];
+        format!("{} at {}", topology.tunnels[tunnel_of(*direction).0].name, topology.nodes[*router])
+    }
+
     /// Returns the tunnel and direction of the keepalives of each end.
     pub(in crate::simulate) fn all(&self) -> impl Iterator<Item = (usize, bool)> {
         self.ends.iter().map(|end| tunnel_of(end.direction))
@@ -142,11 +148,11 @@ impl Network {
     pub(in crate::simulate) fn on_keepalive_timer(&mut self, end: u32) {
         let this = &mut self.frames.keepalives.ends[end as usize];
         let next = self.now.saturating_add(this.config.period.0);
-        if !this.is_down && this.unanswered >= this.config.retries {
-            this.is_down = true;
-            self.frames.choices.set_tunnel_state(this.router, tunnel_of(this.direction), false);
-        }
+        let is_overdue = !this.is_down && this.unanswered >= this.config.retries;
         this.unanswered += 1;
+        if is_overdue {
+            self.set_tunnel_state(end as usize, false);
+        }
         if next <= self.end {
             self.events.push(next, POSITION + end as usize, Event::KeepaliveTimer(end));
         }
@@ -179,8 +185,18 @@ impl Network {
     pub(super) fn take_keepalive(&mut self, end: usize) {
         let this = &mut self.frames.keepalives.ends[end];
         this.unanswered = 0;
-        if std::mem::replace(&mut this.is_down, false) {
-            self.frames.choices.set_tunnel_state(this.router, tunnel_of(this.direction), true);
+        if this.is_down {
+            self.set_tunnel_state(end, true);
+        }
+    }
+
+    /// Records that an end takes its tunnel for up or down: policies at its router use the tunnel only while it is up.
+    fn set_tunnel_state(&mut self, end: usize, up: bool) {
+        let this = &mut self.frames.keepalives.ends[end];
+        this.is_down = !up;
+        self.frames.choices.set_tunnel_state(this.router, tunnel_of(this.direction), up);
+        if let Some(trace) = &mut self.shared.trace {
+            trace.tunnel_changed(self.now, end, !up);
         }
     }
 
