@@ -12,7 +12,8 @@ use engpass_model::wire::layers::{Layer, Layers, Wire};
 /// Packets of a unit that all have the same length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
-    /// Mean number of these packets; 0 if they come only after an event, or only from datagrams of another length.
+    /// Mean number of packets of this length per unit (message, segment or cell) at this place. 0 if such packets come here only after an event, or only from
+    /// datagrams of another length than the flow's.
     pub(super) count: f64,
     /// Bytes of tunnel headers in each packet.
     pub(super) added: u64,

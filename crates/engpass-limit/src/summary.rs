@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
-use engpass_model::time::SECOND;
+use engpass_model::unit::wording::duration;
 use engpass_model::wire::Framing;
 use engpass_model::wire::layers::Layer;
 use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
@@ -324,15 +324,4 @@ fn byte_rate(bytes_per_s: f64) -> String {
         r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
         r => format!("{:.2} MB/s", r / 1e6),
     }
-}
-
-/// Formats a time in the unit that suits it, with three digits.
-fn duration(ps: f64) -> String {
-    const UNITS: [(f64, &str); 5] =
-        [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];
-    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a formatted number is parseable");
-    // The rounded time decides: 999.9 us is 1 ms.
-    let rounded = digits(ps);
-    let (factor, unit) = UNITS.into_iter().find(|(factor, _)| rounded >= *factor).unwrap_or((1.0, "ps"));
-    format!("{} {unit}", digits(rounded / factor))
 }

@@ -3,13 +3,14 @@
 //! Each finding has evidence and a weight from 0 to 1: how near to its bound something was, or the share of time in which it held the sender back. The
 //! heaviest finding is the bottleneck, the second the next bottleneck. If no finding weighs [`ENOUGH`], the bottleneck is unknown.
 
+use engpass_model::unit::wording::grouped;
 use engpass_outcome::{Bottleneck, BottleneckKind, Drop, Finding, FlowOutcome, Tcp};
 
 use crate::answer::{End, Host, Hosts};
 use crate::figures::{Ends, Figures, bottleneck};
 use crate::flow::Flow;
 use crate::ledgers::Usage;
-use crate::text::{count, grouped, percent, rounded};
+use crate::text::{count, percent, rounded};
 
 /// Least weight of a finding that makes it a bottleneck.
 const ENOUGH: f64 = 0.5;

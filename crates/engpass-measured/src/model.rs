@@ -1,5 +1,6 @@
 //! The parts of an outcome that an emulated network knows itself.
 
+use engpass_model::unit::wording::duration;
 use engpass_outcome::{Datagrams, Drop, Emulated, FlowOutcome};
 use engpass_testbed::Point;
 use indexmap::IndexMap;
@@ -124,33 +125,7 @@ fn too_late(lateness: &Lateness) -> String {
     let (share, late) = known.unwrap_or(("some", 0));
     format!(
         "{share} of the packets were {} late or more, but the limit is {}: this machine was too slow or too busy",
-        duration(late),
-        duration(lateness.limit_ns)
+        duration(late as f64 * 1e3),
+        duration(lateness.limit_ns as f64 * 1e3)
     )
-}
-
-/// Formats a time in nanoseconds with at most three digits.
-fn duration(nanoseconds: u64) -> String {
-    let mut unit = 1;
-    while nanoseconds / unit >= 1000 {
-        unit *= 10;
-    }
-    let rounded = (nanoseconds + unit / 2) / unit * unit;
-    if rounded == 0 {
-        return "0 s".to_owned();
-    }
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)];
-    let (name, factor) = units.into_iter().find(|(_, factor)| rounded >= *factor).unwrap_or(("ns", 1));
-    format!("{} {name}", rounded as f64 / factor as f64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lateness_is_told_with_three_digits() {
-        let times = [999, 12_345_678, 2_500_000, 1_000_000_000, 1_999_900_000].map(duration);
-        assert_eq!(times, ["999 ns", "12.3 ms", "2.5 ms", "1 s", "2 s"]);
-    }
 }

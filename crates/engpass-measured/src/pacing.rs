@@ -1,9 +1,9 @@
 //! How evenly a paced flow arrived, and the causes of deviating gaps.
 
+use engpass_model::unit::wording::grouped;
 use engpass_outcome::GapDeviation;
 
 use crate::answer::{Distribution, End, Stalls};
-use crate::text::grouped;
 
 const WAITED: &str = "other threads of the sending host used its core";
 const STOLEN: &str = "the hypervisor of the sending host used its core, or woke it late";

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use engpass_model::text::is_hidden;
+use engpass_model::unit::wording::grouped;
 use serde_json::{Value, json};
 
 use crate::findings::{Counts, Findings};
@@ -257,7 +258,7 @@ impl Diagnostics {
         match self.more() {
             0 if self.stopped => text.push_str("\n\nand maybe more: the check stops at 1,000 errors"),
             0 => {}
-            more => text.push_str(&format!("\n\nand {at_least}{} more", grouped(more))),
+            more => text.push_str(&format!("\n\nand {at_least}{} more", grouped(more as u64))),
         }
         if !text.is_empty() {
             text.push('\n');
@@ -270,7 +271,7 @@ impl Diagnostics {
         let Counts { errors, warnings } = self.count();
         let counted = [(Severity::Error, errors), (Severity::Warning, warnings)].map(|(severity, number)| {
             let plural = if number == 1 { "" } else { "s" };
-            (number > 0).then(|| format!("{} {}{plural}", grouped(number), severity.as_str()))
+            (number > 0).then(|| format!("{} {}{plural}", grouped(number as u64), severity.as_str()))
         });
         let counts: Vec<String> = counted.into_iter().flatten().collect();
         let file = self.list.first().map(|found| format!(" in {}", found.file)).unwrap_or_default();
@@ -326,16 +327,6 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
-
-/// Formats a number with a comma before each group of three digits.
-pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let comma = |(place, digit): (usize, char)| {
-        let begins = place > 0 && (digits.len() - place).is_multiple_of(3);
-        begins.then_some(',').into_iter().chain([digit])
-    };
-    digits.chars().enumerate().flat_map(comma).collect()
-}
 
 /// Replaces hidden characters, except line feeds, by TOML escapes.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {

@@ -2,6 +2,7 @@
 
 use engpass_model::shape::{TooFine, try_cell_pace};
 use engpass_model::time::Pace;
+use engpass_model::unit::wording::grouped;
 use engpass_model::unit::{Basis, FramedRate, Rate};
 use engpass_model::wire::Framing;
 
@@ -98,17 +99,4 @@ fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
 /// Formats a pace as whole cells per second.
 fn per_second(pace: Pace) -> String {
     grouped(pace.per_second() as u64)
-}
-
-/// Formats a number with a space between groups of three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -1,6 +1,8 @@
 //! The text of a testbed file.
 
-use crate::diagnostic::{Diagnostic, Diagnostics, grouped};
+use engpass_model::unit::wording::grouped;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// The largest text that is read, in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
@@ -58,7 +60,7 @@ impl Source {
 pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
     let signs = text.bytes().filter(|byte| b"\n,=[{.".contains(byte)).count();
     (signs > MAX_SIGNS).then(|| {
-        let (about, most) = (grouped(signs / 2), grouped(MAX_SIGNS / 2));
+        let (about, most) = (grouped(signs as u64 / 2), grouped(MAX_SIGNS as u64 / 2));
         let message =
             format!("the text has about {about} lines or values, but a testbed may have at most {most}");
         Diagnostic::error("too-large", message)

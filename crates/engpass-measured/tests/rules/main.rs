@@ -143,7 +143,7 @@ fn merged(mut own: Value, told: &Value) -> Value {
     own
 }
 
-/// Returns the reading of counters before a growth: every number is 0.
+/// Returns a copy of this JSON value with 0 in place of every number: the reading of counters before they grew by these amounts.
 fn nothing_of(grown: &Value) -> Value {
     match grown {
         Value::Object(fields) => {

@@ -12,6 +12,7 @@ mod rate;
 mod share;
 mod size;
 mod spelling;
+pub mod wording;
 
 pub use buffer::{BufferSize, CellCount, FillLevel, QueueLimit};
 pub use byte_rate::ByteRate;
