@@ -17,6 +17,8 @@ RETIRED = {
     "Lottery": "LinkImpairments",
     "Outsiders": "InjectedSenders",
     "Overtaken": "PeriodicPriority",
+    "PduAtHost": "PduDueAtHost",
+    "PduAtRouter": "PduDueAtRouter",
     "Plainly": "FastPath",
     "SentOff": "TransmitRing",
     "WaySeen": "PathInfo",

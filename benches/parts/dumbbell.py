@@ -58,7 +58,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         a_hop = Target(A_HOP_S[flows], pace=pace) if flows in A_HOP_S else None
         figures.append(Figure(group, f"{flows} flows, SACK, a hop", "s", per_hop, a_hop))
         if ns3:
-            # Counting hops takes time, so this run is not timed. All runs are equal.
+            # Counting hops takes time, so this run is not timed. ns-3 simulates the same in every run.
             counted = ns3.run(flows, seconds, count=True)
             theirs = Work(
                 group,

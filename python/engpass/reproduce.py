@@ -107,10 +107,11 @@ def prepare(
     repeats: int | None = None,
     max_points: int | None = None,
 ) -> Reproduction:
-    """Read a study and check its testbed for every campaign.
+    """Read a study, and check its testbed and the names in its claims for every campaign.
 
-    `overrides` apply to all campaigns, and have precedence over their own values. Raises `ClaimsError`,
-    `InvalidTestbed` and `ChoiceError`.
+    `overrides` apply to all campaigns, and have precedence over their own values. Raises `InvalidTestbed`,
+    and `EngpassError` for other errors (`ClaimsError` for the claims file, `ChoiceError` for unknown names),
+    also if there are more than `max_points` points.
     """
     claims = study.claims()
     source = Source(study.shown, read(study.testbed).data)

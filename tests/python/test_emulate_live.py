@@ -333,7 +333,7 @@ def test_log_and_capture_survive_a_killed_driver(cli: Cli, program: Program) -> 
         assert packets(cli.directory / "near.pcapng") == 0, "its head can be read at once"
         program("exec", "atm.toml", "near", "--", sys.executable, "-c", PING, "10.64.0.1", "10.64.0.2")
         log = cli.directory / "atm.log"
-        # Five datagrams, five replies, and an output record for each.
+        # Five datagrams and five replies: ten packets, each with an input record and an output record.
         wait_for(lambda: len(log.read_bytes().partition(b"\n")[2]) == 20 * 48)
         wait_for(lambda: packets(cli.directory / "near.pcapng") == 5)
         assert lab.driver is not None

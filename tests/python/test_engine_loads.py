@@ -54,7 +54,7 @@ def test_timeline_shows_the_busiest_engines_in_the_order_of_the_file() -> None:
     }
     whole = recorded()
     shown = busiest(Timeline(duration_s=1.0, flows={}, queues={}, nodes=nodes))
-    # The first has no work, and the second the least.
+    # Two engines are too many: that of `r0` has no load, and that of `r1` the smallest.
     assert [name for name, _ in shown] == [f"r{number}: forwarding" for number in range(2, MOST_ENGINES + 2)]
     assert [name for name, _ in busiest(whole)] == ["edge: forwarding", "edge: lan"]
 

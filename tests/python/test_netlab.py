@@ -196,7 +196,7 @@ def test_ctrl_c_during_up_leaves_nothing(program: Program, pair: Path) -> None:
         making.send_signal(number)
         _, said = making.communicate(timeout=20)
         if making.returncode in (0, -number) and said.startswith(b"up as "):
-            program("down", "pair.toml")  # the command had finished before the signal
+            program("down", "pair.toml")  # the namespaces were up before the signal
         else:
             assert making.returncode == 130, said
 

@@ -553,7 +553,7 @@ def test_searches_and_campaigns_are_told_apart(any_store: Store) -> None:
     assert [r.id for r in any_store.runs()] == [campaign, search]
     assert any_store.run("last").id == campaign
     assert any_store.run("last", any_method=True).id == search
-    with pytest.raises(ChoiceError, match=f"`{search}` is no campaign, but made by `rfc2544`"):
+    with pytest.raises(ChoiceError, match=f"`{search}` comes from `rfc2544`, not from `engpass run`"):
         any_store.run(search[:4])
 
 

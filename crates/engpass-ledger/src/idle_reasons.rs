@@ -257,7 +257,7 @@ impl Line {
     /// Returns the time that `grains` grains take on the line, in picoseconds, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
         if self.ticks_per_ps == 1 {
-            // Cannot overflow: the time is not longer than the run.
+            // The product cannot overflow: it is a time in picoseconds within the run.
             return grains * self.ticks;
         }
         proportional_part(grains, self.ticks, self.ticks_per_ps).0

@@ -22,7 +22,7 @@ pub struct Igmp {
     /// answered, the branch is pruned.
     #[serde(default = "last_member_query_count")]
     pub last_member_query_count: u64,
-    /// Time that the router waits for an answer to each of these queries (RFC 2236 section 8.8).
+    /// Time that the router waits for an answer to each query that follows a leave message (RFC 2236 section 8.8).
     #[serde(default = "last_member_query_interval")]
     pub last_member_query_interval: Duration,
     /// Time from a leave to the pruning of the branch if the leave message was lost. RFC 2236 section 8.4 counts it from the last report, so a real router

@@ -27,7 +27,7 @@ pub struct Passage<'a> {
     pub from: Option<&'a str>,
     /// The links by which it may leave: the first link behind the router, for a multicast packet one for each branch; none for a packet to the router itself.
     pub to: &'a [&'a str],
-    /// It is a multicast packet, and outside tunnels when it leaves those that end here.
+    /// It is a multicast packet, and not in a tunnel once the outer headers of the tunnels that end at this router are removed.
     pub multicast: bool,
     /// It enters a tunnel here.
     pub enters: bool,

@@ -28,7 +28,7 @@ const NEGLIGIBLE: u64 = Share::WHOLE / 100;
 pub struct SupportedTestbed<'a> {
     /// The testbed without the unsupported traffic.
     pub testbed: Cow<'a, Testbed>,
-    /// Its topology without that traffic.
+    /// The topology of this testbed, without the paths of the unsupported traffic.
     pub topology: Cow<'a, Topology>,
     /// Unsupported traffic by name, with the reason.
     pub without: IndexMap<String, &'static str>,

@@ -75,7 +75,10 @@ def _failover(at: Situation) -> Iterator[Proposal]:
 
 
 def _has_another(at: Situation, place: Place) -> bool:
-    """True if the node before a line has another line that does not lead back."""
+    """True if the node before a line has another one that does not lead back.
+
+    It leads to the same node, or to a switch or router from which the packets of the flow do not come.
+    """
     before = {hop.start for hop in (*at.hops, *at.back) if hop.end == place.node}
     lines = [side for side in at.books.values() if side.start == place.node and side.link != place.link]
     return any(side.end == place.to or (at.is_switch(side.end) and side.end not in before) for side in lines)

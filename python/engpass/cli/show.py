@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Ledger = Annotated[
     bool,
-    typer.Option("--ledger", help="Show the ledgers of all lines, summed over the points of a variant."),
+    typer.Option(
+        "--ledger", help="Show what took the time of each line, by cause, over all points of a variant."
+    ),
 ]
 
 Lines = Annotated[

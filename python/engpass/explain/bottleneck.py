@@ -466,7 +466,7 @@ def _waiting(at: Situation) -> Finding | None:
 
 
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
-    """Name of the busy part of the sending host, and what it does, with other flows that it serves."""
+    """Two texts: the busy part of the sending host, and what this host does, with its other flows."""
     start, _ = at.ends
     if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
         cpu, doing = _limiter(at).title, f"host `{start}` is busy"

@@ -276,7 +276,7 @@ def written(lab: Lab) -> Written:
 
 
 def why_ended(lab: Lab) -> str | None:
-    """How a driver ended, as a sentence; `None` if there was none or it still runs."""
+    """How the driver of a lab ended, as a sentence; `None` if there is none or it still runs."""
     if lab.driver is None or lab.has_driver():
         return None
     if lab.ended.exists():

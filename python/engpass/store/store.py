@@ -90,7 +90,7 @@ class Store:
             matching = ids[-1:] if which == "last" else _matching(which, ids)
             if not matching and (others := _matching(which, methods)):
                 raise ChoiceError(
-                    f"`{others[0]}` is no campaign, but made by `{methods[others[0]]}`",
+                    f"`{others[0]}` comes from `{methods[others[0]]}`, not from `engpass run`",
                     f"`engpass show {others[0]}` prints it",
                 )
             if not matching:

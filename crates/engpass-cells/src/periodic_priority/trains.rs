@@ -73,7 +73,7 @@ impl Train {
         self.front.pace
     }
 
-    /// Lets the next cell join, and moves to the cell behind it.
+    /// Admits the next cell of the train to the queue of the port, and goes on to the cell after it.
     #[inline]
     pub(super) fn join(&mut self) {
         self.joined += 1;

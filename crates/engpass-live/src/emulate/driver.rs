@@ -135,7 +135,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Runs one turn: waits until there is something to do, and does it.
+    /// Runs one turn of the driver's loop: waits for a packet or for the next event of the network, at most `LONGEST`, and handles what is due.
     pub(super) fn turn(&mut self) {
         for (place, host) in self.hosts.iter().enumerate() {
             // While packets wait for the host's NIC, its device is not read; further packets of the host wait in the kernel.
@@ -170,7 +170,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.at(now)
     }
 
-    /// Like [`Self::now`], for a given reading of the host's clock.
+    /// Returns the virtual time in ps at a given reading of the host's clock. Like [`Self::now`], it is later than everything that the network has handled.
     fn at(&self, now: u64) -> u64 {
         self.clock.at(now).max(self.reached + 1)
     }

@@ -65,7 +65,7 @@ impl Drop for Region {
     }
 }
 
-/// Returns the CPUs that this process may use, in ascending order.
+/// Returns the CPUs that this process may use, in ascending order; only CPU 0 if the kernel does not tell.
 pub(super) fn cpus() -> Vec<usize> {
     // SAFETY: an all-zero set is an empty set, and the kernel writes at most its size.
     let set = unsafe {

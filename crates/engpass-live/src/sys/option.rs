@@ -67,7 +67,7 @@ pub(crate) fn get(socket: &impl AsRawFd, level: libc::c_int, name: libc::c_int) 
     if length == 4 { Ok(i32::from_ne_bytes(value)) } else { Ok(i32::from(value[0])) }
 }
 
-/// Reads an option that is a structure. Returns the number of bytes that the kernel filled in.
+/// Reads a socket option of any type as bytes. Returns the number of bytes that the kernel wrote.
 pub(crate) fn get_bytes(
     socket: &impl AsRawFd,
     level: libc::c_int,

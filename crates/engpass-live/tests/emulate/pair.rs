@@ -167,7 +167,7 @@ impl Carried {
         serde_json::from_str(&line).expect("the answer is JSON")
     }
 
-    /// Waits until the driver ends by itself. Returns its last status.
+    /// Waits for the end of the driver, without a request to stop. Returns the driver's last status.
     pub(crate) fn wait(mut self) -> Value {
         self.running
             .take()

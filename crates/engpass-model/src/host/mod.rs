@@ -43,7 +43,8 @@ pub struct Host {
     /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. If no host has a `reach`, the measurement creates the
     /// hosts as network namespaces on this machine. Only for `measure`.
     pub reach: Option<Reach>,
-    /// Address to which other hosts send in a measurement; the first address of the host's agent if not given. Only for `measure`.
+    /// Address to which other hosts send in a measurement. By default the first address that the host's agent lists, without loopback and link-local addresses;
+    /// 127.0.0.1 between two `local` hosts. Only for `measure`.
     pub address: Option<Address>,
 }
 

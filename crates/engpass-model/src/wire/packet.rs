@@ -102,7 +102,7 @@ pub struct Ends {
 /// Returns a UDP datagram with this payload, header and checksum included (RFC 768).
 ///
 /// # Panics
-/// If the payload is longer than [`MAX_UDP_PAYLOAD`](super::ip::MAX_UDP_PAYLOAD).
+/// If the payload is longer than 65 527 bytes, the most that the length field of UDP allows.
 pub fn udp(ends: &Ends, payload: &[u8]) -> Vec<u8> {
     let (source, destination) = ends.addresses;
     let (from, to) = ends.ports;

@@ -22,7 +22,8 @@ fn bulk(kind: &str) -> TcpParameters {
     }
 }
 
-/// A sender over a line without a rate limit, so that only loss limits it. Returns the payload rate in bit/s after a start of `skip`.
+/// A sender over a line without a rate limit, so that only loss limits it. Returns the payload rate in bit/s over `seconds` seconds, after the first `skip`
+/// seconds, and the bench.
 fn lossy(p: &TcpParameters, loss: Loss, rtt: Time, skip: u64, seconds: u64) -> (f64, Bench) {
     let mut forward = Pipe::new(None, Time(rtt.ps() / 2));
     forward.loss = loss;

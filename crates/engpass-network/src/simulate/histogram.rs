@@ -70,7 +70,8 @@ impl Histogram {
             return;
         }
         let (low, high) = (value.min(*least), value.max(*greatest));
-        // Buckets of all values except the two bounds: those known before, and that of this value or of the bound that it replaces.
+        // Bucket numbers of all values except the minimum and the maximum. The last one is that of the new value or, if this is a new minimum or maximum, that
+        // of the old one.
         let (mut between, mut known) = ([0; FEW - 1], 0);
         for above in &others[..usize::from(*count).saturating_sub(2)] {
             between[known] = bucket(*least) + usize::from(*above);

@@ -12,7 +12,8 @@ use crate::outcome::{Observed, Place};
 use crate::properties::Met;
 use crate::resolve::resolve;
 
-/// Returns the groups of several members on the paths of a flow's data, with the policy of their router.
+/// Returns the groups of path segments among which routers choose, on the paths of a flow's data (`direction` 0) or of the packets that come back (1). Each
+/// group comes with the policy of its router.
 fn groups<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,

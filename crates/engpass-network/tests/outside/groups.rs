@@ -43,7 +43,7 @@ fn tree(between: &str) -> String {
         ])
 }
 
-/// Returns links between these nodes.
+/// Returns the text of links, each given as its two end nodes and its medium.
 fn links(all: &[(&str, &str, &str)]) -> String {
     let link = |(number, (one, other, medium)): (usize, &(&str, &str, &str))| {
         format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n")

@@ -50,7 +50,8 @@ impl FqCoDel {
         Length::of(self.queues.values().flat_map(|flow| &flow.list))
     }
 
-    /// Drops half of the packets from the head of the queue with the most bytes, among equals the one with the lowest number.
+    /// Drops half of the packets (rounded up, at most `MOST_DROPPED`) from the head of the queue with the most bytes; of several such queues, the one with the
+    /// lowest number.
     fn drop_from_longest(&mut self, dropped: &mut Dropped) {
         let most = self.queues.values().map(|flow| Length::of(&flow.list).bytes).max();
         let longest = self.queues.values_mut().find(|flow| Some(Length::of(&flow.list).bytes) == most);

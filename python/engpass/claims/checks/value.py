@@ -65,7 +65,7 @@ class Value(Check):
     def criterion(self) -> str:
         """The statistic, and the swept value or range, as text."""
         where = f"at {self.at}" if self.at else say_reach(self.from_, self.to)
-        what = {"each": "each" if where and not self.at else "", "mean": "mean"}.get(self.statistic, "")
+        what = {"each": "each value" if where and not self.at else "", "mean": "mean"}.get(self.statistic, "")
         return f"{what} {where}".strip()
 
     def reach(self) -> tuple[float | None, float | None]:

@@ -113,7 +113,7 @@ def _rows(
 ) -> list[Row]:
     axis = table.x
     if axis is None:
-        raise AssertionError("a stack is drawn only over an axis")
+        raise AssertionError("internal error: the ledger over the sweep needs a swept axis")
     rest = min(place[2][1:] for place in line.books)
     places = sorted((place for place in line.books if place[2][1:] == rest), key=lambda place: place[2][0])
     step = -(-len(axis.texts) // _MOST)

@@ -193,7 +193,7 @@ impl CubicState {
             self.begin(window, ack.now);
         }
         self.estimate_rest += ack.acked;
-        // Computed again for another window, or after 1/32 s.
+        // `every` is computed again at the start of an epoch, when the window has another number of segments, and after more than 1/32 s.
         let segments = (window.size / window.mss()) as u32;
         if begins || self.whole.segments != segments || ack.now.saturating_sub(self.whole.found) > SECOND32 {
             self.whole.every = self.segments_for_one(window, ack.now) as u32;

@@ -52,7 +52,7 @@ pub(super) struct AckView {
     pub(super) una: u64,
     /// Next new sequence number.
     pub(super) next: u64,
-    /// Sequence numbers that it acknowledges cumulatively.
+    /// Number of sequence numbers (bytes, SYN and FIN) that it newly acknowledges cumulatively.
     pub(super) acked: u64,
     /// It is a duplicate (RFC 5681 section 2).
     pub(super) duplicate: bool,

@@ -28,14 +28,17 @@ pub(in crate::simulate) struct TapBuffers {
     /// Inner headers of packets in tunnels, which outer headers hide, by PDU and by packet number.
     pub(super) hidden_of_pdus: BTreeMap<PduId, HiddenHeaders>,
     pub(super) hidden: BTreeMap<u32, HiddenHeaders>,
-    /// By packet, the last transmitter of a host or router that the packet left; and by transmitter, true if it is a switch's.
+    /// By packet: the last transmitter of a host or router that it left.
     pub(super) framed_at: Vec<usize>,
+    /// By transmitter: true if it belongs to a switch.
     pub(super) of_switches: Vec<bool>,
-    /// IP identification by datagram; and the next identification by host.
+    /// By datagram: its IP identification.
     pub(super) ids: Vec<u16>,
+    /// By host: its next IP identification.
     pub(super) next_id: Vec<u16>,
-    /// Next IP identification by router; and by datagram of an ICMP message, the router and the segment that the message quotes.
+    /// By router: its next IP identification.
     pub(super) next_of_routers: Vec<u16>,
+    /// By datagram of an ICMP message: the router that sent it, and the segment that it quotes.
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// Properties of flows, by traffic table, followed by those of multicast receivers.
     pub(super) flows: Vec<FlowInfo>,

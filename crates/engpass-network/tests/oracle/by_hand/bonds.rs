@@ -173,7 +173,7 @@ fn bond_ignores_a_failure_that_its_host_does_not_see() {
     assert_eq!((spread(&seen, 0), lost(&seen)), ([10, 0], [7, 0]));
 }
 
-/// Two hosts have bonds of the same links, and only one of them notices that `a` is dead: the other one still receives on `a` only.
+/// Link `a` fails only at `h0`, which then sends on `b`. `h1` notices nothing: its active link is still `a`, so it drops the frames from `b`.
 #[test]
 fn host_drops_frames_that_arrive_on_an_inactive_member() {
     let hosts = SERVER.replace("[switch.s]\nkind = \"ethernet\"\n", "").replace("\"s\"]\n", "\"h1\"]\n");

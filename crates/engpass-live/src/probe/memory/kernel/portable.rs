@@ -4,10 +4,10 @@ use std::hint::black_box;
 
 use super::Kernel;
 
-/// Runs the kernel once.
+/// Runs the kernel once. Returns the result of a read or checksum, and 0 for other kernels.
 ///
 /// # Panics
-/// If the kernel needs instructions of a particular processor.
+/// For kernels that exist only with instructions of a particular processor.
 pub(super) fn work(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u64 {
     match kernel {
         Kernel::Read => {
