@@ -68,7 +68,7 @@ prove-breaks: $(STAMP)
 prove-documents: $(STAMP)
 	$(BIN)/pytest -q -m prove tests/python/test_documents.py
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares, import cycles, retired words
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares, import cycles, retired words, whether mutations still apply
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -84,6 +84,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	$(PYTHON) tools/import_cycles.py
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(PYTHON) tools/words.py
+	for mutation in tests/mutations/*.patch; do git apply --check $$mutation || exit 1; done
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py
