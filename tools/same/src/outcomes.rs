@@ -151,14 +151,21 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
     network.run_until(now + 500_000_000_000, &mut |output| told.push(output));
     for output in told {
         let line = match output {
-            DeliveryReport::Delivered { at, way, token, ce, .. } => format!("{token}, way {way}: delivered {at}, {ce}"),
+            DeliveryReport::Delivered { at, way, token, ce, .. } => {
+                format!("{token}, way {way}: delivered {at}, {ce}")
+            }
             DeliveryReport::Lost { at, lost_at, way, token, place, message } => {
-                format!("{token}, way {way}: lost {lost_at}, told {at}, {message}, {:?}", network.place(place))
+                format!(
+                    "{token}, way {way}: lost {lost_at}, told {at}, {message}, {:?}",
+                    network.place(place)
+                )
             }
             DeliveryReport::Message { at, way, token, said, routers } => {
                 format!("{token}, way {way}: {said:?} {at}, {routers}")
             }
-            DeliveryReport::MessageLost { at, way, token } => format!("{token}, way {way}: message lost {at}"),
+            DeliveryReport::MessageLost { at, way, token } => {
+                format!("{token}, way {way}: message lost {at}")
+            }
         };
         text += &(line + "\n");
     }

@@ -93,7 +93,7 @@ pub struct Tunnel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keepalive {
-    /// Time between two keepalives of an end.
+    /// Time between two keepalives of an end, at least 1 us.
     pub period: Duration,
     /// Number of keepalives that an end sends since one last came back before it takes the tunnel for down. It is up again when one comes back.
     pub retries: u64,
@@ -105,7 +105,8 @@ impl Default for Keepalive {
     }
 }
 
-/// Shortest time between two keepalives. Routers take whole seconds; faster ones shorten an experiment.
+/// Shortest time between two keepalives: a guard against a wrong unit, and our choice. Routers take whole seconds (`keepalive SECONDS`); shorter periods
+/// shorten an experiment.
 const LEAST_PERIOD: Duration = Duration(1_000_000);
 
 /// The longest packet that every host can reassemble (RFC 791 section 3.2).

@@ -10,7 +10,7 @@ from engpass.results.samples import DELAY_P99, GOODPUT, IDLE_DELAY, LOSS, MESSAG
 from engpass.types.signals import Signal
 
 _WAITS = 1.1
-"""Least ratio of the message delay to the delay of packets for a figure of its own."""
+"""Least ratio of the message delay to the delay of packets for a figure of its own: our choice."""
 
 
 def _figure(name: str, signal: Signal, caption: Callable[[Table, str], str]) -> base.Figure:
