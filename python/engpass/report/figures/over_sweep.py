@@ -108,7 +108,8 @@ def _message_caption(table: Table, _flow: str) -> str:
     what, spread, _ = _marks(table)
     return (
         f"{what} show the time from the first transmission to the receiving application that 99 % of the"
-        f" segments do not exceed, with waits for retransmissions; {spread} the range of the repeats."
+        f" datagrams or segments do not exceed, with waits for retransmissions; {spread} the range of the"
+        " repeats."
     )
 
 
