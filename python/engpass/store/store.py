@@ -211,12 +211,13 @@ class Store:
         """
 
         def work(transaction: Transaction) -> tuple[str, int]:
+            # The first run is named after its digest, so that two processes that start at once share it.
+            # PostgreSQL shows each statement what others have committed by then: the name is looked up first.
+            first = record.digest[:10]
+            taken = bool(transaction.execute("SELECT 1 FROM run WHERE id = ?", first).fetchall())
             run_id = None if fresh else _latest(transaction, record.digest)
             if run_id is None:
-                # The first run is named after its digest, so that two processes that start at once share it.
-                run_id = record.digest[:10]
-                while transaction.execute("SELECT 1 FROM run WHERE id = ?", run_id).fetchall():
-                    run_id = secrets.token_hex(5)
+                run_id = secrets.token_hex(5) if taken else first
                 row = _row(record) | {"id": run_id}
                 transaction.execute(
                     f"INSERT INTO run ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 (own names)
