@@ -375,3 +375,38 @@ def test_advice_shapes_a_lossy_circuit_at_its_router(
     shaped = [one for one in made.advice.changes if "circuit.backbone.shaping" in dict(one.set)]
     assert dict(shaped[0].set)["circuit.backbone.shaping"] in rates
     assert shaped[0].after > 0.99 * made.at.limit
+
+
+@pytest.mark.parametrize(
+    ("variant", "sets", "least"),
+    [
+        # The route processor decapsulates; the card hands it each packet and gets full.
+        (
+            "gre-pa-a1-24",
+            {"router.nren-antl.cards.atm.distributed": '["unicast", "multicast", "tunnels"]'},
+            45e6,
+        ),
+        # A process takes 200 us for a packet of 512 bytes: 20.48 of the 40 Mbit/s that arrive.
+        ("rsp2-aip", {"router.nren-antl.process_switched": "[]"}, 39.9e6),
+    ],
+)
+def test_advice_replaces_slow_switching_at_the_router_that_loses_packets(
+    variant: str, sets: dict[str, str], least: float
+) -> None:
+    bed = engpass.load(
+        gallery.study("nren-1998").testbed, set={"run.duration": "700 ms", "run.warmup": "200 ms"}
+    )
+    made = explain(choose_in(bed, variant, [], None))
+    assert made.advice is not None
+    best = made.advice.changes[0]
+    assert (best.kind, best.cost, dict(best.set)) == ("switching", Cost.SETTING, sets)
+    assert best.after > least
+
+
+def test_advice_leaves_switching_alone_where_no_router_loses_packets() -> None:
+    bed = engpass.load(
+        gallery.study("nren-1998").testbed, set={"run.duration": "700 ms", "run.warmup": "200 ms"}
+    )
+    made = explain(choose_in(bed, "native-pa-a1-24", [], None))
+    assert made.advice is not None
+    assert all(change.kind != "switching" for change in made.advice.changes)

@@ -113,7 +113,8 @@ def test_toml_tables_of_a_page_pass_the_check(path: Path, tmp_path: Path) -> Non
     assert not list(faults_of_tables(READ[path], tmp_path))
 
 
-@pytest.mark.timeout(600)  # one block hangs after 300 s; a busy machine takes five times as long as an idle one
+# A busy machine takes five times as long as an idle one. A block hangs after 300 s.
+@pytest.mark.timeout(600)
 @named([path for path in PAGES if runnable(READ[path], prove=False)])
 def test_outputs_of_a_page_are_what_its_commands_print(path: Path, tmp_path: Path) -> None:
     faults, lacking = run_page(parse(path), Folder(tmp_path), prove=False)

@@ -29,6 +29,7 @@ from engpass.advice import (
     recovery,
     shaping,
     sockets,
+    switching,
     tunnel,
 )
 from engpass.advice.base import Candidate, Cost, Kind, Proposal
@@ -57,6 +58,7 @@ KINDS: tuple[Kind, ...] = (
     nagle.propose,
     cpu.propose,
     memory.propose,
+    switching.propose,
     line.propose,
 )
 """All functions that propose changes.
