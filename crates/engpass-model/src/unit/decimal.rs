@@ -7,8 +7,14 @@ pub(super) struct Decimal {
     scale: u32,
 }
 
-/// The end of the error of a number beyond 64 bits of the smallest unit, with its cure.
-const TOO_LARGE: &str = "is too large: use a smaller value";
+/// Why a number has no value in the smallest unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// Beyond 64 bits of the smallest unit.
+    TooLarge,
+    /// No multiple of the smallest unit.
+    TooFine,
+}
 
 impl Decimal {
     /// Splits text such as `"0.93 ms"` into number and unit. Returns `None` if it does not begin with a plain decimal number.
@@ -32,14 +38,14 @@ impl Decimal {
         Some(Self { digits: digits.parse().ok()?, scale })
     }
 
-    /// Returns `self * factor` if it is an integer. The error text completes the sentence "`text` ...".
-    pub(super) fn times(self, factor: u128) -> Result<u64, &'static str> {
-        let product = self.digits.checked_mul(factor).ok_or(TOO_LARGE)?;
+    /// Returns `self * factor` if it is an integer of 64 bits.
+    pub(super) fn times(self, factor: u128) -> Result<u64, Unfit> {
+        let product = self.digits.checked_mul(factor).ok_or(Unfit::TooLarge)?;
         let divisor = 10u128.pow(self.scale);
         if product % divisor != 0 {
-            return Err("has too many decimals for this quantity: use fewer decimals");
+            return Err(Unfit::TooFine);
         }
-        u64::try_from(product / divisor).map_err(|_| TOO_LARGE)
+        u64::try_from(product / divisor).map_err(|_| Unfit::TooLarge)
     }
 }
 
@@ -71,7 +77,7 @@ mod tests {
 
     #[test]
     fn decimal_rejects_fractions_and_overflow() {
-        assert!(Decimal::split("0.5 B").unwrap().0.times(1).is_err());
-        assert!(Decimal::split("99999999999999999999 B").unwrap().0.times(1).is_err());
+        assert_eq!(Decimal::split("0.5 B").unwrap().0.times(1), Err(Unfit::TooFine));
+        assert_eq!(Decimal::split("99999999999999999999 B").unwrap().0.times(1), Err(Unfit::TooLarge));
     }
 }

@@ -22,7 +22,7 @@ pub use rate::{Basis, FramedRate, Rate};
 pub use share::Share;
 pub use size::Size;
 
-use decimal::Decimal;
+use decimal::{Decimal, Unfit};
 
 /// A quantity that can be parsed from text and described in a schema.
 pub trait Quantity: Sized {
@@ -60,7 +60,10 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
         let cure = cure.unwrap_or_else(|| format!("use one of {}", quoted(Q::UNITS)));
         format!("`{unit}` is not a unit of {}: {cure}", Q::WHAT)
     })?;
-    number.times(factor).map_err(|cause| format!("`{text}` {cause}"))
+    number.times(factor).map_err(|unfit| match unfit {
+        Unfit::TooLarge => format!("`{text}` is too large: use at most {} {unit}", u128::from(u64::MAX) / factor),
+        Unfit::TooFine => format!("`{text}` has too many decimals for this quantity: use fewer decimals"),
+    })
 }
 
 fn not_a<Q: Quantity>(text: &str) -> String {
