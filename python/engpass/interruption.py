@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
 
 
 @contextlib.contextmanager
@@ -18,7 +17,7 @@ def ended_as_by_ctrl_c() -> Iterator[None]:
         yield
         return
 
-    before: dict[signal.Signals, Any] = {}
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def hung_up(number: int, frame: FrameType | None) -> None:
         # A closing terminal causes two SIGHUPs, from shell and kernel; the second must not stop the cleanup.

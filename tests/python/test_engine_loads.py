@@ -9,10 +9,11 @@ from rich.console import Console
 
 import engpass
 from conftest import Cli
-from engpass.cli import sparkline
-from engpass.report.figures import timeline as timeline_figure
+from engpass.report.figures import over_time
+from engpass.show.terminal import print_blocks
 from engpass.timeline import MOST_ENGINES, busiest, loads, timeline
 from engpass.types.outcome import EngineLine, NodeLine, Timeline
+from engpass.views.timeline import view as timeline_view
 
 CARDS = Path(__file__).parents[1] / "data/cards.toml"
 
@@ -61,16 +62,16 @@ def test_timeline_shows_the_busiest_engines_in_the_order_of_the_file() -> None:
 
 def test_timeline_has_a_panel_and_a_row_for_each_engine_that_works() -> None:
     whole = recorded()
-    spec = timeline_figure.draw(whole, "lesson", "title", "subtitle").to_dict()
+    spec = over_time.draw(timeline_view(whole, "lesson")).to_dict()
     titles = [panel["layer"][0]["encoding"].get("y", {}).get("title") for panel in spec["vconcat"]]
     assert ["edge", "forwarding", "load in %"] in titles
     assert ["edge", "lan", "load in %"] in titles
-    assert "each CPU and forwarding engine is busy" in timeline_figure.says(whole, "lesson")
+    assert "each CPU and forwarding engine is busy" in timeline_view(whole, "lesson").caption
     # Two packets of each 20 ms take 5 ms of the processor and 5 ms more, and 1.25 ms of the card.
     for (_, engine), load in zip(busiest(whole), (0.5, 0.0625), strict=True):
         ((_, end, share),) = loads(engine, 1)
         assert end == pytest.approx(whole.duration_s)
         assert share == pytest.approx(load, rel=0.01)
     shown = StringIO()
-    sparkline.show(whole, "lesson", Console(file=shown, width=100))
+    print_blocks([timeline_view(whole, "lesson")], Console(file=shown, width=100))
     assert "load edge: lan" in shown.getvalue()

@@ -18,7 +18,6 @@ from conftest import TESTBED, Cli, Program
 from engpass import _engpass, formatting
 from engpass import cli as commands
 from engpass.advice import sockets
-from engpass.cli.sparkline import line
 from engpass.error import ChoiceError, EngpassError
 from engpass.explain.bottleneck import _ANY_SENDER, _IDLE
 from engpass.explain.point_facts import Hop
@@ -26,12 +25,16 @@ from engpass.explain.select_point import choose, choose_in
 from engpass.explanation import explain
 from engpass.report import render_explanation
 from engpass.report.explanation import figures
-from engpass.report.figures import timeline as timeline_figure
+from engpass.report.figures import over_time
 from engpass.results import ledger
+from engpass.show.sparkline import line
+from engpass.show.terminal import print_blocks
 from engpass.store import Store
 from engpass.testbed import load, loads
 from engpass.timeline import timeline as record_timeline
 from engpass.types.outcome import Outcome, Place
+from engpass.views.explanation import view
+from engpass.views.timeline import view as timeline_view
 from ledgers import chosen, links, timeline
 from required import known
 
@@ -351,14 +354,13 @@ def test_show_ledger_prints_the_ledger_of_a_run(cli: Cli, testbed_file: Path) ->
 
 def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from engpass.cli import console
-    from engpass.cli.explain import show
 
     made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
-    show(made, console.tables())
+    print_blocks(view(made), console.tables())
     shown = capsys.readouterr().out
-    assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ max 2\d\d,\d+ B", shown)
+    assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ max 2\d\d\.\d\d kB", shown)
     assert re.search(r"queue atomis5 → ss20 .* of 384 cells", shown)
-    assert re.search(r"timeouts +[·x]+ 1 times", shown)
+    assert re.search(r"timeouts +[·x]+ 1 time\b", shown)
     drawn = figures(made)
     assert list(drawn) == ["ledger-waterfall", "timeline"]
     for chart in drawn.values():
@@ -370,27 +372,27 @@ def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.Captur
 
 
 def test_timeline_figure_has_a_panel_per_recorded_series() -> None:
-    spec = timeline_figure.draw(timeline(), "stream", "t", "s").to_dict()
+    spec = over_time.draw(timeline_view(timeline(), "stream")).to_dict()
     # The panels: windows, goodput, the used queue, events, the time axis.
     assert len(spec["vconcat"]) == 5
     whole = timeline()
     empty = replace(whole, flows={"stream": replace(whole.flows["stream"], tcp=None)}, queues={})
-    assert len(timeline_figure.draw(empty, "stream", "t", "s").to_dict()["vconcat"]) == 2
-    assert timeline_figure.says(empty, "stream").startswith("The received rate")
+    assert len(over_time.draw(timeline_view(empty, "stream")).to_dict()["vconcat"]) == 2
+    assert timeline_view(empty, "stream").caption.startswith("The received rate")
     tcp = replace(known(whole.flows["stream"].tcp), receive_window_bytes=[4_000_000] * 1000)
     high = replace(whole, flows={"stream": replace(whole.flows["stream"], tcp=tcp)})
-    shown = [block.text for block in timeline_figure.key_of(high, "stream")]
-    assert shown == ["congestion window", "in flight"]
-    assert "not shown" in timeline_figure.says(high, "stream")
+    shown = timeline_view(high, "stream")
+    assert [curve.name for curve in shown.panels[0].curves] == ["congestion window", "in flight"]
+    assert "not shown" in shown.notes[0]
     cut = replace(whole.queues["atomis5 -> ss20"], truncated=True)
-    assert "Only the first of many" in timeline_figure.says(replace(high, queues={"q": cut}), "stream")
+    assert "Only the first of many" in timeline_view(replace(high, queues={"q": cut}), "stream").notes[0]
 
 
 def test_timeline_figure_thins_many_events() -> None:
     whole = timeline()
     queue = replace(whole.queues["atomis5 -> ss20"], drops=[i / 1000 for i in range(10_000)])
     crowd = replace(whole, queues={"atomis5 -> ss20": queue})
-    spec = timeline_figure.draw(crowd, "stream", "t", "s").to_dict()
+    spec = over_time.draw(timeline_view(crowd, "stream")).to_dict()
     rows = [row for data in spec["datasets"].values() for row in data if "kind" in row]
     assert 500 < len(rows) < 2000
 

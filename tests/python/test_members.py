@@ -90,7 +90,7 @@ def test_timeline_shows_memberships(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "zap.toml"
     file.write_text(ZAPPING)
     told = cli("explain", str(file), "--flow", "v to viewer", "--timeline").stdout
-    assert "member v to viewer" in told
+    assert "member: v to viewer" in told
 
 
 def test_agents_refuse_receivers_that_join(cli: Cli, tmp_path: Path) -> None:

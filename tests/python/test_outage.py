@@ -14,12 +14,13 @@ from rich.console import Console
 import engpass
 from conftest import Cli
 from engpass.claims.curves import Campaign
-from engpass.cli import sparkline
 from engpass.report import render
-from engpass.report.figures import timeline as timeline_figure
+from engpass.report.figures import over_time
 from engpass.results.ledger import Books, directions, family, parallel
+from engpass.show.terminal import print_blocks
 from engpass.timeline import timeline
 from engpass.types.outcome import Outcome
+from engpass.views.timeline import view as timeline_view
 from snapshots import page_text
 
 # 1000 packets per second for two seconds, over the first of two parallel links: `upper`.
@@ -107,24 +108,24 @@ def test_timeline_shows_outages_as_time_spans() -> None:
     recorded = timeline(engpass.loads(PAIR + CUT, name="pair.toml").campaign, "base", (), 0, 11)
     assert recorded.outages == {"upper": [[0.5, 1.0]]}
     shown = io.StringIO()
-    sparkline.show(recorded, "stream", Console(file=shown, width=92))
-    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("link upper down")]
+    print_blocks([timeline_view(recorded, "stream")], Console(file=shown, width=92))
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("down: upper")]
     # The outage is the second quarter of 40 characters.
     assert re.findall(r"[·█]+", row) == ["·" * 10 + "█" * 10 + "·" * 20]
-    drawn = timeline_figure.draw(recorded, "stream", "title", "subtitle").to_dict()
+    drawn = over_time.draw(timeline_view(recorded, "stream")).to_dict()
     assert "down: upper" in json.dumps(drawn)
-    assert "when links or tunnels were down" in timeline_figure.says(recorded, "stream")
+    assert "when links or tunnels were down" in timeline_view(recorded, "stream").caption
 
 
 def test_timeline_shows_tunnels_that_are_down_as_time_spans() -> None:
     recorded = timeline(engpass.loads(TUNNEL + CUT, name="tunnel.toml").campaign, "base", (), 0, 11)
     assert set(recorded.tunnels_down) == {"gre at near", "gre at far"}
     shown = io.StringIO()
-    sparkline.show(recorded, "stream", Console(file=shown, width=92))
-    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("tunnel gre at near")]
+    print_blocks([timeline_view(recorded, "stream")], Console(file=shown, width=92))
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("down: gre at near")]
     # The keepalives of 540 and 600 ms do not come back, that of 1020 ms does. A character is 50 ms.
     assert re.findall(r"[·█]+", row) == ["·" * 13 + "█" * 7 + "·" * 20]
-    assert "down: gre at near" in json.dumps(timeline_figure.draw(recorded, "stream", "", "").to_dict())
+    assert "down: gre at near" in json.dumps(over_time.draw(timeline_view(recorded, "stream")).to_dict())
 
 
 def test_tables_and_exports_show_gap_and_outage_losses(cli: Cli) -> None:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
-from engpass.cli import sparkline
-from engpass.report.figures import timeline as timeline_figure
+from engpass.report.figures import over_time
+from engpass.show.terminal import print_blocks
 from engpass.timeline import losses, timeline
 from engpass.types.outcome import DatagramLine, FlowLine
+from engpass.views.timeline import view as timeline_view
 
 VIDEO = """\
 [host.a]
@@ -67,9 +68,9 @@ def test_timeline_of_a_video_shows_its_loss() -> None:
         True,
     ]
     shown = io.StringIO()
-    sparkline.show(recorded, "video", Console(file=shown, width=92))
+    print_blocks([timeline_view(recorded, "video")], Console(file=shown, width=92))
     (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("loss ")]
     assert re.search(r"max \d+(\.\d)? %", row)
-    drawn = timeline_figure.draw(recorded, "video", "title", "subtitle").to_dict()
+    drawn = over_time.draw(timeline_view(recorded, "video")).to_dict()
     assert '"loss in %"' in json.dumps(drawn)
-    assert "the loss as the receiver sees it" in timeline_figure.says(recorded, "video")
+    assert "the loss as the receiver sees it" in timeline_view(recorded, "video").caption

@@ -11,11 +11,12 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
 from engpass.error import EngpassError, NeedsMemoryError
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,7 +164,7 @@ def tell_unmade(testbed: Testbed) -> None:
         tell(told)
 
 
-def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
+def tell_captured(captured: Sequence[Mapping[str, Json]]) -> bool:
     """Print what each capture file contains; returns True if all captures are complete."""
     for file in captured:
         if "error" in file:

@@ -10,8 +10,6 @@ import typer
 from engpass.cli import console, files, options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from engpass.explain.select_point import Chosen
     from engpass.explanation import Explanation
 
@@ -87,7 +85,10 @@ def command(
     if as_json:
         console.line(made.to_json())
     else:
-        show(made, console.tables())
+        from engpass.show.terminal import print_blocks
+        from engpass.views.explanation import view
+
+        print_blocks(view(made), console.tables())
     if report is not None:
         from engpass.report import render_explanation
 
@@ -120,25 +121,3 @@ def _chosen(
 
     with Store.open(store, create=False) as opened:
         return choose(opened, opened.run(run), variant, point, flow)
-
-
-def show(made: Explanation, out: Console) -> None:
-    """Print an explanation: waterfall, ledgers, losses, counts, timeline, changes and the sentence."""
-    from engpass.show.terminal import print_blocks
-    from engpass.views import explanation as views
-
-    chosen, at = made.chosen, made.at
-    if chosen.selected_as_worst:
-        out.print(f"{views.title(made)}: selected as the worst point\n", markup=False, soft_wrap=True)
-    tables = [views.waterfall(made), views.ledgers(at), views.losses(at), views.counters(at)]
-    print_blocks([views.service(at), *tables], out)
-    if made.timeline is not None:
-        from engpass.cli.sparkline import show as show_timeline
-
-        show_timeline(made.timeline, chosen.title, out)
-    if made.advice is not None:
-        print_blocks(views.changes(made.advice, len(at.outcomes)), out)
-    out.print()
-    out.print(made.sentence, markup=False, soft_wrap=True, style="bold")
-    if made.advice is not None:
-        print_blocks([views.tried(made.advice)], out)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engpass.cli import console, files, options
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
@@ -92,7 +93,7 @@ def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
     return [slim(outcome) for _, outcome in store.read_outcomes(record)]
 
 
-def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:
+def _claims(path: Path) -> tuple[Sequence[dict[str, Json]], Sequence[str]]:
     """Read the claims and the notes of a study from the output of `engpass reproduce --json`."""
     cure = "give the output of `engpass reproduce STUDY --json`"
     try:

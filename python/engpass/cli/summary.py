@@ -7,20 +7,17 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from engpass.formatting import count
 from engpass.results.aggregate import tabulate
 from engpass.results.run_notes import Remarks
 from engpass.results.samples import FAMILIES
 from engpass.show.blocks import Marked, Prose
 from engpass.show.terminal import print_blocks
-from engpass.views import points
-from engpass.views.headline import headlines
+from engpass.views import headline, points
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from engpass.campaign import Plan
-    from engpass.results.aggregate import Table
     from engpass.show.blocks import Block
     from engpass.store import RunRecord, Store
     from engpass.types.outcome import Outcome
@@ -47,21 +44,12 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     remarks = Remarks()
     for outcome in outcomes:
         remarks.add(outcome)
-    about = [Prose(record.name, strong=True), *map(Prose, _headlines(table) if short else ())]
+    about = [Prose(record.name, strong=True), *([headline.view(table)] if short else [])]
     rows = points.rows(table, table.flows[:MOST_FLOWS], places)
     invalid = points.invalid_points(table)
     late = [Prose(invalid, Marked("invalid", "bad"))] if invalid else []
     notes = [Prose(note) for note in (*_thinned(record, shown, len(table.flows)), *remarks.lines())]
     print_blocks([*about, points.summary(record, table, rows), *late, *notes], out)
-
-
-def _headlines(table: Table) -> Iterable[str]:
-    """A line for each variant."""
-    found = headlines(table)
-    for variant, text in found:
-        yield f"{variant}: {text}" if len(table.variants) > 1 else text
-    if more := len(table.variants) - len(found):
-        yield f"{count(more, 'more variant')}: see the table"
 
 
 def delays(store: Store, record: RunRecord) -> list[Block]:

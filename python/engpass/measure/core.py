@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from engpass import _engpass
 from engpass.campaign import Point
+from engpass.jsondata import Json
 from engpass.measure.agent import MeasureError
-from engpass.measure.answers import Hello, Line
+from engpass.measure.answers import Hello, Line, Membership
 from engpass.types.agent import Asked, Requests
 from engpass.types.outcome import Precision
 
@@ -21,7 +21,7 @@ _REQUESTS = msgspec.json.Decoder(Requests).decode
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """All that the controller knows after a run."""
 
-    hellos: Mapping[str, Any]
+    hellos: Mapping[str, Json]
     """Greetings of the agents, by host."""
     results: Mapping[str, msgspec.Raw]
     """Answers to `collect`, by host."""
@@ -46,7 +46,7 @@ class GroupTrial(msgspec.Struct, frozen=True, kw_only=True):
     member_s: float
     left_s: float
     """Seconds for which they listened after they had left."""
-    receivers: Mapping[str, list[Any]]
+    receivers: Mapping[str, list[Membership]]
     """Joins and leaves by receiver."""
     error: str | None = None
     """Why the trial failed."""
@@ -59,7 +59,7 @@ class Emulation(msgspec.Struct, frozen=True, kw_only=True):
     no_offload: bool
     max_lateness: str
     tap: bool
-    closed: Mapping[str, Any]
+    closed: Mapping[str, Json]
 
 
 @contextlib.contextmanager
@@ -92,6 +92,6 @@ def check_end(host: str, done: Line) -> None:
         _engpass.check_end(done.flow, host, msgspec.json.encode(done))
 
 
-def greetings(hellos: Mapping[str, Hello]) -> dict[str, Any]:
+def greetings(hellos: Mapping[str, Hello]) -> dict[str, Json]:
     """The greetings of agents as received."""
     return {host: hello.told for host, hello in hellos.items()}

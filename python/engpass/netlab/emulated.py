@@ -19,11 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from engpass import child
 from engpass.capture import Captures
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 from engpass.netlab import kernel as kernels
 from engpass.netlab import registry
 from engpass.netlab.control import told
@@ -254,7 +254,7 @@ def stop(lab: Lab) -> Lab:
 class Written:
     """Report of a driver that has ended on its files."""
 
-    captured: tuple[dict[str, Any], ...] = ()
+    captured: tuple[dict[str, Json], ...] = ()
     """A report for every capture file, as in `docs/driver.md`."""
     broken_log: dict[str, str] | None = None
     """The `path` of a log that is incomplete, and the `error`; `None` if the log is complete."""
@@ -325,7 +325,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
             ) from None
 
 
-def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: Network) -> dict[str, Any]:
+def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: Network) -> dict[str, Json]:
     options = network.options
     capture = {} if options.capture is None else {"capture": options.capture.to_config()}
     root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
@@ -360,7 +360,7 @@ def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: 
     }
 
 
-def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]) -> None:
+def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Json]) -> None:
     """Send a driver its configuration and wait until it is up. Raises `LabError` with its error output."""
     assert process.stdin is not None  # noqa: S101 (asked for)
     assert process.stdout is not None  # noqa: S101

@@ -2,19 +2,27 @@
 
 from typing import TYPE_CHECKING
 
-from engpass.report.figures import ledger_waterfall, timeline
+from engpass.report.figures import ledger_waterfall, over_time
 from engpass.report.figures.base import Drawing
-from engpass.report.sections import block_key, chart_box, drawing
+from engpass.report.sections import drawing
 from engpass.show.html import blocks_html
-from engpass.show.markup import esc
-from engpass.views.explanation import changes, counters, ledgers, losses, service, tried, waterfall
+from engpass.show.markup import chart_box, esc, swatches
+from engpass.views.explanation import (
+    changes,
+    counters,
+    ledgers,
+    losses,
+    over_time_of,
+    service,
+    tried,
+    waterfall,
+)
 
 if TYPE_CHECKING:
     from engpass.explain.point_facts import Hop
     from engpass.explanation import Explanation
 
 _WATERFALL = "ledger-waterfall"
-_TIMELINE = "timeline"
 
 
 def figures(made: "Explanation") -> dict[str, Drawing]:
@@ -25,10 +33,8 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
         title = f"From line rate to delivered payload, {flow}"
         under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
         found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
-    if made.timeline is not None:
-        found[_TIMELINE] = timeline.draw(
-            made.timeline, made.chosen.title, f"Timeline of {flow}", place or "one repeat"
-        )
+    for block in over_time_of(made):
+        found[block.name] = over_time.draw(block)
     return found
 
 
@@ -39,7 +45,7 @@ def sections(made: "Explanation") -> list[tuple[str, str, str]]:
         ("service", "Results of the flow", blocks_html([service(made.at)])),
         ("changes", "Changes that help", _changes(made)),
         ("waterfall", "Use of the line", _waterfall(made)),
-        ("timeline", "Timeline", _timeline(made)),
+        ("timeline", "Timeline", blocks_html(over_time_of(made))),
         ("ledger", "Ledger", blocks_html([ledgers(made.at)])),
         ("losses", "Losses", blocks_html([losses(made.at), counters(made.at)])),
         ("testbed", "Testbed", drawing(chosen.topology)),
@@ -57,15 +63,8 @@ def _waterfall(made: "Explanation") -> str:
         return ""
     line = f"link {tight.link}, {_arrow(tight)}"
     says = f"Use of {line}, the line on the path with the least idle time."
-    key = block_key(ledger_waterfall.key_of(tight.books))
+    key = swatches(ledger_waterfall.key_of(tight.books))
     return chart_box(_WATERFALL, says, key) + blocks_html([waterfall(made)])
-
-
-def _timeline(made: "Explanation") -> str:
-    if made.timeline is None:
-        return ""
-    says = timeline.says(made.timeline, made.chosen.title)
-    return chart_box(_TIMELINE, says, block_key(timeline.key_of(made.timeline, made.chosen.title)))
 
 
 def _changes(made: "Explanation") -> str:

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import vl_convert
 
-from engpass import formatting
 from engpass.report import csv_download, explanation, summary_text, theme
 from engpass.report.charts import MAX_FLOWS, Columns, Spec, own_charts, page_charts
 from engpass.report.sections import (
@@ -35,24 +34,21 @@ from engpass.results.record import Claim, Run
 from engpass.results.run_notes import Remarks
 from engpass.show.blocks import Marked, Prose
 from engpass.show.html import blocks_html
-from engpass.show.markup import embed_json, esc, prose
+from engpass.show.markup import details, embed_json, esc, prose
 from engpass.types.outcome import Outcome
+from engpass.views import headline
 from engpass.views.bottlenecks import losses
 from engpass.views.claims import view as claims_view
-from engpass.views.headline import headlines
 from engpass.views.points import differences, invalid_points
 from engpass.views.resources import engine_table, line_table
 from engpass.views.search import sentence
-from engpass.views.stored import details, moment
+from engpass.views.stored import details as run_details
+from engpass.views.stored import moment
 
 if TYPE_CHECKING:
     from engpass.explanation import Explanation
     from engpass.probe import Probed
     from engpass.store import RunRecord
-
-
-_OPEN = 4
-"""Variants whose line is not folded."""
 
 
 def render(
@@ -73,14 +69,14 @@ def render(
         ("points", "Points", points_section(run, table, said, download=bool(points))),
         ("bottlenecks", "Bottlenecks", bottleneck_section(table, charts)),
         ("losses", "Losses", blocks_html([losses(table, outcomes)])),
-        ("environment", "Environment", _details("Run and host", blocks_html([details(run, whole=True)]))),
-        ("file", "Testbed file", _details(esc(run.source), file_section(run))),
+        ("environment", "Environment", details("Run and host", blocks_html([run_details(run, whole=True)]))),
+        ("file", "Testbed file", details(esc(run.source), file_section(run))),
     ]
     return _page(
         run.name,
         sections,
         about=run.description or "",
-        summary=f"<p>{prose(summary_text.summary(run, table))}</p>{_headlines(table)}",
+        summary=f"<p>{prose(summary_text.summary(run, table))}</p>{blocks_html([headline.view(table)])}",
         meta=_meta(run),
         charts=charts,
         datasets=datasets,
@@ -182,26 +178,6 @@ def render_search(record: "RunRecord") -> str:
         charts={record.traffic: own_charts(search_page.drawings(record))},
         version=str(record.environment.get("version", "")),
     )
-
-
-def _details(summary: str, body: str) -> str:
-    """A part of the page that few readers need, folded under its summary."""
-    return f"<details><summary>{summary}</summary>{body}</details>" if body else ""
-
-
-def _headlines(table: Table) -> str:
-    """A line for each variant, with its name if there are several."""
-    lines = headlines(table)
-    if len(lines) == 1:
-        return f"<p>{prose(lines[0][1])}</p>"
-    items = [f"<li><code>{esc(variant)}</code>: {prose(text)}</li>" for variant, text in lines]
-    if len(items) <= _OPEN:
-        return f"<ul>{''.join(items)}</ul>" if items else ""
-    more = len(table.variants) - len(lines)
-    rest = f"<p>The table of points has {formatting.count(more, 'more variant')}.</p>" if more > 0 else ""
-    title = formatting.count(len(table.variants) - _OPEN, "more variant")
-    folded = _details(title, f"<ul>{''.join(items[_OPEN:])}</ul>{rest}")
-    return f"<ul>{''.join(items[:_OPEN])}</ul>{folded}"
 
 
 def _meta(run: Run) -> str:

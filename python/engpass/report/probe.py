@@ -7,11 +7,11 @@ import altair as alt
 from engpass.formatting import byte_rate, size
 from engpass.report import theme
 from engpass.report.figures import base
-from engpass.report.figures.base import Block, Drawing
-from engpass.report.sections import block_key, chart_box, line_key
+from engpass.report.figures.base import Drawing
+from engpass.report.sections import line_key
 from engpass.show import blocks as show
 from engpass.show.html import blocks_html
-from engpass.show.markup import esc
+from engpass.show.markup import Swatch, chart_box, esc, swatches
 from engpass.types.probe import CacheLevel, Point, Report, Roofline
 from engpass.views import probe as views
 from engpass.views.probe import KERNELS, data_caches
@@ -313,7 +313,7 @@ def _memory_section(data: Report) -> str:
 def _paths_section(data: Report) -> str:
     if not data.rooflines:
         return ""
-    key = block_key([Block(colour, name) for name, colour in _FROM])
+    key = swatches([Swatch(colour, name) for name, colour in _FROM])
     says = (
         f"Bars are {'upper bounds of the copy model' if data.steady else _UNSURE}; "
         "diamonds are rates of TCP over loopback (without a bus) whose receiver copies; with "

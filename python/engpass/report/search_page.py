@@ -1,11 +1,12 @@
 """The page about a search, or about a measured path."""
 
 from engpass.report import theme
-from engpass.report.figures.base import Block, Drawing
+from engpass.report.figures.base import Drawing
 from engpass.report.search import OUTCOMES, PATH_SERIES, figures, outcome, path_figures
-from engpass.report.sections import block_key, chart_box, file_section
+from engpass.report.sections import file_section
 from engpass.search.found import tried
 from engpass.show.html import blocks_html
+from engpass.show.markup import Swatch, chart_box, swatches
 from engpass.store import RunRecord
 from engpass.views.search import PATH, results, settings, trials
 from engpass.views.stored import facts
@@ -43,8 +44,8 @@ def _box(name: str, key: str = "") -> str:
 
 def _search_sections(record: RunRecord) -> list[tuple[str, str, str]]:
     kinds = {outcome(trial) for trial in tried(record)}
-    key = block_key(
-        Block(theme.colour(place), name) for kind, (name, place) in OUTCOMES.items() if kind in kinds
+    key = swatches(
+        Swatch(theme.colour(place), name) for kind, (name, place) in OUTCOMES.items() if kind in kinds
     )
     return [
         ("found", "Results", blocks_html(results(record))),
@@ -54,6 +55,6 @@ def _search_sections(record: RunRecord) -> list[tuple[str, str, str]]:
 
 
 def _path_sections(record: RunRecord) -> list[tuple[str, str, str]]:
-    key = block_key(Block(theme.colour(place), name) for _, name, place in PATH_SERIES)
+    key = swatches(Swatch(theme.colour(place), name) for _, name, place in PATH_SERIES)
     figure = _box("windows", key) if record.result is not None else ""
     return [("found", "The path", blocks_html(results(record))), ("tcp", "TCP over the path", figure)]

@@ -9,12 +9,12 @@ from dataclasses import replace
 from engpass.report import theme
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
-from engpass.report.figures.base import Block, Key
+from engpass.report.figures.base import Key
 from engpass.results.aggregate import Table
 from engpass.results.engine_difference import FAR
 from engpass.results.record import File, Run
 from engpass.show.html import blocks_html
-from engpass.show.markup import esc, prose
+from engpass.show.markup import esc, prose, swatches
 from engpass.types.plan import Drawing
 from engpass.views.bottlenecks import bottlenecks
 from engpass.views.points import Row, rows, summary
@@ -62,18 +62,7 @@ def figure_box(name: str, table: Table, charts: Charts, whole: bool) -> str:
 def _figure_key(figure: Figure, table: Table, flow: str) -> str:
     if figure.blocks is None:
         return _key(figure.key(table), table)
-    return block_key(figure.blocks(table, flow))
-
-
-def block_key(blocks: Iterable[Block]) -> str:
-    """A legend of coloured blocks."""
-    items = "".join(f"<li>{_block(f'var(--{block.colour})')}{esc(block.text)}</li>" for block in blocks)
-    return f'<ul class="key">{items}</ul>' if items else ""
-
-
-def _block(colour: str) -> str:
-    inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
-    return f'<svg width="20" height="14" aria-hidden="true">{inner}</svg>'
+    return swatches(figure.blocks(table, flow))
 
 
 def _key(kind: Key, table: Table) -> str:
@@ -91,17 +80,6 @@ def _key(kind: Key, table: Table) -> str:
     if not items:
         return ""
     return '<ul class="key">' + "".join(f"<li>{swatch}{esc(name)}</li>" for swatch, name in items) + "</ul>"
-
-
-def chart_box(name: str, says: str, key: str = "", title: str = "") -> str:
-    """The box of a chart that no `Figure` describes: heading, legend and caption."""
-    heading = f"<h3>{esc(title)}</h3>" if title else ""
-    label = f"{title}. {says}" if title else says
-    return (
-        f'<div class="figures"><figure class="whole" id="figure-{name}">{heading}{key}'
-        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(label)}"></div>'
-        f"<figcaption>{esc(says)}</figcaption></figure></div>"
-    )
 
 
 def line_key(names: Iterable[str]) -> str:

@@ -133,7 +133,71 @@ class Facts:
     title: str = ""
 
 
-Block: TypeAlias = Table | Groups | Prose | Facts
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences, each with the name that it is about."""
+
+    items: Sequence[tuple[str, str]]
+    """Name and sentence; names in backticks."""
+    noun: str
+    """What the names are of, such as `variant`."""
+    more: str = ""
+    """A sentence about further names that the list leaves out."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A value from each instant of `times_s` on, in the unit of its panel."""
+
+    name: str
+    times_s: Sequence[float]
+    values: Sequence[float]
+    ends_s: Sequence[float] = ()
+    """Where each value ends, if not where the next one begins: a bar in a figure."""
+    colour: str = "s1"
+    """The name of a colour in the theme of pages."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves with one unit; several of them share the scale of a figure."""
+
+    title: Sequence[str]
+    """The title in the lines that a figure shows."""
+    unit: str
+    curves: Sequence[Curve]
+    full: float | None = None
+    """The greatest possible value, if known."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Instants at which something happened, or spans of time as long as something lasted."""
+
+    name: str
+    colour: str
+    times_s: Sequence[float] = ()
+    spans_s: Sequence[Sequence[float]] = ()
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """Curves and events on one time axis, from 0 to `end_s`: a figure, and lines of characters."""
+
+    name: str
+    """The name of the figure in a page."""
+    title: str
+    subtitle: str
+    end_s: float
+    panels: Sequence[Panel]
+    marks: Sequence[Marks]
+    caption: str = ""
+    """What the panels of the figure mean."""
+    notes: Sequence[str] = ()
+    """What is not shown."""
+
+
+Block: TypeAlias = Table | Groups | Prose | Facts | Items | OverTime
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from engpass.show.blocks import Amount, Block, Cell, Column, Facts, Groups, Lines, Marked, Prose, Table
-from engpass.show.markup import esc, prose
+from engpass.formatting import count
+from engpass.show.blocks import (
+    Amount,
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Groups,
+    Items,
+    Lines,
+    Marked,
+    OverTime,
+    Prose,
+    Table,
+)
+from engpass.show.markup import Swatch, chart_box, details, esc, prose, swatches
 from engpass.show.markup import table as html_table
 from engpass.show.text import cell_text
 from engpass.units import plain
 
 _TALL, _WIDE = 15, 8
 """Rows and columns above which a table scrolls in its own box; in others each row is a card on a phone."""
+
+_OPEN = 4
+"""Items of a list that are not folded."""
 
 
 def blocks_html(blocks: Iterable[Block]) -> str:
@@ -34,6 +51,25 @@ def _block(block: Block) -> str:
             return _groups(block)
         case Table():
             return _table(block) if block.rows else ""
+        case Items():
+            return _items(block)
+        case OverTime():
+            return _over_time(block)
+
+
+def _items(block: Items) -> str:
+    items = [f"<li><code>{esc(name)}</code>: {prose(text)}</li>" for name, text in block.items]
+    shown, folded = items[:_OPEN], items[_OPEN:]
+    more = f"<p>{prose(block.more)}</p>" if block.more else ""
+    rest = details(count(len(folded), f"more {block.noun}"), f"<ul>{''.join(folded)}</ul>") if folded else ""
+    return f"<ul>{''.join(shown)}</ul>{rest}{more}" if shown else ""
+
+
+def _over_time(block: OverTime) -> str:
+    """The box of the figure, with a legend for a panel of several curves."""
+    curves = [curve for panel in block.panels if len(panel.curves) > 1 for curve in panel.curves]
+    key = swatches(Swatch(curve.colour, curve.name) for curve in curves)
+    return chart_box(block.name, " ".join([block.caption, *block.notes]), key)
 
 
 def _facts(block: Facts) -> str:

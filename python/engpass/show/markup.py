@@ -4,7 +4,16 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
+
+
+@dataclass(frozen=True)
+class Swatch:
+    """An entry of a legend: the name of a colour in the theme, and its meaning."""
+
+    colour: str
+    text: str
 
 
 def esc(text: object) -> str:
@@ -57,4 +66,31 @@ def table(
         f"{above}"
         f'<div class="scroll {kind}" role="region" tabindex="0" aria-label="{name}">'
         f'<table aria-label="{name}"><thead><tr>{header}</tr></thead><tbody>\n{body}</tbody></table></div>'
+    )
+
+
+def swatches(entries: Iterable[Swatch]) -> str:
+    """A legend of coloured blocks."""
+    items = "".join(f"<li>{_swatch(f'var(--{one.colour})')}{esc(one.text)}</li>" for one in entries)
+    return f'<ul class="key">{items}</ul>' if items else ""
+
+
+def _swatch(colour: str) -> str:
+    inner = f'<rect x="4" y="1" width="12" height="12" fill="{colour}"/>'
+    return f'<svg width="20" height="14" aria-hidden="true">{inner}</svg>'
+
+
+def details(summary: str, body: str) -> str:
+    """A part of the page that few readers need, folded under its summary; both are HTML already."""
+    return f"<details><summary>{summary}</summary>{body}</details>" if body else ""
+
+
+def chart_box(name: str, says: str, key: str = "", title: str = "") -> str:
+    """The box of a chart: heading, legend and caption; the page draws the chart `name` into it."""
+    heading = f"<h3>{esc(title)}</h3>" if title else ""
+    label = f"{title}. {says}" if title else says
+    return (
+        f'<div class="figures"><figure class="whole" id="figure-{name}">{heading}{key}'
+        f'<div class="chart" data-chart="{name}" role="img" aria-label="{esc(label)}"></div>'
+        f"<figcaption>{esc(says)}</figcaption></figure></div>"
     )

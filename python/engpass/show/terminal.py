@@ -12,7 +12,21 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from engpass.formatting import listed
-from engpass.show.blocks import Block, Cell, Document, Facts, Groups, Lines, Marked, Prose, Table, Tone
+from engpass.show.blocks import (
+    Block,
+    Cell,
+    Document,
+    Facts,
+    Groups,
+    Items,
+    Lines,
+    Marked,
+    OverTime,
+    Prose,
+    Table,
+    Tone,
+)
+from engpass.show.sparkline import sparklines
 from engpass.show.text import cell_text
 
 if TYPE_CHECKING:
@@ -46,12 +60,29 @@ def print_blocks(blocks: Iterable[Block], out: Console) -> None:
                 _groups(block, out)
             case Table() if block.rows:
                 _table(block, out)
+            case Items():
+                _items(block, out)
+            case OverTime():
+                _over_time(block, out)
 
 
 def _prose(block: Prose, out: Console) -> None:
     lead = () if block.lead is None else ((f"{block.lead.text}: ", _STYLES[block.lead.tone]),)
     # `Text` keeps names such as `[red]` from being read as markup.
     out.print(Text.assemble(*lead, block.text, style="bold" if block.strong else ""), soft_wrap=True)
+
+
+def _items(block: Items, out: Console) -> None:
+    lines = [f"{name}: {text}" for name, text in block.items]
+    for line in filter(None, (*lines, block.more)):
+        out.print(Text(line), soft_wrap=True)
+
+
+def _over_time(block: OverTime, out: Console) -> None:
+    out.print(Text(f"{block.title}, from 0 to {block.end_s:g} s, {block.subtitle}", style="bold"))
+    out.print(sparklines(block, out.width))
+    for note in block.notes:
+        out.print(note, markup=False, soft_wrap=True)
 
 
 def _facts(block: Facts, out: Console) -> None:

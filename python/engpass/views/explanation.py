@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engpass import formatting
 from engpass.advice import effect_texts, told
 from engpass.results import ledger
 from engpass.results.samples import FLOW_SIGNALS
-from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, Prose, Table, columns
+from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, OverTime, Prose, Table, columns
+from engpass.views import timeline
 
 if TYPE_CHECKING:
     from engpass.advice import Advice, Change
@@ -80,6 +81,25 @@ def counters(at: Situation) -> Table:
 def title(made: Explanation) -> str:
     """The flow and the point in words."""
     return ", ".join(filter(None, (made.chosen.title, made.chosen.place)))
+
+
+def view(made: Explanation) -> Iterator[Block]:
+    """The whole explanation, its sentence near the end, where a reader of a terminal looks."""
+    at = made.at
+    if made.chosen.selected_as_worst:
+        yield Prose(f"{title(made)}: selected as the worst point\n")
+    yield from (service(at), waterfall(made), ledgers(at), losses(at), counters(at), *over_time_of(made))
+    if made.advice is not None:
+        yield from changes(made.advice, len(at.outcomes))
+    yield Prose(f"\n{made.sentence}", strong=True)
+    if made.advice is not None:
+        yield tried(made.advice)
+
+
+def over_time_of(made: Explanation) -> list[OverTime]:
+    """The timeline, if it was recorded."""
+    place = made.chosen.place
+    return [timeline.view(made.timeline, made.chosen.title, place)] if made.timeline is not None else []
 
 
 def waterfall(made: Explanation) -> Block:

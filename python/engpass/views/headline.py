@@ -10,6 +10,7 @@ from engpass import formatting
 from engpass.results.above_limit import AT, differ
 from engpass.results.engine_difference import apart
 from engpass.results.samples import DELAY_P99, LONGEST_GAP, LOSS
+from engpass.show.blocks import Block, Items, Prose
 
 if TYPE_CHECKING:
     from engpass.results.aggregate import Point, Table
@@ -23,6 +24,15 @@ _EACH = 3
 
 MOST = 12
 """Maximum number of variants with a headline."""
+
+
+def view(table: Table) -> Block:
+    """A sentence for each variant with points; a single variant needs no name."""
+    lines = headlines(table)
+    if len(table.variants) == 1 and lines:
+        return Prose(lines[0][1])
+    more = len(table.variants) - len(lines)
+    return Items(lines, "variant", f"{formatting.count(more, 'more variant')}: see the table" if more else "")
 
 
 def headlines(table: Table) -> list[tuple[str, str]]:

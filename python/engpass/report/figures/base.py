@@ -10,6 +10,7 @@ from engpass.report import theme
 from engpass.results.aggregate import Table
 from engpass.results.axes import Axis
 from engpass.results.samples import GOODPUT
+from engpass.show.markup import Swatch
 from engpass.types.signals import Signal
 
 Drawing: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
@@ -19,14 +20,6 @@ Key: TypeAlias = Literal["lines", "marks", "none"]
 
 `none` if labels or blocks of colour distinguish the series.
 """
-
-
-@dataclass(frozen=True)
-class Block:
-    """A legend entry: the name of a colour in the theme, and its meaning."""
-
-    colour: str
-    text: str
 
 
 ROWS = "rows"
@@ -59,7 +52,7 @@ class Figure:
     draw: Callable[[Table, str], Drawing]
     says: Callable[[Table, str], str]
     key: Callable[[Table], Key]
-    blocks: Callable[[Table, str], Sequence[Block]] | None = None
+    blocks: Callable[[Table, str], Sequence[Swatch]] | None = None
     """Legend entries of a figure with blocks of colour; they replace `key`."""
 
 

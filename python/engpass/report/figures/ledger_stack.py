@@ -6,10 +6,10 @@ import altair as alt
 
 from engpass.report import theme
 from engpass.report.figures import base
-from engpass.report.figures.base import Block
 from engpass.results import ledger
 from engpass.results.aggregate import Row, Table
 from engpass.results.ledger_series import Line
+from engpass.show.markup import Swatch
 
 _MOST = 64
 """Maximum number of values of the axis that are all drawn; of more, every second or third and so on."""
@@ -74,11 +74,11 @@ def says(table: Table, flow: str) -> str:
     )
 
 
-def blocks(table: Table, flow: str) -> Sequence[Block]:
+def blocks(table: Table, flow: str) -> Sequence[Swatch]:
     """The legend of the accounts, in the order of the stack."""
     accounts = _accounts(table.lines[flow])
     colours = theme.account_colours(accounts)
-    return [Block(name, _title(a)) for name, a in zip(colours, accounts, strict=True)]
+    return [Swatch(name, _title(a)) for name, a in zip(colours, accounts, strict=True)]
 
 
 def _title(account: str) -> str:

@@ -7,11 +7,11 @@ import altair as alt
 from engpass import formatting
 from engpass.report import theme
 from engpass.report.figures import base
-from engpass.report.figures.base import Block
 from engpass.results import ledger
 from engpass.results.aggregate import Row, Table
 from engpass.results.ledger import Books
 from engpass.results.ledger_series import Place
+from engpass.show.markup import Swatch
 from engpass.units import PERCENT, unit_for
 
 
@@ -91,10 +91,10 @@ def _name(step: ledger.Step) -> str:
     return step.name.replace("`", "")
 
 
-def key_of(books: Books) -> list[Block]:
+def key_of(books: Books) -> list[Swatch]:
     """The legend of the families in the waterfall of a ledger."""
     present = dict.fromkeys(step.family for step in ledger.waterfall(books))
-    return [Block(_colour(family), _family_title(family)) for family in present]
+    return [Swatch(_colour(family), _family_title(family)) for family in present]
 
 
 def _label(share: float, line_rate: float | None) -> str:
@@ -142,7 +142,7 @@ def says(table: Table, flow: str) -> str:
     return f"Use of the line, {line.name}, at {_where(table, places[0])}: {why}{by}.{others}"
 
 
-def blocks(table: Table, flow: str) -> Sequence[Block]:
+def blocks(table: Table, flow: str) -> Sequence[Swatch]:
     """The legend of the families."""
     books = table.lines[flow].books
     found = {block.text: block for place in _places(table, flow) for block in key_of(books[place])}

@@ -10,6 +10,7 @@ import altair as alt
 from engpass.report import theme
 from engpass.report.figures import base
 from engpass.results.aggregate import Point, Row, Table
+from engpass.show.markup import Swatch
 from engpass.units import unit_for
 
 MAX_VARIANTS = theme.SERIES
@@ -83,10 +84,10 @@ def says(table: Table, flow: str) -> str:
     return f"Rate that remains after each layer, other traffic, the shaper and the hosts.{at}"
 
 
-def blocks(table: Table, flow: str) -> list[base.Block]:
+def blocks(table: Table, flow: str) -> list[Swatch]:
     """The legend of the drawn variants; empty for one variant."""
     chosen = _points(table, flow)
-    return [base.Block(theme.colour(at), one.variant) for at, one in enumerate(chosen)] if chosen[1:] else []
+    return [Swatch(theme.colour(at), one.variant) for at, one in enumerate(chosen)] if chosen[1:] else []
 
 
 def _points(table: Table, flow: str) -> list[Point]:
