@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import export_figures, figures, theme
-from engpass.report.figures import goodput_load, waterfall
+from engpass.report.figures import goodput_resources, waterfall
 from engpass.results import ledger
 from engpass.results.aggregate import MAX_ROWS, tabulate
 from engpass.results.axes import axis_of, label
@@ -201,7 +201,7 @@ def panels(spec: dict[str, Any]) -> list[str]:
 
 def test_goodput_and_loads_share_the_swept_axis() -> None:
     run, outcomes = SHAPES["engines"]()
-    drawn = figures(run, outcomes)["goodput-load"]
+    drawn = figures(run, outcomes)["goodput-resources"]
     spec = drawn.to_dict()
     assert panels(spec) == [
         "goodput of stream in Mbit/s",
@@ -240,7 +240,7 @@ def test_goodput_and_loads_need_a_load_that_differs() -> None:
         ],
         [replace(one, nodes={}) for one in outcomes],
     ):
-        assert "goodput-load" not in figures(run, same)
+        assert "goodput-resources" not in figures(run, same)
     # Two engines of Engpass that differ at the only point are no reason, either.
     at_one_point = [
         replace(
@@ -250,12 +250,12 @@ def test_goodput_and_loads_need_a_load_that_differs() -> None:
         )
         for one in outcomes[:2]
     ]
-    assert "goodput-load" not in figures(Record(repeats=1), at_one_point)
+    assert "goodput-resources" not in figures(Record(repeats=1), at_one_point)
 
 
 def test_goodput_and_loads_of_variants_have_their_names_as_axis() -> None:
     run, outcomes = SHAPES["engines of variants"]()
-    spec = figures(run, outcomes)["goodput-load"].to_dict()
+    spec = figures(run, outcomes)["goodput-resources"].to_dict()
     assert spec["vconcat"][-1]["layer"][0]["encoding"]["x"]["field"] == "series"
 
 
@@ -263,9 +263,9 @@ def test_goodput_and_loads_name_the_values_of_further_axes() -> None:
     run, outcomes = SHAPES["engines in panels"]()
     table = tabulate(run, outcomes)
     fixed = "shaping of data 14 %, encapsulation of data llc-snap"
-    assert f"At {fixed}." in goodput_load.says(table, "stream")
-    assert figures(run, outcomes)["goodput-load"].to_dict()["title"]["subtitle"] == [fixed]
-    rows = goodput_load.rows(table)
+    assert f"At {fixed}." in goodput_resources.says(table, "stream")
+    assert figures(run, outcomes)["goodput-resources"].to_dict()["title"]["subtitle"] == [fixed]
+    rows = goodput_resources.rows(table)
     # Two variants, two engines of Engpass and five buffers, in three panels.
     assert len(rows) == 2 * 2 * 5 * 3
     places = [(row["subject"], row["series"], row["engine"], row["x"]) for row in rows]
@@ -275,7 +275,7 @@ def test_goodput_and_loads_name_the_values_of_further_axes() -> None:
 def test_goodput_and_loads_of_several_flows_begin_with_the_chosen_one() -> None:
     run, outcomes = cases.with_engines(cases.several_flows())
     made = figures(run, outcomes)
-    assert panels(made["goodput-load-stream-2"].to_dict())[:3] == [
+    assert panels(made["goodput-resources-stream-2"].to_dict())[:3] == [
         f"goodput of {name} in Mbit/s" for name in ("stream 2", "stream", "stream 3")
     ]
 
@@ -293,12 +293,12 @@ def test_goodput_and_loads_of_many_flows_show_those_that_differ_most() -> None:
         }
         many.append(replace(one, flows=each))
     table = tabulate(run, many)
-    spec = goodput_load.draw(table, "f2").to_dict()
+    spec = goodput_resources.draw(table, "f2").to_dict()
     assert panels(spec)[:7] == [
         *(f"goodput of f{number} in Mbit/s" for number in (2, 5, 6, 7, 8, 9)),
         "load of edge: forwarding in %",
     ]
-    assert "Shown are 6 of 9 flows: the chosen one and those that differ most." in goodput_load.says(
+    assert "Shown are 6 of 9 flows: the chosen one and those that differ most." in goodput_resources.says(
         table, "f2"
     )
 
@@ -306,10 +306,10 @@ def test_goodput_and_loads_of_many_flows_show_those_that_differ_most() -> None:
 def test_goodput_and_loads_of_many_points_have_few_rows() -> None:
     run, outcomes = cases.with_engines(cases.many_points(4000))
     table = tabulate(run, outcomes)
-    rows = goodput_load.rows(table)
+    rows = goodput_resources.rows(table)
     assert len(rows) == 64 * 3
     assert len({row["x"] for row in rows}) == 64
-    assert "Shown are 64 of 4,000 values." in goodput_load.says(table, "stream")
+    assert "Shown are 64 of 4,000 values." in goodput_resources.says(table, "stream")
 
 
 def test_axes_have_readable_units() -> None:

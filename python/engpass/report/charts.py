@@ -11,7 +11,7 @@ import vl_convert
 from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.diagram import diagram
-from engpass.report.figures import FIGURES, Drawing, goodput_load, heat_map
+from engpass.report.figures import FIGURES, Drawing, goodput_resources, heat_map
 from engpass.report.figures.base import CELLS, HEIGHT, ROWS, TOGETHER
 from engpass.results.aggregate import Row, Table, tabulate
 from engpass.results.record import Run
@@ -100,7 +100,7 @@ def _data(table: Table, flow: str) -> _Data:
 
 def _together(table: Table) -> _Data:
     """The data sets that the figures of all flows share."""
-    return {TOGETHER: goodput_load.rows(table)} if goodput_load.applies(table, "") else {}
+    return {TOGETHER: goodput_resources.rows(table)} if goodput_resources.applies(table, "") else {}
 
 
 def _write(stem: Path, svg: str) -> list[Path]:

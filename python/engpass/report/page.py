@@ -213,7 +213,7 @@ def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequenc
             ("loss", False),
             ("message-delay", False),
             ("transfer", False),
-            ("goodput-load", True),
+            ("goodput-resources", True),
             ("sharing", True),
             ("offered-received", bool(table.panels)),
         )

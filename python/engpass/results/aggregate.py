@@ -12,10 +12,10 @@ from engpass.formatting import clean
 from engpass.results import above_limit, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.axes import Axis, axis_of
-from engpass.results.engine_loads import EngineLoads, LoadShelf
 from engpass.results.ledger_series import Line, Shelf
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
+from engpass.results.resources import Resource, ResourceShelf
 from engpass.results.run_notes import chose_otherwise
 from engpass.results.samples import DRAWN, GOODPUT, IDLE_DELAY, Samples, Spread
 from engpass.types.outcome import Bottleneck, FlowOutcome, Outcome
@@ -110,8 +110,8 @@ class Table:
     """Notes on goodputs above their bounds; names in backticks."""
     lines: Mapping[str, Line] = field(default_factory=dict)
     """The line shown for each flow, with its ledger at every point; empty without ledgers."""
-    loads: tuple[EngineLoads, ...] = ()
-    """The CPUs and forwarding engines that work at some point."""
+    resources: tuple[Resource, ...] = ()
+    """The CPUs and forwarding engines that work at some point, and the ports with a queue."""
 
     @property
     def x(self) -> Axis | None:
@@ -161,8 +161,8 @@ class Table:
 def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = DRAWN) -> Table:
     """Aggregate the repeats of these signals and the goodput, and select what the figures show."""
     axes = tuple(axis_of(raw) for raw in run.axes)
-    shelf, loads = Shelf(), LoadShelf()
-    points = _fold(axes, outcomes, (shelf, loads), tuple(dict.fromkeys((GOODPUT, *signals, IDLE_DELAY))))
+    shelf, resources = Shelf(), ResourceShelf()
+    points = _fold(axes, outcomes, (shelf, resources), tuple(dict.fromkeys((GOODPUT, *signals, IDLE_DELAY))))
     present = {point.variant for point in points}
     variants = _ordered(run.variants, present)
     seen = {point.engine for point in points}
@@ -209,7 +209,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome], signals: Sequence[Signal] = 
         tuple(notes),
         _above(points),
         shelf.lines(flows),
-        loads.loads(),
+        resources.resources(),
     )
     bins = _bins(table)
     if axes and len(axes[0].texts) > bins:
@@ -257,7 +257,7 @@ class _Repeats:
 def _fold(
     axes: Sequence[Axis],
     outcomes: Iterable[Outcome],
-    shelves: Sequence[Shelf | LoadShelf],
+    shelves: Sequence[Shelf | ResourceShelf],
     signals: Sequence[Signal],
 ) -> list[Point]:
     known: list[dict[float | str | None, int | None]] = [{} for _ in axes]

@@ -5,7 +5,7 @@ where it belongs on the page (`page._results` or a section).
 """
 
 from engpass.report.figures import (
-    goodput_load,
+    goodput_resources,
     heat_map,
     ledger_stack,
     ledger_waterfall,
@@ -19,7 +19,7 @@ from engpass.report.figures.base import Drawing, Figure
 FIGURES: tuple[Figure, ...] = (
     *over_sweep.FIGURES,
     *heat_map.FIGURES,
-    goodput_load.FIGURE,
+    goodput_resources.FIGURE,
     offered_received.FIGURE,
     sharing.FIGURE,
     waterfall.FIGURE,

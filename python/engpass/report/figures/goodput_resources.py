@@ -1,9 +1,10 @@
-"""Goodput of the flows and loads of the engines in one picture: panels with one x axis.
+"""Goodput of the flows, loads of engines and longest queues in one picture: panels with one x axis.
 
-A reader sees at which value an engine becomes fully loaded, and what the flows get from there on.
+A reader sees at which value an engine is fully loaded or a queue full, and what the flows get from there on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 
@@ -12,13 +13,13 @@ from engpass.report.figures import base
 from engpass.report.figures.layers import Quantity, layers
 from engpass.results.aggregate import MARKS, Row, Table, evenly
 from engpass.results.axes import Axis
-from engpass.results.engine_loads import EngineLoads, difference
 from engpass.results.ledger_series import Place
-from engpass.results.samples import GOODPUT, Spread
-from engpass.units import Unit
+from engpass.results.resources import QUEUES, Resource, difference
+from engpass.results.samples import GOODPUT, LOAD, Spread
+from engpass.units import PERCENT, Unit
 
-_MOST_FLOWS, _MOST_ENGINES = 6, 8
-"""Maximum number of panels with the goodput of a flow, and with the load of an engine."""
+_MOST_FLOWS, _MOST_ENGINES, _MOST_QUEUES = 6, 8, 6
+"""Maximum number of panels with the goodput of a flow, the load of an engine, and the queue of a port."""
 _CHOSEN = 12
 """Maximum number of flows that can be chosen."""
 _VALUES = 64
@@ -27,28 +28,37 @@ _ROWS = 8_000
 """About the most rows of the figure."""
 _VISIBLE = 0.01
 """The least difference of two loads that a reader sees."""
+_NOTABLE = 4.0
+"""Packets or cells by which a queue must differ between two points: bursts of hosts make short queues."""
 _EXTENT = 42
 """Pixels for the labels of every y axis; equal widths align the panels."""
-_PERCENT = Unit("%", 0.01)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One quantity of a flow, engine or port over the x axis."""
+
+    subject: str
+    """The name of its rows."""
+    title: str
+    unit: Unit
+    values: Mapping[Place, Spread]
+    height: int = 70
+    top: float | None = None
 
 
 def applies(table: Table, _flow: str) -> bool:
-    """Whether the load of an engine differs from point to point."""
-    return any(one.difference >= _VISIBLE for one in table.loads)
+    """Whether a load or a queue differs notably from point to point."""
+    return bool(_resources(table))
 
 
 def draw(table: Table, flow: str) -> base.Drawing:
     """The figure, with the panel of the chosen flow first."""
-    flows = _panels_of(table, flow)
-    subjects = [(_subject(table, one), f"goodput of {one} in {table.rate.name}") for one in flows]
-    subjects += [(engine.name, f"load of {engine.name} in %") for engine in _engines(table)]
-    panels = [
-        _panel(table, subject, title, is_load=number >= len(flows), last=number == len(subjects) - 1)
-        for number, (subject, title) in enumerate(subjects)
-    ]
+    panels = [_of_flow(table, one) for one in _flows_of(table, flow)]
+    panels += [_of_resource(one) for one in _resources(table)]
     return alt.VConcatChart(
         data=alt.NamedData(name=base.TOGETHER),
-        vconcat=panels,
+        vconcat=[_chart(table, panel, last=panel is panels[-1]) for panel in panels],
         spacing=34,
         bounds="flush",
         usermeta={"beside": 70},
@@ -57,11 +67,23 @@ def draw(table: Table, flow: str) -> base.Drawing:
     )
 
 
-def _panel(table: Table, subject: str, title: str, *, is_load: bool, last: bool) -> alt.LayerChart:
+def _of_flow(table: Table, flow: str) -> _Panel:
+    # The subject of a flow differs from the names of engines and ports.
+    subject, unit = f"{table.flows.index(flow)}", table.rate
+    return _Panel(subject, f"goodput of {flow} in {unit.name}", unit, _goodputs(table, flow), height=120)
+
+
+def _of_resource(one: Resource) -> _Panel:
+    if one.signal is LOAD:
+        return _Panel(one.name, f"load of {one.name} in %", PERCENT, one.at, top=100)
+    unit = Unit(one.signal.unit, 1)
+    return _Panel(f"queue {one.name}", f"longest queue, {one.name}, in {unit.name}", unit, one.at)
+
+
+def _chart(table: Table, panel: _Panel, *, last: bool) -> alt.LayerChart:
     x = _x(table)
     if not last:
         x = x.title(None).axis(labels=False, ticks=False, domain=False)
-    unit = _PERCENT if is_load else table.rate
     quantity = Quantity(
         mean="value",
         low="low",
@@ -70,12 +92,12 @@ def _panel(table: Table, subject: str, title: str, *, is_load: bool, last: bool)
         counted="datum.engine !== 'limit'",
         engines=table.engines,
         most=0.0,
-        top=100 if is_load else None,
+        top=panel.top,
         x=x,
-        tooltip=_tooltip(table, unit),
+        tooltip=_tooltip(table, panel.unit),
     )
     heading = alt.TitleParams(
-        title,
+        panel.title,
         fontSize=12,
         fontWeight="normal",
         offset=4,
@@ -87,8 +109,8 @@ def _panel(table: Table, subject: str, title: str, *, is_load: bool, last: bool)
     axis = alt.Axis(title=None, minExtent=_EXTENT, tickCount=3)
     for layer in drawn.layer:
         layer.encoding.y.axis = axis
-    drawn = drawn.transform_filter(alt.FieldEqualPredicate(field="subject", equal=subject))
-    return drawn.properties(height=70 if is_load else 120)
+    drawn = drawn.transform_filter(alt.FieldEqualPredicate(field="subject", equal=panel.subject))
+    return drawn.properties(height=panel.height)
 
 
 def _x(table: Table) -> alt.X:
@@ -105,7 +127,7 @@ def _tooltip(table: Table, unit: Unit) -> list[alt.Tooltip]:
     return [*first, alt.Tooltip("value:Q", title=unit.name, format=".4~r")]
 
 
-def _panels_of(table: Table, flow: str) -> Sequence[str]:
+def _flows_of(table: Table, flow: str) -> Sequence[str]:
     """The chosen flow, then those whose goodput differs most; a multicast group counts by its receivers."""
     groups = {point.flow for point in table.points if point.has_receivers}
     others = [one for one in _flows(table) if one != flow and one not in groups]
@@ -120,15 +142,17 @@ def _flows(table: Table) -> Sequence[str]:
     return table.flows[:_CHOSEN]
 
 
-def _subject(table: Table, flow: str) -> str:
-    """The name of a flow's rows, which differs from those of engines."""
-    return f"{table.flows.index(flow)}"
+def _resources(table: Table) -> Sequence[Resource]:
+    """The engines with the greatest loads and ports with the longest queues, in the order of the outcomes.
 
-
-def _engines(table: Table) -> Sequence[EngineLoads]:
-    """The engines with the greatest loads, in the order of the outcomes."""
-    kept = sorted(table.loads, key=lambda one: -one.most)[:_MOST_ENGINES]
-    return [one for one in table.loads if one in kept]
+    None of a kind that differs nowhere notably from point to point.
+    """
+    kept: list[Resource] = []
+    for signals, least, most in (((LOAD,), _VISIBLE, _MOST_ENGINES), (QUEUES, _NOTABLE, _MOST_QUEUES)):
+        found = [one for one in table.resources if one.signal in signals]
+        if any(one.difference >= least for one in found):
+            kept += sorted(found, key=lambda one: -one.most)[:most]
+    return [one for one in table.resources if one in kept]
 
 
 def _goodputs(table: Table, flow: str) -> Mapping[Place, Spread]:
@@ -171,10 +195,9 @@ def rows(table: Table) -> list[Row]:
     """The rows of all panels; few, however many values are swept."""
     drawn = _drawn(table)
     found: list[Row] = []
-    for flow in _flows(table):
-        found += _curves(table, _subject(table, flow), table.rate, _goodputs(table, flow), drawn)
-    for engine in _engines(table):
-        found += _curves(table, engine.name, _PERCENT, engine.at, drawn)
+    flows = [_of_flow(table, flow) for flow in _flows(table)]
+    for panel in (*flows, *map(_of_resource, _resources(table))):
+        found += _curves(table, panel, drawn)
     return found
 
 
@@ -184,52 +207,61 @@ def _drawn(table: Table) -> Mapping[int, bool]:
         return {}
     numbers = table.x.numbers
     places = sorted(range(len(table.x.texts)), key=lambda at: at if numbers is None else numbers[at])
-    curves = len(table.series) * len(table.engines) * (len(_flows(table)) + len(_engines(table)))
+    curves = len(table.series) * len(table.engines) * (len(_flows(table)) + len(_resources(table)))
     kept = [places[rank] for rank in evenly(len(places), max(12, min(_VALUES, _ROWS // curves)))]
     step = -(-len(kept) // MARKS)
     return {at: rank % step == 0 for rank, at in enumerate(kept)}
 
 
-def _curves(
-    table: Table, subject: str, unit: Unit, values: Mapping[Place, Spread], drawn: Mapping[int, bool]
-) -> Iterator[Row]:
+def _curves(table: Table, panel: _Panel, drawn: Mapping[int, bool]) -> Iterator[Row]:
     axis = table.x
-    for place, spread in values.items():
+    for place, spread in panel.values.items():
         index = place[2][0] if axis is not None else 0
         if not _shown(table, place) or (axis is not None and index not in drawn):
             continue
-        row: Row = {"subject": subject, "series": _series(table, place), "engine": place[1]}
+        row: Row = {"subject": panel.subject, "series": _series(table, place), "engine": place[1]}
         if axis is not None:
             row["where"] = axis.texts[index]
             if axis.numbers is not None:
                 row["x"] = axis.unit.of(axis.numbers[index])
         for column, value in (("value", spread.value), ("low", spread.low), ("high", spread.high)):
-            row[column] = float(f"{unit.of(value):.5g}")
+            row[column] = float(f"{panel.unit.of(value):.5g}")
         row["marked"] = drawn.get(index, True)
         yield row
 
 
 def says(table: Table, _flow: str) -> str:
     """The caption: the meaning of the panels and marks."""
+    shown = _resources(table)
+    loads, queues = (
+        [one for one in shown if one.signal is LOAD],
+        [one for one in shown if one.signal is not LOAD],
+    )
+    below = []
+    if loads:
+        below.append("the share of the time in which each CPU and forwarding engine is busy")
+    if queues:
+        below.append("the longest queue in front of each line")
     flows = "flows" if len(table.flows) > 1 else "flow"
-    busy = "the share of the time in which each CPU and forwarding engine is busy"
-    parts = [f"At the top the goodput of the {flows}, below {busy}, over one axis."]
-    if "limit" in table.engines and table.measured:
+    parts = [f"At the top the goodput of the {flows}, below {' and '.join(below)}, over one axis."]
+    if loads and "limit" in table.engines and table.measured:
         mark = "Dashed lines" if _is_numeric(table) else "Level marks"
         parts.append(f"{mark} are of the limit: the loads if every flow sends at its limit.")
     if fixed := _fixed(table):
         parts.append(f"At {fixed}.")
-    for shown, every, what in (
+    every = [one.signal is LOAD for one in table.resources]
+    for some, all_, what in (
         (
             min(_MOST_FLOWS, len(table.flows)),
             len(table.flows),
             "flows: the chosen one and those that differ most",
         ),
-        (len(_engines(table)), len(table.loads), "engines, those with the greatest loads"),
+        (len(loads), len(loads) and every.count(True), "engines, those with the greatest loads"),
+        (len(queues), len(queues) and every.count(False), "queues, the longest ones"),
         (len(_drawn(table)), len(table.x.texts) if table.x else 0, "values"),
     ):
-        if shown < every:
-            parts.append(f"Shown are {shown} of {every:,} {what}.")
+        if some < all_:
+            parts.append(f"Shown are {some} of {all_:,} {what}.")
     return " ".join(parts)
 
 
@@ -242,4 +274,4 @@ def _key(table: Table) -> base.Key:
     return "none" if table.x is None else "lines" if _is_numeric(table) else "marks"
 
 
-FIGURE = base.Figure("goodput-load", "Goodput and load of the engines", applies, draw, says, _key)
+FIGURE = base.Figure("goodput-resources", "Goodput, loads and queues", applies, draw, says, _key)
