@@ -48,7 +48,8 @@ def test_settings_of_a_testbed_are_those_of_the_core() -> None:
     assert settings.get("switch", "s", "output_buffer") == "100 cells"
     assert settings.amount("host", "b.c", "nic_buffer") == Amount(Decimal(1), "MiB")
     assert settings.amount("host", "a", "nic_buffer") == Amount(Decimal(512), "KiB")
-    assert settings.get("host", "a", "memory") is settings.find("host", "a", "no_such_key") is None
+    assert settings.get("host", "a", "memory") is None
+    assert settings.find("host", "a", "no_such_key") is None
     assert settings.get("host", "b.c", "cost") == {"per_byte": "2 ns"}
     assert settings.find("host", "a", "tcp", "mss") == Setting()
     assert "tail" in settings.choices("switch", "s", "discard")
