@@ -17,9 +17,11 @@ __all__ = [
     "catalogue",
     "check_end",
     "emulate",
+    "join_path",
     "load",
     "replay",
     "schema",
+    "split_path",
     "version",
 ]
 
@@ -47,6 +49,12 @@ def schema() -> str:
 
 def catalogue() -> str:
     """All component kinds as JSON."""
+
+def split_path(path: str) -> list[str]:
+    """Parts of a dotted key; raises `ValueError`."""
+
+def join_path(parts: Sequence[str]) -> str:
+    """Dotted key of these parts, with quotes where TOML needs them."""
 
 @final
 class Interrupt:
@@ -102,6 +110,9 @@ class Campaign:
 
     def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
         """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
+
+    def settings(self, variant: str | None, sweep: Sequence[tuple[str, str]]) -> bytes:
+        """Settings of one point as a tree, as JSON; without a variant those of the file itself."""
 
     def check_agents(self, variant: str, sweep: Sequence[tuple[str, str]]) -> None:
         """Raise `InvalidTestbed` if agents of real hosts cannot be asked for the traffic of one point."""

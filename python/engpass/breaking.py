@@ -58,8 +58,8 @@ class _Bench:
     def forbids(self, claim: Claim) -> str | None:
         """The reason why a claim may not name this change in `breaks`; `None` if it may."""
         measure = _measure(claim)
-        spec = self.claims.campaign(measure.campaign)
-        return self.change and check_break(self.source.data.decode(), spec, measure, *self.change)
+        pairs = self.claims.campaign(measure.campaign).set
+        return self.change and check_break(Testbed(self.source, pairs).campaign, measure, *self.change)
 
     def affects(self, claim: Claim) -> bool:
         """True if the claim reads a point that the change may alter: in a variant, or in all of them."""

@@ -186,7 +186,7 @@ def explain(
 
 def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situation:
     """The facts about the chosen flow; `outcomes` are seen from its receiver (`Bench.seen`)."""
-    settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
+    settings = Settings.at(bench.campaign, chosen.variant, chosen.sweep)
     limits = bench.limit()
     numbers = point_plan(bench.campaign, chosen.variant, chosen.sweep)
     marking = frozenset(

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engpass.units import UNITS, Unit, largest_unit, plain
+from engpass.types.units import UNITS
+from engpass.units import Unit, largest_unit, plain
 
 if TYPE_CHECKING:
     from engpass.types.outcome import Place

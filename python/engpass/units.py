@@ -1,27 +1,11 @@
-"""The units of rates, sizes, times and shares: how files write them, and which one suits a value."""
+"""The unit that suits a value: rates, sizes, times and shares as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 
-_WRITTEN: Mapping[str, Mapping[str, int | str]] = {
-    "B": {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
-    "bit/s": {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12},
-    "B/s": {"B/s": 1, "kB/s": 10**3, "MB/s": 10**6, "GB/s": 10**9},
-    "s": {"ps": "1e-12", "ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": 1, "min": 60},
-    "": {"%": "0.01"},
-    "cells": {"cell": 1, "cells": 1},
-    "packets": {"packet": 1, "packets": 1},
-    "datagrams": {"datagram": 1, "datagrams": 1},
-    "timeouts": {"timeout": 1, "timeouts": 1},
-    "cells/s": {"cells/s": 1},
-}
-UNITS: Mapping[str, tuple[str, Decimal]] = {
-    name: (base, Decimal(factor)) for base, units in _WRITTEN.items() for name, factor in units.items()
-}
-"""For each unit that files may use: its base unit, and its size in it. Shares have no base unit ("")."""
+from engpass.types.units import UNITS
 
 
 @dataclass(frozen=True)

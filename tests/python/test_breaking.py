@@ -10,11 +10,12 @@ import pytest
 
 from engpass import gallery
 from engpass.breaking import Attempt, break_claims
-from engpass.claims import CampaignSpec, Measure
+from engpass.claims import Measure
 from engpass.claims.breaks import check_break
 from engpass.claims.checks.value import Value
 from engpass.claims.quantity import Quantity
 from engpass.error import EngpassError
+from engpass.testbed import loads
 
 ROOT = Path(__file__).parents[2]
 
@@ -213,18 +214,17 @@ def test_break_changes_at_most_by_two_or_removes_a_mechanism(
     variant = "fast" if key.startswith("variant") else "plain"
     check = Value(variant=variant, at=Quantity.parse("1 kB"))
     measure = Measure(check, None, "main", "limit", "stream")
-    found = check_break(TESTBED, CampaignSpec("main"), measure, key, value)
+    found = check_break(loads(TESTBED).campaign, measure, key, value)
     assert (found is None) if problem is None else (found is not None and problem in found)
 
 
 def test_break_is_compared_with_the_campaign_value() -> None:
-    spec = CampaignSpec(
-        "slow", set=(("link.wire.rate", "4 Mbit/s"), ('sweep."link.on.rate"', '["30 Mbit/s"]'))
-    )
+    pairs = (("link.wire.rate", "4 Mbit/s"), ('sweep."link.on.rate"', '["30 Mbit/s"]'))
+    campaign = loads(TESTBED, pairs).campaign
     measure = Measure(
         Value(variant="plain"), None, "slow", "limit", "stream", where=(("link.on.rate", "30 Mbit/s"),)
     )
-    assert check_break(TESTBED, spec, measure, "link.wire.rate", "2 Mbit/s") is None
-    assert check_break(TESTBED, spec, measure, "link.wire.rate", "9 Mbit/s") is not None
-    assert check_break(TESTBED, spec, measure, "link.on.rate", "60 Mbit/s") is None
-    assert check_break(TESTBED, spec, measure, "link.on.rate", "61 Mbit/s") is not None
+    assert check_break(campaign, measure, "link.wire.rate", "2 Mbit/s") is None
+    assert check_break(campaign, measure, "link.wire.rate", "9 Mbit/s") is not None
+    assert check_break(campaign, measure, "link.on.rate", "60 Mbit/s") is None
+    assert check_break(campaign, measure, "link.on.rate", "61 Mbit/s") is not None

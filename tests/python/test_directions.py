@@ -42,13 +42,9 @@ def numbers(text: str = THIN) -> PointPlan:
 def test_set_changes_one_direction_of_a_plain_rate() -> None:
     changed = loads(PLAIN, {BACKWARD: "1 Mbit/s"})
     assert changed.topology == loads(THIN).topology
-    settings = Settings.at(PLAIN, "base", (), ((BACKWARD, "1 Mbit/s"),))
-    rates = {"forward": "20 Mbit/s", "backward": "1 Mbit/s"}
-    assert (
-        settings.get("link", "access", "rate")
-        == rates
-        == Settings.at(THIN, "base", (), ()).get("link", "access", "rate")
-    )
+    for testbed in (changed, loads(THIN)):
+        rate = Settings.at(testbed.campaign, "base", ()).get("link", "access", "rate")
+        assert rate == {"forward": "20 Mbit/s", "backward": "1 Mbit/s"}
 
 
 def test_sweep_varies_the_rate_of_one_direction() -> None:

@@ -171,9 +171,10 @@ def test_hops_of_several_paths_are_in_order_with_shares() -> None:
 
 
 def test_a_value_for_a_variant_holds_in_that_variant_alone() -> None:
-    text = '[router.near]\n[variant.one]\n"router.near.ecmp" = "hash"\n[variant.two]\n'
+    text = TWO + '[variant.one]\n"router.near.ecmp" = "hash"\n[variant.two]\n'
     sets = [('variant.one."router.near.ecmp"', "first"), ('variant.two."router.near.ecmp"', "round-robin")]
-    policies = [Settings.at(text, name, (), sets).get("router", "near", "ecmp") for name in ("one", "two")]
+    campaign = engpass.loads(text, sets).campaign
+    policies = [Settings.at(campaign, name, ()).kind("router", "near", "ecmp") for name in ("one", "two")]
     assert policies == ["first", "round-robin"]
 
 

@@ -13,7 +13,7 @@ from engpass.explain.bottleneck import where
 from engpass.explain.point_facts import Drop, Situation
 from engpass.explain.select_point import choose_in
 from engpass.limiter import limiting_kind, limits_receiver, limits_sender
-from engpass.settings import Settings
+from engpass.settings import Setting, Settings
 from engpass.testbed import loads
 from engpass.types.outcome import (
     VERSION,
@@ -64,7 +64,8 @@ def situation(limit: FlowOutcome, *nodes: str) -> Situation:
         "links": links,
         "flows": [{"name": "f", "kind": "udp-stream", "from": nodes[0], "to": nodes[-1]}],
     }
-    settings = Settings({"router": {node: {} for node in nodes[1:-1]}})
+    routers = Setting(keys={node: Setting(given=True) for node in nodes[1:-1]})
+    settings = Settings(Setting(keys={"router": routers}))
     sent = FlowOutcome(
         kind="udp-stream",
         goodput_bit_per_s=1e6,

@@ -7,7 +7,8 @@ import pytest
 from engpass import formatting
 from engpass.claims.checks.base import Interval
 from engpass.claims.quantity import say as say_in_a_claim
-from engpass.units import UNITS, unit_for
+from engpass.types.units import UNITS
+from engpass.units import unit_for
 
 
 def test_lateness_without_packets_says_that_none_were_carried() -> None:

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-import engpass
-from engpass import gallery
-from engpass.settings import Amount, Settings, join, split
+from engpass.settings import Amount, Setting, Settings, join, split
+from engpass.testbed import loads
 
 TEXT = """\
 [host.a]
 [host."b.c"]
+cost.per_byte = "2 ns"
 [switch.s]
 kind = "atm"
 [run]
@@ -21,8 +21,6 @@ duration = "1 s"
 [variant.dotted]
 "switch.s.output_buffer" = "100 cells"
 "host.\\"b.c\\".nic_buffer" = "1 MiB"
-[variant.nested]
-switch.s.output_buffer = "200 cells"
 """
 
 
@@ -40,31 +38,23 @@ def test_setting_paths_split_and_join(path: str, parts: tuple[str, ...]) -> None
     assert split(join(parts)) == parts
 
 
-def test_later_settings_override_earlier_ones() -> None:
-    buffer = ("switch", "s", "output_buffer")
-
-    def at(variant: str, *more: tuple[tuple[str, str], ...]) -> str:
-        sweep, sets = [*more, (), ()][:2]
-        return str(Settings.at(TEXT, variant, sweep, sets).get(*buffer))
-
-    path = "switch.s.output_buffer"
-    assert at("plain") == "384 cells"  # the catalogue's default
-    assert (at("dotted"), at("nested")) == ("100 cells", "200 cells")
-    assert at("dotted", ((path, "300 cells"),)) == "300 cells"
-    assert at("dotted", ((path, "300 cells"),), ((path, "400 cells"),)) == "400 cells"
-
-
-def test_settings_give_names_kinds_and_defaults() -> None:
-    settings = Settings.at(TEXT, "dotted", (), ())
+def test_settings_of_a_testbed_are_those_of_the_core() -> None:
+    testbed = loads(TEXT)
+    settings = Settings.at(testbed.campaign, "dotted", ())
     assert settings.names("host") == ["a", "b.c"]
-    assert settings.names("nothing") == []
-    assert (settings.kind("switch", "s"), settings.kind("host", "a")) == ("atm", "host")
+    assert settings.names("switch") == ["s"]
+    assert settings.names("nothing") == settings.names("router") == []
+    assert (settings.kind("switch", "s"), settings.kind("switch", "s", "discard")) == ("atm", "tail")
+    assert settings.get("switch", "s", "output_buffer") == "100 cells"
     assert settings.amount("host", "b.c", "nic_buffer") == Amount(Decimal(1), "MiB")
     assert settings.amount("host", "a", "nic_buffer") == Amount(Decimal(512), "KiB")
-    assert settings.get("host", "a", "no_such_key") is None
+    assert settings.get("host", "a", "memory") is None
+    assert settings.find("host", "a", "no_such_key") is None
+    assert settings.get("host", "b.c", "cost") == {"per_byte": "2 ns"}
+    assert settings.find("host", "a", "tcp", "mss") == Setting()
     assert "tail" in settings.choices("switch", "s", "discard")
-    assert "oc-3c" in settings.choices("link", "any", "medium")
     assert settings.choices("switch", "s", "output_buffer") == []
+    assert Settings.at(testbed.campaign, None, ()).get("switch", "s", "output_buffer") == "384 cells"
 
 
 @pytest.mark.parametrize(
@@ -83,18 +73,7 @@ def test_amount_is_read_and_doubled(text: str, twice: str) -> None:
 
 
 def test_invalid_amount_is_none() -> None:
-    assert [Amount.read(text) for text in ("tail", "", "12", None, 5, True)] == [None] * 6
-
-
-def test_settings_of_a_study_equal_those_of_the_core() -> None:
-    study = engpass.load(gallery.study("kyoto-1997").testbed)
-    path = "circuit.data.shaping"
-    settings = Settings.at(study.text, "shaped-18", (("traffic.stream.message", "9 kB"),), ())
-    assert settings.get(*split(path)) == "18 %"
-    assert settings.get("traffic", "stream", "message") == "9 kB"
-    same = engpass.load(gallery.study("kyoto-1997").testbed, set={path: "18 %"})
-    there = study.limit(["shaped-18"])["shaped-18"].flows["stream"].goodput_bit_per_s
-    assert there == same.limit(["congested"])["congested"].flows["stream"].goodput_bit_per_s
+    assert [Amount.read(text) for text in ("tail", "", "12", "1.5", None, 5, True)] == [None] * 7
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,18 @@ impl PyCampaign {
         Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan serializes to JSON"))
     }
 
+    /// The settings of one point as a tree, as JSON: values as written, and defaults. Without `variant`, those of the file itself.
+    fn settings(
+        &self,
+        py: Python<'_>,
+        variant: Option<&str>,
+        sweep: Vec<(String, String)>,
+    ) -> PyResult<Vec<u8>> {
+        let settings = py.detach(|| self.0.campaign.settings(variant, &sweep));
+        let settings = settings.map_err(|diagnostics| invalid(py, &diagnostics))?;
+        Ok(serde_json::to_vec(&settings).expect("settings serialize to JSON"))
+    }
+
     /// Raises `InvalidTestbed` if the agents of real hosts do not support the traffic of one point.
     fn check_agents(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<()> {
         let checked = py.detach(|| self.0.campaign.check_agents(variant, &sweep));
@@ -435,6 +447,19 @@ fn catalogue() -> String {
     format!("{:#}", engpass_testbed::catalogue())
 }
 
+/// The parts of a dotted key. Raises `ValueError` if it is none.
+#[pyfunction]
+fn split_path(path: &str) -> PyResult<Vec<String>> {
+    engpass_testbed::path::parse(path)
+        .map_err(|cause| PyValueError::new_err(format!("`{path}` is not a valid path: {cause}")))
+}
+
+/// A dotted key of these parts, with quotes where TOML needs them.
+#[pyfunction]
+fn join_path(parts: Vec<String>) -> String {
+    engpass_testbed::path::join(&parts)
+}
+
 /// Reads and checks a testbed file. Raises `InvalidTestbed` if it has errors.
 #[pyfunction]
 #[pyo3(signature = (text, source, overrides, max_points))]
@@ -542,6 +567,8 @@ fn _engpass(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(split_path, module)?)?;
+    module.add_function(wrap_pyfunction!(join_path, module)?)?;
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(agent, module)?)?;
     module.add_function(wrap_pyfunction!(measured::check_end_of, module)?)?;

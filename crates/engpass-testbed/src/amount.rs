@@ -1,54 +1,16 @@
 //! Exact arithmetic on quantities with units, for the values of a sweep.
 
-/// A unit as a multiple of its base unit: `mantissa * 10^exponent`.
-struct Unit {
-    base: &'static str,
-    mantissa: u64,
-    exponent: i32,
-    /// Decimal places that a value in the base unit may have.
-    places: i32,
-}
-
-fn unit(word: &str) -> Option<Unit> {
-    let (base, mantissa, exponent, places) = match word {
-        "" => ("", 1, 0, 0),
-        "%" => ("%", 1, 0, 7),
-        "B" => ("B", 1, 0, 0),
-        "kB" => ("B", 1, 3, 0),
-        "MB" => ("B", 1, 6, 0),
-        "GB" => ("B", 1, 9, 0),
-        "KiB" => ("B", 1 << 10, 0, 0),
-        "MiB" => ("B", 1 << 20, 0, 0),
-        "GiB" => ("B", 1 << 30, 0, 0),
-        "bit/s" => ("bit/s", 1, 0, 0),
-        "kbit/s" => ("bit/s", 1, 3, 0),
-        "Mbit/s" => ("bit/s", 1, 6, 0),
-        "Gbit/s" => ("bit/s", 1, 9, 0),
-        "B/s" => ("B/s", 1, 0, 0),
-        "kB/s" => ("B/s", 1, 3, 0),
-        "MB/s" => ("B/s", 1, 6, 0),
-        "GB/s" => ("B/s", 1, 9, 0),
-        "ps" => ("s", 1, -12, 12),
-        "ns" => ("s", 1, -9, 12),
-        "us" | "µs" | "μs" => ("s", 1, -6, 12),
-        "ms" => ("s", 1, -3, 12),
-        "s" => ("s", 1, 0, 12),
-        "min" => ("s", 60, 0, 12),
-        "cells" | "cell" => ("cells", 1, 0, 0),
-        "packets" | "packet" => ("packets", 1, 0, 0),
-        "cells/s" => ("cells/s", 1, 0, 0),
-        _ => return None,
-    };
-    Some(Unit { base, mantissa, exponent, places })
-}
+use engpass_model::unit::Unit;
 
 /// A quantity with its unit, held exactly: as a whole number of the smallest steps of its dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
     /// Number of smallest steps: bytes, bit/s, picoseconds, or 10^-7 %.
     pub(crate) steps: i128,
+    /// The unit; `None` for a number without one.
+    unit: Option<&'static Unit>,
     /// The unit as it was written.
-    unit: String,
+    word: String,
     /// The word after the unit of a rate: `line`, `cells` or `payload`.
     counts: Option<String>,
 }
@@ -67,20 +29,19 @@ impl Amount {
             Some((word, counts @ ("line" | "cells" | "payload"))) => (word.trim(), Some(counts.to_string())),
             _ => (rest, None),
         };
-        let unit = unit(word)?;
-        if counts.is_some() && unit.base != "bit/s" {
+        let unit = if word.is_empty() { None } else { Some(Unit::in_file(word)?) };
+        if counts.is_some() && unit.is_none_or(|unit| unit.base != "bit/s") {
             return None;
         }
         let (digits, scale) = decimal(number)?;
-        let shift = unit.exponent + unit.places - scale;
-        let scaled = digits.checked_mul(i128::from(unit.mantissa))?;
-        let steps = shifted(scaled, shift)?;
-        (steps <= LARGEST).then(|| Self { steps, unit: word.to_string(), counts })
+        let scaled = digits.checked_mul(unit.map_or(1, |unit| unit.steps().into()))?;
+        let steps = shifted(scaled, -scale)?;
+        (steps <= LARGEST).then(|| Self { steps, unit, word: word.to_string(), counts })
     }
 
     /// Returns the base unit, and for a rate the word that says what it counts. Only amounts of equal dimension can be added.
     pub(crate) fn dimension(&self) -> String {
-        let base = self.of().base;
+        let base = self.base_unit().map_or("", |unit| unit.name);
         match &self.counts {
             Some(counts) => format!("{base} {counts}"),
             None => base.to_string(),
@@ -90,9 +51,8 @@ impl Amount {
     /// Returns `steps` as text in the unit of this amount if that is exact, otherwise in the base unit.
     pub(crate) fn with(&self, steps: i128) -> String {
         let counts = self.counts.as_deref().map(|word| format!(" {word}")).unwrap_or_default();
-        let own = self.of();
-        let base = unit(own.base).expect("every base unit is a known unit");
-        for (name, unit) in [(self.unit.as_str(), &own), (own.base, &base)] {
+        let base = self.base_unit();
+        for (name, unit) in [(self.word.as_str(), self.unit), (base.map_or("", |unit| unit.name), base)] {
             if let Some(number) = written(steps, unit) {
                 let name = if name.is_empty() { String::new() } else { format!(" {name}") };
                 return format!("{number}{name}{counts}");
@@ -101,35 +61,32 @@ impl Amount {
         unreachable!("every amount is exact in its base unit")
     }
 
-    fn of(&self) -> Unit {
-        unit(&self.unit).expect("the unit was checked when the amount was parsed")
+    /// Returns the base unit; per cent for a share.
+    fn base_unit(&self) -> Option<&'static Unit> {
+        self.unit.map(|unit| Unit::in_file(unit.base).unwrap_or(unit))
     }
 
     /// Returns the value in base units (bytes, bit/s, seconds), per cent as a fraction; for reports.
     pub(crate) fn number(&self) -> f64 {
-        let places = self.of().places + if self.unit == "%" { 2 } else { 0 };
-        self.steps as f64 / 10f64.powi(places)
+        self.steps as f64 / 10f64.powi(self.unit.map_or(0, |unit| unit.places() as i32))
     }
 
     /// Returns the base unit for reports; empty for shares.
     pub(crate) fn base(&self) -> &'static str {
-        match self.of().base {
-            "%" => "",
-            base => base,
-        }
+        self.unit.map_or("", |unit| unit.base)
     }
 }
 
 /// Returns `steps` as a decimal number in `unit`; `None` if that needs too many decimal places.
-fn written(steps: i128, unit: &Unit) -> Option<String> {
+fn written(steps: i128, unit: Option<&Unit>) -> Option<String> {
     // The number is steps / 10^places / (mantissa * 10^exponent). A binary unit can need up to `EXTRA` more decimal places.
     const EXTRA: u32 = 12;
     let scaled = steps.checked_mul(10i128.pow(EXTRA))?;
-    let mantissa = i128::from(unit.mantissa);
+    let (mantissa, exponent) = unit.map_or((1, 0), |unit| (i128::from(unit.mantissa), unit.exponent));
     if scaled % mantissa != 0 {
         return None;
     }
-    let places = unit.places + unit.exponent + EXTRA as i32;
+    let places = unit.map_or(0, |unit| unit.places() as i32) + exponent + EXTRA as i32;
     let mut digits = (scaled / mantissa).to_string();
     if places <= 0 {
         digits.push_str(&"0".repeat(places.unsigned_abs() as usize));

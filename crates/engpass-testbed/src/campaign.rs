@@ -13,6 +13,7 @@ use crate::path;
 use crate::provenance::{Origin, ValueSource};
 use crate::read::{self, Draft, bad_name, locate, wrong_type};
 use crate::reported::ReportedValues;
+use crate::settings::{self, Setting};
 use crate::source::{Source, too_large, too_many_values};
 use crate::sweep::{self, Axis, Sweep, Swept};
 use crate::testbed::{Run, Testbed};
@@ -289,18 +290,9 @@ impl Campaign {
         agents: &mut Agents,
     ) -> (Draft, Option<Point>) {
         let before = found.errors();
-        let mut tree = self.tree.clone();
-        let set =
-            self.overrides.iter().filter(|change| change.path[0] != "sweep" && change.path[0] != "variant");
-        for change in self.changes[variant].iter().chain(&values).chain(set) {
-            if found.is_full() {
-                found.stop();
-                return (Draft::default(), None);
-            }
-            if let Err(problem) = overrides::apply(&mut tree, change) {
-                found.push(*problem);
-            }
-        }
+        let Some(tree) = self.changed(&self.changes[variant], &values, found) else {
+            return (Draft::default(), None);
+        };
         let begin = found.len();
         let mut draft = read::read(&tree, found);
         check::check(&mut draft, &tree, found, begin);
@@ -314,6 +306,23 @@ impl Campaign {
             agents.note(&point.testbed, &tree);
         }
         (draft, point)
+    }
+
+    /// Returns the tree of a point: the file with the changes of a variant, swept values and `--set`, of which the last one wins. `None` if there are too many errors.
+    fn changed(&self, variant: &[Override], values: &[Override], found: &mut Findings) -> Option<Node> {
+        let mut tree = self.tree.clone();
+        let set =
+            self.overrides.iter().filter(|change| change.path[0] != "sweep" && change.path[0] != "variant");
+        for change in variant.iter().chain(values).chain(set) {
+            if found.is_full() {
+                found.stop();
+                return None;
+            }
+            if let Err(problem) = overrides::apply(&mut tree, change) {
+                found.push(*problem);
+            }
+        }
+        Some(tree)
     }
 
     /// Returns the testbed of a variant at a point of the sweep. `sweep` gives a path and a value for every axis, values as in
@@ -342,17 +351,56 @@ impl Campaign {
         sweep: &[(String, String)],
         agents: &mut Agents,
     ) -> Result<Point, Diagnostics> {
-        let fail = |found: Findings| Err(Diagnostics::new(&self.source, found));
-        let Some(variant_index) = self.variants.iter().position(|name| name == variant) else {
+        let variant = self.variant_index(variant)?;
+        let values = self.swept_values(&self.changes[variant], sweep)?;
+        let mut found = Findings::default();
+        match self.build(variant, values, &mut found, agents) {
+            (_, Some(point)) => Ok(point),
+            _ => Err(Diagnostics::new(&self.source, found)),
+        }
+    }
+
+    /// Returns the settings at a point: each value as written, after variant, swept values and `--set`, and the defaults of all other keys.
+    /// `sweep` is that of [`point`](Self::point). Without `variant` they are those of the file itself.
+    ///
+    /// # Errors
+    /// If there is no such variant, or if a path does not exist at this point.
+    pub fn settings(
+        &self,
+        variant: Option<&str>,
+        sweep: &[(String, String)],
+    ) -> Result<Setting, Diagnostics> {
+        let changes = match variant {
+            Some(variant) => &self.changes[self.variant_index(variant)?][..],
+            None => &[],
+        };
+        let values = self.swept_values(changes, sweep)?;
+        let mut found = Findings::default();
+        match self.changed(changes, &values, &mut found) {
+            Some(tree) if found.errors() == 0 => Ok(settings::settings(&tree)),
+            _ => Err(Diagnostics::new(&self.source, found)),
+        }
+    }
+
+    fn variant_index(&self, variant: &str) -> Result<usize, Diagnostics> {
+        self.variants.iter().position(|name| name == variant).ok_or_else(|| {
             let message = format!("there is no variant `{}`", tree::shortened(variant));
             let known: Vec<&str> = self.variants.iter().map(String::as_str).collect();
             let help = path::suggestion(variant, "variants of this file", &known);
-            return fail(Diagnostic::error("unknown-variant", message).maybe_help(help).into());
-        };
+            Diagnostics::new(&self.source, Diagnostic::error("unknown-variant", message).maybe_help(help))
+        })
+    }
+
+    /// Returns the values at a point of the sweep, for a variant with these changes.
+    fn swept_values(
+        &self,
+        changes: &[Override],
+        sweep: &[(String, String)],
+    ) -> Result<Vec<Override>, Diagnostics> {
         let mut values: Vec<Override> = Vec::new();
         for axis in &self.swept {
             let named = sweep.iter().any(|(path, _)| *path == axis.axis.path);
-            if !named && !self.has_own(variant_index, &axis.path) {
+            if !named && !self.has_own(changes, &axis.path) {
                 values.push(axis.nth(0));
             }
         }
@@ -362,20 +410,17 @@ impl Campaign {
                 (Some(value), _) => values.push(value),
                 (None, Ok(parts)) => values.push(overrides::of_point(path, &parts, text)),
                 (None, Err(cause)) => {
-                    return fail(overrides::bad_path(path, &cause, &Origin::default()).into());
+                    let problem = overrides::bad_path(path, &cause, &Origin::default());
+                    return Err(Diagnostics::new(&self.source, problem));
                 }
             }
         }
-        let mut found = Findings::default();
-        match self.build(variant_index, values, &mut found, agents) {
-            (_, Some(point)) => Ok(point),
-            _ => fail(found),
-        }
+        Ok(values)
     }
 
     /// Returns true if the file or the variant has a value for a swept path.
-    fn has_own(&self, variant: usize, path: &[String]) -> bool {
-        locate(&self.tree, path).is_some() || self.changes[variant].iter().any(|change| change.path == path)
+    fn has_own(&self, changes: &[Override], path: &[String]) -> bool {
+        locate(&self.tree, path).is_some() || changes.iter().any(|change| change.path == path)
     }
 
     /// Name of the testbed.

@@ -75,6 +75,7 @@ fn keys(schema: &Value) -> Vec<Value> {
         all.push(json!({
             "key": key,
             "type": type_of(inner),
+            "choices": choices(inner),
             "help": inner["description"],
             "required": required(key),
             "default": written(&inner["default"]),
@@ -97,7 +98,7 @@ fn keys(schema: &Value) -> Vec<Value> {
 }
 
 /// Returns a default as a file would write it; null for a table, whose keys have their own defaults.
-fn written(default: &Value) -> Value {
+pub(crate) fn written(default: &Value) -> Value {
     match default {
         Value::Object(map) => match map.iter().next() {
             // A kind without keys, `{ kind = {} }`, is written as its name alone.
@@ -108,20 +109,25 @@ fn written(default: &Value) -> Value {
     }
 }
 
-fn type_of(schema: &Value) -> String {
-    let list = |words: Vec<&Value>| {
-        let words: Vec<String> =
-            words.into_iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect();
-        format!("one of {}", words.join(", "))
-    };
+/// Returns the values that a key may have if they are a closed set, or the kinds if it names a family.
+pub(crate) fn choices(schema: &Value) -> Vec<&str> {
     if let Some(words) = schema["oneOf"].as_array() {
-        return list(words.iter().map(|word| &word["const"]).collect());
+        return words.iter().filter_map(|word| word["const"].as_str()).collect();
     }
-    if let Some(title) = schema["title"].as_str() {
+    let forms = schema["anyOf"].as_array().into_iter().flatten();
+    let words = std::iter::once(schema).chain(forms).find_map(|form| form["enum"].as_array());
+    words.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn type_of(schema: &Value) -> String {
+    if schema["oneOf"].is_null()
+        && let Some(title) = schema["title"].as_str()
+    {
         return title.into();
     }
-    if let Some(words) = schema["enum"].as_array() {
-        return list(words.iter().collect());
+    let words: Vec<String> = choices(schema).into_iter().map(|word| format!("`{word}`")).collect();
+    if !words.is_empty() {
+        return format!("one of {}", words.join(", "));
     }
     match schema["type"].as_str() {
         Some("string") => "text".into(),

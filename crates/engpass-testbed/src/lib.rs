@@ -36,6 +36,7 @@ mod resolve;
 mod route;
 mod schema;
 mod segments;
+mod settings;
 mod source;
 mod spare;
 mod sweep;
@@ -58,6 +59,7 @@ pub use route::{
     tunnel_heads,
 };
 pub use schema::{plan_schema, schema};
+pub use settings::Setting;
 pub use source::{MAX_TEXT, Source};
 pub use sweep::{Axis, AxisValue, MAX_VALUES};
 pub use testbed::{Run, Testbed};

@@ -97,10 +97,9 @@ def scaled(
 
 
 def others(
-    kind: str, cost: Cost, path: Sequence[str], known: Sequence[str], now: object, words: str
+    kind: str, cost: Cost, path: Sequence[str], known: Sequence[str], now: str, words: str
 ) -> Iterator[Proposal]:
     """Propose each value of `known` except the present one, as a separate change."""
-    current = next(iter(now), None) if isinstance(now, dict) else now
     for value in known:
-        if value != current:
+        if value != now:
             yield Proposal.one(kind, cost, words.format(value), (path, value))

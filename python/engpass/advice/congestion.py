@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from engpass.advice.base import Cost, Proposal, others
 from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import Situation
-from engpass.settings import keys
-
-_FALLBACK = ("reno", "cubic", "bbr", "dctcp")
 
 _MARKED = frozenset({"dctcp"})
 """Congestion controls that rely on ECN marks. On a path without marks they only react to loss, as `reno`."""
@@ -21,9 +18,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
     waits = at.idle("congestion window") + at.idle("retransmission timer")
     if path is None or (waits < 0.005 and not at.own_drops):
         return
-    known = list(keys("congestion control")) or list(_FALLBACK)
+    known = at.settings.choices(*path)
     words = f"use `{{}}` as congestion control of `{at.flow}`"
     if not at.marked:
         known = [control for control in known if control not in _MARKED]
-    now = at.settings.get(*path)
-    yield from others("congestion", Cost.SETTING, path, known, now, words)
+    yield from others("congestion", Cost.SETTING, path, known, at.settings.kind(*path), words)

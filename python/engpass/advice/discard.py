@@ -13,11 +13,10 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Propose every other policy of the catalogue; if one lacks a required setting, the core refuses it."""
     for node, end in ports.losing(at):
         if ports.is_atm(at, node):
-            now = at.settings.get("switch", node, "discard")
-            known = at.settings.choices("switch", node, "discard")
-            current = next(iter(now), None) if isinstance(now, dict) else now
-            words = f"let `{node}` discard by `{{}}` instead of `{current}`"
-            yield from others("discard", Cost.SETTING, ("switch", node, "discard"), known, now, words)
+            path = ("switch", node, "discard")
+            now = at.settings.kind(*path)
+            words = f"let `{node}` discard by `{{}}` instead of `{now}`"
+            yield from others("discard", Cost.SETTING, path, at.settings.choices(*path), now, words)
             continue
         for step in ports.others(at, node, end):
             yield Proposal("discard", Cost.SETTING, (step,))

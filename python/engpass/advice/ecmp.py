@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.point_facts import DOWN, FULL, Situation
-from engpass.settings import join, table_of
+from engpass.settings import join
 from engpass.source import Toml
 from engpass.types.outcome import Place
 
@@ -40,18 +40,16 @@ def _one(at: Situation, router: str, kind: str, words: str) -> Proposal:
 
 def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, str]:
     """Path and value that give a router another ECMP policy with the present weights."""
-    given = at.settings.get("router", router, "ecmp")
-    inner = table_of(next(iter(given.values()))) if isinstance(given, dict) and given else {}
-    kept = inner if kind in table_of(given) else {key: inner[key] for key in ("weights",) if key in inner}
-    made = {**kept, **keys}
+    now = at.policy(router)
+    inner = at.settings.get("router", router, "ecmp", now)
+    given = inner if isinstance(inner, dict) else {}
+    made = {**(given if kind == now else {key: given[key] for key in ("weights",) if key in given}), **keys}
     return join(("router", router, "ecmp")), f"{{ {kind} = {_toml(made)} }}" if made else kind
 
 
 def _seeds(at: Situation, router: str) -> Proposal:
     """Propose other seeds of the hash; all are tried, since chance decides which one helps."""
-    given = at.settings.get("router", router, "ecmp")
-    inner = table_of(given).get("hash")
-    now = table_of(inner).get("seed", 0)
+    now = at.settings.get("router", router, "ecmp", "hash", "seed")
     words = f"set the hash seed of router `{router}` to {{}}"
     steps = tuple(
         Candidate(words.format(seed), (_policy(at, router, "hash", seed=seed),))

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
 from engpass.explain.point_facts import Situation
-from engpass.settings import Amount, Key, join, keys, read_value, split, table_of
+from engpass.settings import Amount, join, kinds, split
 from engpass.source import Toml
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
@@ -37,7 +37,7 @@ class Queue:
     def limit(self) -> str:
         """The limit of the queue as text: the given one, or the default of its kind."""
         given = self.settings.get("limit")
-        key = kinds().get(self.kind, {}).get("limit")
+        key = kinds(_FAMILY)[self.kind].get("limit")
         return str(given or (key and key.default) or "")
 
     def with_limit(self, limit: str) -> str:
@@ -49,19 +49,14 @@ class Queue:
 
 def with_limit(kind: str, limit: object) -> str:
     """The value for another discipline; it keeps the given limit, if any, so that only the kind changes."""
-    if limit is None or "limit" not in kinds().get(kind, {}):
+    if limit is None or "limit" not in kinds(_FAMILY)[kind]:
         return kind
     return f"{{ {kind} = {{ limit = {_toml(str(limit))} }} }}"
 
 
 def complete(kind: str) -> bool:
     """True if a queue discipline has no required settings."""
-    return not any(key.required for key in kinds().get(kind, {}).values())
-
-
-def kinds() -> dict[str, dict[str, Key]]:
-    """The queue disciplines of the catalogue, with the entries for their keys."""
-    return keys(_FAMILY)
+    return not any(key.required for key in kinds(_FAMILY)[kind].values())
 
 
 def losing(at: Situation, causes: Sequence[str] = QUEUED) -> list[tuple[str, str]]:
@@ -80,40 +75,28 @@ def queue(at: Situation, node: str, end: str) -> Queue:
     """The queue discipline of the port of a switch or router to the neighbour `end`."""
     family = "switch" if node in at.settings.names("switch") else "router"
     path: tuple[str, ...] = (family, node, "queue")
-    given = None
     for link in at.topology.links:
-        if set(link.ends) == {node, end}:
-            given = at.settings.get("link", link.name, "queue")
-            if given is not None:
-                path = ("link", link.name, "queue")
-    if given is None:
-        given = at.settings.get(*path)
-    return _read(path, given)
+        own = at.settings.find("link", link.name, "queue")
+        if set(link.ends) == {node, end} and own is not None and own.given:
+            path = ("link", link.name, "queue")
+    kind = at.settings.kind(*path) or _DEFAULT
+    inner = at.settings.get(*path, kind)
+    return Queue(path, kind, inner if isinstance(inner, dict) else {})
 
 
 def keeps_rates(at: Situation, step: Candidate) -> bool:
     """True if the change `step` leaves every token bucket in place."""
-    changes = [(split(path), value) for path, value in step.set]
     return all(
-        _read(path, read_value(value)).kind == _AGREED
-        for path, value in changes
-        if path[-1] == "queue" and _read(path, at.settings.get(*path)).kind == _AGREED
+        value.startswith(f"{{ {_AGREED} =") or at.settings.kind(*split(path)) != _AGREED
+        for path, value in step.set
     )
-
-
-def _read(path: tuple[str, ...], given: Toml | None) -> Queue:
-    if isinstance(given, dict) and given:
-        kind = next(iter(given))
-        inner = given[kind]
-        return Queue(path, kind, table_of(inner))
-    return Queue(path, str(given or _DEFAULT), {})
 
 
 def others(at: Situation, node: str, end: str) -> Iterator[Candidate]:
     """Propose every other queue discipline without required settings for the port of `node` to `end`."""
     current = queue(at, node, end)
     limit = current.settings.get("limit")
-    for kind in kinds():
+    for kind in kinds(_FAMILY):
         if kind != current.kind and complete(kind):
             words = f"use queue `{kind}` instead of `{current.kind}` at `{node}` towards `{end}`"
             yield Candidate(words, ((join(current.path), with_limit(kind, limit)),))

@@ -10,8 +10,6 @@ from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import Situation
 from engpass.settings import Amount
 
-_FALLBACK = ("new-reno", "sack", "rack-tlp")
-
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Propose other loss recoveries at both ends, and a shorter or longer minimum retransmission timeout."""
@@ -22,7 +20,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     if path is None:
         return
     now = at.settings.get(*path)
-    for value in at.settings.choices(path[0], path[1], ".".join(path[2:])) or _FALLBACK:
+    for value in at.settings.choices(*path):
         if value == now:
             continue
         # The receiver must also support the recovery of the sender.

@@ -33,9 +33,9 @@ def propose(at: Situation) -> Iterator[Proposal]:
 def tcp_path(at: Situation, host: str, key: str) -> tuple[str, ...] | None:
     """The path of a TCP setting, at the host or else at the traffic; `None` if neither may have it."""
     for family, name in (("host", host), ("traffic", at.flow)):
-        known = at.settings.keys(family, name)
-        if f"tcp.{key}" in known or "tcp" in known:
-            return family, name, "tcp", key
+        path = (family, name, "tcp", key)
+        if at.settings.find(*path) is not None:
+            return path
     return None
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 
-from engpass.claims.file import CampaignSpec, Measure
-from engpass.settings import Amount, Settings, split
+from engpass import _engpass
+from engpass.campaign import axes_from_json
+from engpass.claims.file import Measure
+from engpass.settings import Amount, Settings, join, split
 from engpass.source import Toml
 
 MOST = 2
@@ -28,20 +29,23 @@ REMOVES = {
 """Mechanisms by the last part of their key in a testbed: the value that removes each, and its name."""
 
 
-def check_break(text: str, spec: CampaignSpec, measure: Measure, key: str, value: str) -> str | None:
+def check_break(campaign: _engpass.Campaign, measure: Measure, key: str, value: str) -> str | None:
     """The reason why a break is not allowed; `None` if it is.
 
-    `text` is the testbed. The present value is that for the claim's campaign, variant and swept values.
+    `campaign` is that of the claim; the present value is that at the claim's variant and swept values.
     """
     path = split(key)
     variant = measure.check.variant
     if len(path) == 3 and path[0] == "variant":
         variant, path = path[1], split(path[2])
     at = getattr(measure.check, "at", None)
-    swept = [path for path in _axes(text, spec) if path not in dict(measure.where)]
-    places = [*measure.where, *((name, str(at)) for name in swept if at is not None and len(swept) == 1)]
-    before = Settings.at(text, variant, places, _plain(spec.set, variant)).get(*path)
-    own = Settings.at(text, "", (), _plain(spec.set, "")).get(*path)
+    where = dict(measure.where)
+    swept = [axis.path for axis in axes_from_json(campaign.axes()) if axis.path not in where]
+    if at is not None and len(swept) == 1:
+        where[swept.pop()] = str(at)
+    # A claim about several values of an axis has no present value of it.
+    before = None if join(path) in swept else Settings.at(campaign, variant, where.items()).get(*path)
+    own = Settings.at(campaign, None, ()).get(*path)
     if before is not None and _same(before, value):
         return f"`{key}` is already {before}"
     if _is_removal(path[-1], value) or (before != own and _same(own, value)):
@@ -78,26 +82,3 @@ def _number(value: Toml | None) -> tuple[Decimal, str] | None:
         return Decimal(str(value)), ""
     amount = Amount.read(value)
     return amount.in_base() if amount else None
-
-
-def _axes(text: str, spec: CampaignSpec) -> list[str]:
-    """The paths that the file or the campaign sweeps, except those for which the campaign sets one value."""
-    import tomllib
-
-    given = dict(spec.set)
-    added = [split(key)[1] for key in given if split(key)[0] == "sweep"]
-    return [
-        name for name in {**tomllib.loads(text).get("sweep", {}), **dict.fromkeys(added)} if name not in given
-    ]
-
-
-def _plain(pairs: Sequence[tuple[str, str]], variant: str) -> list[tuple[str, str]]:
-    """The overrides that set values for this variant, by path in the testbed; not those that set sweeps."""
-    plain = []
-    for key, value in pairs:
-        path = split(key)
-        if path[0] == "variant" and path[1] == variant:
-            plain.append((path[2], value))
-        elif path[0] not in ("variant", "sweep"):
-            plain.append((key, value))
-    return plain

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from engpass.formatting import both, quantity
-from engpass.units import UNITS
+from engpass.types.units import UNITS
 
 _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 

@@ -14,7 +14,7 @@ from engpass.claims.checks import CHECKS, Check, Interval
 from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
 from engpass.claims.quantity import Quantity
 from engpass.error import nearest
-from engpass.settings import table_of
+from engpass.settings import split
 from engpass.source import MAX_BYTES, Toml
 
 _Table = Mapping[str, Toml]
@@ -119,7 +119,7 @@ class _Reader:
         notes = _texts(listed)
         if len(notes) < len(listed):
             raise self.fail(top, "`notes` is not a list of sentences", 'write `notes = ["…"]`', "notes")
-        campaigns = [self._campaign(name, table) for name, table in table_of(tables.get("campaign")).items()]
+        campaigns = [self._campaign(name, table) for name, table in _table(tables.get("campaign")).items()]
         names = {campaign.name for campaign in campaigns}
         if MAIN not in names:
             campaigns.append(CampaignSpec(MAIN))
@@ -158,7 +158,7 @@ class _Reader:
     def _pairs(self, at: _Place, table: _Table, key: str) -> tuple[tuple[str, str], ...]:
         """The pairs of path and value in a table; raises `ClaimsError` if a value is not text."""
         pairs: list[tuple[str, str]] = []
-        for path, value in table_of(table.get(key)).items():
+        for path, value in _table(table.get(key)).items():
             if not isinstance(value, str):
                 cause = f"the value of `{path}` is not text"
                 raise self.fail(at, cause, "write values as in `--set`, in quotes", key)
@@ -276,10 +276,14 @@ class _Reader:
                 else "`breaks` has more than one key"
             )
             raise self.fail(at, cause, 'write `breaks = { "KEY" = "VALUE" }` with one key', "breaks")
+        try:
+            split(pairs[0][0])
+        except ValueError as error:
+            raise self.fail(at, str(error), "write a dotted key, as for `--set`", "breaks") from None
         return pairs[0]
 
     def _measure(self, at: _Place, table: _Table, stated: str, flow: str) -> Measure:
-        check = self._check(at, self._text(at, table, "check"), table_of(table.get("with")))
+        check = self._check(at, self._text(at, table, "check"), _table(table.get("with")))
         if "link" in table and "node" in table:
             cause = "it has both `link` and `node`, but a check reads one of them"
             raise self.fail(at, cause, "remove one of them", "node")
@@ -401,6 +405,11 @@ def _text_or(table: _Table, key: str, default: str) -> str:
     """The text at a key, else `default`."""
     text = _text_at(table, key)
     return default if text is None else text
+
+
+def _table(value: Toml | None) -> _Table:
+    """The value if it is a table, else an empty table."""
+    return value if isinstance(value, dict) else {}
 
 
 def _list(value: Toml | None) -> list[Toml]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from engpass.error import EngpassError
 from engpass.settings import Amount
-from engpass.units import UNITS
+from engpass.types.units import UNITS
 
 
 def _units(base: str) -> dict[str, Decimal]:

@@ -480,21 +480,16 @@ class Situation:
 
     def policy(self, router: str) -> str:
         """The kind of a router's ECMP policy; empty for other nodes."""
-        if router not in self.settings.names("router"):
-            return ""
-        given = self.settings.get("router", router, "ecmp")
-        return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "hash")
+        return self.settings.kind("router", router, "ecmp")
 
     @functools.cached_property
     def bonds(self) -> tuple[Bond, ...]:
         """The bonds that are not switched off."""
         found = []
         for name in self.settings.names("bond"):
-            node, links, mode, up = (
-                self.settings.get("bond", name, key) for key in ("node", "links", "mode", "up")
-            )
-            kind = str(next(iter(mode), "")) if isinstance(mode, dict) else str(mode or "hash")
+            node, links, up = (self.settings.get("bond", name, key) for key in ("node", "links", "up"))
             if up is not False and isinstance(links, list):
+                kind = self.settings.kind("bond", name, "mode")
                 found.append(Bond(name, str(node), tuple(str(link) for link in links), kind))
         return tuple(found)
 

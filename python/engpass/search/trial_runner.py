@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
@@ -16,6 +15,7 @@ from engpass.plan import point_plan
 from engpass.results import outcomes
 from engpass.search.rfc2544 import LEARNING_SECONDS
 from engpass.search.trial import KEPT, KEPT_BY_MODEL, SearchError, Trial
+from engpass.settings import Settings
 from engpass.testbed_file import TestbedFile
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class TrialRunner:
         self._session: Session | None = None
         self._ran = False
         self._tried: dict[tuple[int, float], int] = {}
-        run = tomllib.loads(testbed.text).get("run", {})
-        self._precise = isinstance(run, dict) and "longest" in run
+        longest = Settings.at(testbed.campaign, variant, []).find("run", "longest")
+        self._precise = longest is not None and longest.given
 
     def __enter__(self) -> TrialRunner:
         return self

@@ -14,7 +14,7 @@ impl Quantity for CellCount {
     const EXAMPLE: &'static str = "384 cells";
 
     fn parse(text: &str) -> Result<Self, String> {
-        scaled::<Self>(text, |unit| matches!(unit, "cells" | "cell").then_some(1)).map(Self)
+        scaled::<Self>(text, "cells").map(Self)
     }
 }
 
@@ -55,11 +55,9 @@ impl Quantity for FillLevel {
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.trim_end().ends_with('%') {
-            let whole_per_cent = u128::from(Share::WHOLE / 100);
-            return scaled::<Self>(text, |unit| (unit == "%").then_some(whole_per_cent))
-                .map(|parts| Self::Share(Share(parts)));
+            return scaled::<Self>(text, "").map(|parts| Self::Share(Share(parts)));
         }
-        scaled::<Self>(text, |unit| matches!(unit, "cells" | "cell").then_some(1)).map(Self::Cells)
+        scaled::<Self>(text, "cells").map(Self::Cells)
     }
 }
 
@@ -90,8 +88,7 @@ impl Quantity for BufferSize {
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.trim_end().ends_with("packets") || text.trim_end().ends_with("packet") {
-            return scaled::<Self>(text, |unit| matches!(unit, "packets" | "packet").then_some(1))
-                .map(Self::Packets);
+            return scaled::<Self>(text, "packets").map(Self::Packets);
         }
         Size::parse(text).map(|size| Self::Bytes(size.bytes())).map_err(|_| super::not_a::<Self>(text))
     }

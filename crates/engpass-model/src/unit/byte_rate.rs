@@ -14,16 +14,7 @@ impl Quantity for ByteRate {
     const EXAMPLE: &'static str = "133 MB/s";
 
     fn parse(text: &str) -> Result<Self, String> {
-        scaled::<Self>(text, |unit| {
-            Some(match unit {
-                "B/s" => 1,
-                "kB/s" => 1_000,
-                "MB/s" => 1_000_000,
-                "GB/s" => 1_000_000_000,
-                _ => return None,
-            })
-        })
-        .map(Self)
+        scaled::<Self>(text, "B/s").map(Self)
     }
 }
 
@@ -31,9 +22,7 @@ quantity_serde!(ByteRate);
 
 impl fmt::Display for ByteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: &[(&str, u64)] =
-            &[("B/s", 1), ("kB/s", 1_000), ("MB/s", 1_000_000), ("GB/s", 1_000_000_000)];
-        f.write_str(&in_units(self.0, UNITS))
+        f.write_str(&in_units(self.0, "B/s"))
     }
 }
 

@@ -22,18 +22,7 @@ impl Quantity for Duration {
     const EXAMPLE: &'static str = "10 s";
 
     fn parse(text: &str) -> Result<Self, String> {
-        scaled::<Self>(text, |unit| {
-            Some(match unit {
-                "ps" => 1,
-                "ns" => 1_000,
-                "us" | "µs" | "μs" => 1_000_000,
-                "ms" => 1_000_000_000,
-                "s" => 1_000_000_000_000,
-                "min" => 60_000_000_000_000,
-                _ => return None,
-            })
-        })
-        .map(Self)
+        scaled::<Self>(text, "s").map(Self)
     }
 }
 
@@ -41,18 +30,7 @@ quantity_serde!(Duration);
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == 0 {
-            return f.write_str("0 s");
-        }
-        const UNITS: &[(&str, u64)] = &[
-            ("ps", 1),
-            ("ns", 1_000),
-            ("us", 1_000_000),
-            ("ms", 1_000_000_000),
-            ("s", 1_000_000_000_000),
-            ("min", 60_000_000_000_000),
-        ];
-        f.write_str(&in_units(self.0, UNITS))
+        f.write_str(&in_units(self.0, "s"))
     }
 }
 

@@ -12,6 +12,7 @@ mod rate;
 mod share;
 mod size;
 mod spelling;
+mod table;
 pub mod wording;
 
 pub use buffer::{BufferSize, CellCount, FillLevel, QueueLimit};
@@ -21,6 +22,7 @@ pub use frame_rate::FrameRate;
 pub use rate::{Basis, FramedRate, Rate};
 pub use share::Share;
 pub use size::Size;
+pub use table::{UNITS, Unit};
 
 use decimal::{Decimal, Unfit};
 
@@ -36,8 +38,8 @@ pub trait Quantity: Sized {
     fn parse(text: &str) -> Result<Self, String>;
 }
 
-/// Splits `text` into number and unit and multiplies the number by the unit's factor.
-fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Result<u64, String> {
+/// Splits `text` into number and unit, and returns the quantity in smallest steps. `base` is its base unit.
+fn scaled<Q: Quantity>(text: &str, base: &str) -> Result<u64, String> {
     let (number, unit) = Decimal::split(text).ok_or_else(|| not_a::<Q>(text))?;
     let exponent = unit
         .strip_prefix(['e', 'E'])
@@ -55,13 +57,13 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
     if let Some(error) = spelling::comma(text, unit) {
         return Err(error);
     }
-    let factor = factor(unit).ok_or_else(|| {
+    let found = Unit::in_file(unit).filter(|unit| unit.base == base).ok_or_else(|| {
         let cure = spelling::cure(number, unit, Q::UNITS);
         let cure = cure.unwrap_or_else(|| format!("use one of {}", quoted(Q::UNITS)));
         format!("`{unit}` is not a unit of {}: {cure}", Q::WHAT)
     })?;
-    number.times(factor).map_err(|unfit| match unfit {
-        Unfit::TooLarge => format!("`{text}` is too large: use at most {} {unit}", u128::from(u64::MAX) / factor),
+    number.times(found.steps().into()).map_err(|unfit| match unfit {
+        Unfit::TooLarge => format!("`{text}` is too large: use at most {} {unit}", u64::MAX / found.steps()),
         Unfit::TooFine => format!("`{text}` has too many decimals for this quantity: use fewer decimals"),
     })
 }
@@ -78,11 +80,12 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats `value` in the largest unit of which it is a multiple. `units` lists units with their factors, in ascending order from 1.
-fn in_units(value: u64, units: &[(&str, u64)]) -> String {
-    let exact = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
-    let (unit, factor) = exact.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
-    format!("{} {unit}", value / factor)
+/// Formats a number of smallest steps in the largest unit with this base unit of which it is a multiple.
+fn in_units(steps: u64, base: &str) -> String {
+    let units = UNITS.iter().filter(|unit| unit.in_files && unit.base == base);
+    let exact = units.filter(|unit| steps.is_multiple_of(unit.steps()) && steps >= unit.steps());
+    let largest = exact.max_by_key(|unit| unit.steps());
+    largest.map_or_else(|| format!("0 {base}"), |unit| format!("{} {}", steps / unit.steps(), unit.name))
 }
 
 /// Implements `Deserialize` from a string with a unit, `Serialize` to a string (through `Display`) and `JsonSchema` as a string, for a

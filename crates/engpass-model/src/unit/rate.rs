@@ -9,16 +9,6 @@ use super::{Decimal, Quantity, Share, quantity_serde, scaled};
 
 const UNITS: &[&str] = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"];
 
-fn bits(unit: &str) -> Option<u128> {
-    Some(match unit {
-        "bit/s" => 1,
-        "kbit/s" => 1_000,
-        "Mbit/s" => 1_000_000,
-        "Gbit/s" => 1_000_000_000,
-        _ => return None,
-    })
-}
-
 /// A rate in bit/s with decimal prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
@@ -29,7 +19,7 @@ impl Quantity for Rate {
     const EXAMPLE: &'static str = "155.52 Mbit/s";
 
     fn parse(text: &str) -> Result<Self, String> {
-        scaled::<Self>(text, bits).map(Self)
+        scaled::<Self>(text, "bit/s").map(Self)
     }
 }
 
@@ -109,7 +99,7 @@ impl Quantity for FramedRate {
             return Share::parse(text).map(Self::Share);
         }
         if unit == "cells/s" {
-            return scaled::<Self>(text, |_| Some(1)).map(Self::CellsPerSecond);
+            return scaled::<Self>(text, "cells/s").map(Self::CellsPerSecond);
         }
         let (bare, basis) = match unit.rsplit_once(' ').map(|(_, last)| last) {
             Some("line") => (text.trim_end().trim_end_matches("line"), Some(Basis::Line)),
@@ -117,7 +107,7 @@ impl Quantity for FramedRate {
             Some("payload") => (text.trim_end().trim_end_matches("payload"), Some(Basis::Payload)),
             _ => (text, None),
         };
-        scaled::<Self>(bare, bits).map(|value| Self::Bits(Rate(value), basis))
+        scaled::<Self>(bare, "bit/s").map(|value| Self::Bits(Rate(value), basis))
     }
 }
 

@@ -24,7 +24,7 @@ impl Quantity for Share {
     const EXAMPLE: &'static str = "16 %";
 
     fn parse(text: &str) -> Result<Self, String> {
-        scaled::<Self>(text, |unit| (unit == "%").then_some(u128::from(Self::WHOLE / 100))).map(Self)
+        scaled::<Self>(text, "").map(Self)
     }
 }
 

@@ -145,13 +145,14 @@ def _flows(table: Table) -> Sequence[str]:
 def _resources(table: Table) -> Sequence[Resource]:
     """The engines with the greatest loads and ports with the longest queues, in the order of the outcomes.
 
-    None of a kind that differs nowhere notably from point to point.
+    No engine where no load, and no port whose queue differs notably from point to point.
     """
-    kept: list[Resource] = []
-    for signals, least, most in (((LOAD,), _VISIBLE, _MOST_ENGINES), (QUEUES, _NOTABLE, _MOST_QUEUES)):
-        found = [one for one in table.resources if one.signal in signals]
-        if any(one.difference >= least for one in found):
-            kept += sorted(found, key=lambda one: -one.most)[:most]
+    loads = [one for one in table.resources if one.signal is LOAD]
+    if not any(one.difference >= _VISIBLE for one in loads):
+        loads = []
+    queues = [one for one in table.resources if one.signal in QUEUES and one.difference >= _NOTABLE]
+    kept = sorted(loads, key=lambda one: -one.most)[:_MOST_ENGINES]
+    kept += sorted(queues, key=lambda one: -one.most)[:_MOST_QUEUES]
     return [one for one in table.resources if one in kept]
 
 
@@ -257,7 +258,7 @@ def says(table: Table, _flow: str) -> str:
             "flows: the chosen one and those that differ most",
         ),
         (len(loads), len(loads) and every.count(True), "engines, those with the greatest loads"),
-        (len(queues), len(queues) and every.count(False), "queues, the longest ones"),
+        (len(queues), len(queues) and every.count(False), "queues, the longest of those that differ"),
         (len(_drawn(table)), len(table.x.texts) if table.x else 0, "values"),
     ):
         if some < all_:
