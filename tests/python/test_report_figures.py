@@ -18,7 +18,16 @@ from engpass.report.figures import goodput_resources, waterfall
 from engpass.results import ledger
 from engpass.results.aggregate import MAX_ROWS, tabulate
 from engpass.results.axes import axis_of, label
-from engpass.types.outcome import Delays, EngineOutcome, NodeOutcome, Outcome, Quantiles, Stage, Transfer
+from engpass.types.outcome import (
+    Delays,
+    EngineOutcome,
+    NodeOutcome,
+    Outcome,
+    Quantiles,
+    QueueOutcome,
+    Stage,
+    Transfer,
+)
 from engpass.units import unit_for
 from ledgers import with_ledgers
 from report_kyoto import MESSAGES, Record, axis, kyoto
@@ -224,6 +233,38 @@ def test_goodput_and_loads_share_the_swept_axis() -> None:
     # 1 % for each Mbit/s, and a tenth of that.
     assert forwarding == pytest.approx({at: min(100.0, rate) for at, rate in goodput.items()}, rel=1e-4)
     assert card == pytest.approx({at: load / 10 for at, load in forwarding.items()}, rel=1e-4)
+
+
+def test_queues_that_differ_by_four_cells_or_packets_are_below_the_goodput() -> None:
+    run, outcomes = with_ledgers(repeats=1)
+
+    def message(outcome: Outcome) -> float:
+        return outcome.sweep["traffic.stream.message"].number or 0.0
+
+    def with_queues(outcome: Outcome) -> Outcome:
+        """The first line has a queue that grows with the message, and all others one of 3 packets at most."""
+        if outcome.engine != "simulate":
+            return outcome
+        cells = round(message(outcome) / 100)
+        queues = itertools.chain(
+            [QueueOutcome(longest_bytes=53 * cells, longest_cells=cells)],
+            itertools.repeat(QueueOutcome(longest_bytes=1, longest_packets=3 if cells > 90 else 0)),
+        )
+        links = {
+            name: replace(link, directions=[replace(side, queue=next(queues)) for side in link.directions])
+            for name, link in outcome.links.items()
+        }
+        return replace(outcome, links=links)
+
+    drawn = figures(run, [with_queues(one) for one in outcomes])["goodput-resources"]
+    name, link = next((name, link) for name, link in outcomes[-1].links.items())
+    port = f"{name}: {link.directions[0].from_} → {link.directions[0].to}"
+    assert panels(drawn.to_dict()) == ["goodput of stream in Mbit/s", f"longest queue, {port}, in cells"]
+    rows = [row for row in drawn.datasets["together"] if row["subject"] == f"queue {port}"]
+    assert rows
+    assert all(row["engine"] == "simulate" for row in rows), "the limit has no queues"
+    for row in rows:
+        assert row["value"] == round(10 * float(row["x"]))
 
 
 def test_goodput_and_loads_need_a_load_that_differs() -> None:

@@ -109,8 +109,9 @@ pub(crate) fn written(default: &Value) -> Value {
     }
 }
 
-/// Returns the values that a key may have if they are a closed set, or the kinds if it names a family.
+/// Returns the values that a key, or each item of its list, may have if they are a closed set, or the kinds if it names a family.
 pub(crate) fn choices(schema: &Value) -> Vec<&str> {
+    let schema = schema.get("items").unwrap_or(schema);
     if let Some(words) = schema["oneOf"].as_array() {
         return words.iter().filter_map(|word| word["const"].as_str()).collect();
     }
@@ -127,7 +128,8 @@ fn type_of(schema: &Value) -> String {
     }
     let words: Vec<String> = choices(schema).into_iter().map(|word| format!("`{word}`")).collect();
     if !words.is_empty() {
-        return format!("one of {}", words.join(", "));
+        let which = if schema["type"] == "array" { "a list of" } else { "one of" };
+        return format!("{which} {}", words.join(", "));
     }
     match schema["type"].as_str() {
         Some("string") => "text".into(),

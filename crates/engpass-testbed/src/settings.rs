@@ -267,6 +267,7 @@ mod tests {
         assert_eq!(choices(&["router", "r", "ecmp"]), ["first", "hash", "round-robin"]);
         assert_eq!(choices(&["host", "a", "tcp", "path_mtu"]), ["known", "discovered"]);
         assert!(choices(&["link", "l", "medium"]).contains(&"oc-3c".into()));
+        assert_eq!(choices(&["router", "r", "process_switched"]), ["unicast", "multicast", "tunnels"]);
         assert!(choices(&["host", "a", "nic_buffer"]).is_empty());
     }
 }

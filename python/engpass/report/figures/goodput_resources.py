@@ -150,10 +150,13 @@ def _resources(table: Table) -> Sequence[Resource]:
     loads = [one for one in table.resources if one.signal is LOAD]
     if not any(one.difference >= _VISIBLE for one in loads):
         loads = []
-    queues = [one for one in table.resources if one.signal in QUEUES and one.difference >= _NOTABLE]
     kept = sorted(loads, key=lambda one: -one.most)[:_MOST_ENGINES]
-    kept += sorted(queues, key=lambda one: -one.most)[:_MOST_QUEUES]
+    kept += sorted(_differing_queues(table), key=lambda one: -one.most)[:_MOST_QUEUES]
     return [one for one in table.resources if one in kept]
+
+
+def _differing_queues(table: Table) -> Sequence[Resource]:
+    return [one for one in table.resources if one.signal in QUEUES and one.difference >= _NOTABLE]
 
 
 def _goodputs(table: Table, flow: str) -> Mapping[Place, Spread]:
@@ -242,7 +245,7 @@ def says(table: Table, _flow: str) -> str:
     if loads:
         below.append("the share of the time in which each CPU and forwarding engine is busy")
     if queues:
-        below.append("the longest queue in front of each line")
+        below.append(f"the longest queue of each port where it differs by {_NOTABLE:.0f} or more")
     flows = "flows" if len(table.flows) > 1 else "flow"
     parts = [f"At the top the goodput of the {flows}, below {' and '.join(below)}, over one axis."]
     if loads and "limit" in table.engines and table.measured:
@@ -250,15 +253,15 @@ def says(table: Table, _flow: str) -> str:
         parts.append(f"{mark} are of the limit: the loads if every flow sends at its limit.")
     if fixed := _fixed(table):
         parts.append(f"At {fixed}.")
-    every = [one.signal is LOAD for one in table.resources]
+    working = [one for one in table.resources if one.signal is LOAD]
     for some, all_, what in (
         (
             min(_MOST_FLOWS, len(table.flows)),
             len(table.flows),
             "flows: the chosen one and those that differ most",
         ),
-        (len(loads), len(loads) and every.count(True), "engines, those with the greatest loads"),
-        (len(queues), len(queues) and every.count(False), "queues, the longest of those that differ"),
+        (len(loads), len(loads) and len(working), "engines, those with the greatest loads"),
+        (len(queues), len(_differing_queues(table)), "such queues, the longest ones"),
         (len(_drawn(table)), len(table.x.texts) if table.x else 0, "values"),
     ):
         if some < all_:
