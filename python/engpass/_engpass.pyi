@@ -111,8 +111,10 @@ class Campaign:
     def numbers(self, variant: str, sweep: Sequence[tuple[str, str]]) -> str:
         """Hosts, links and traffic of one point in whole numbers, as JSON; raises `InvalidTestbed`."""
 
-    def settings(self, variant: str | None, sweep: Sequence[tuple[str, str]]) -> bytes:
-        """Settings of one point as a tree, as JSON; without a variant those of the file itself."""
+    def settings(
+        self, variant: str | None, sweep: Sequence[tuple[str, str]], families: Sequence[str]
+    ) -> bytes:
+        """Settings of some families at one point as a tree, as JSON; without a variant those of the file."""
 
     def check_agents(self, variant: str, sweep: Sequence[tuple[str, str]]) -> None:
         """Raise `InvalidTestbed` if agents of real hosts cannot be asked for the traffic of one point."""

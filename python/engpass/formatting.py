@@ -126,8 +126,8 @@ def written(unit: str, decimals: int, *values: float) -> str:
 
 
 def _counted_unit(base: str, value: float) -> str:
-    """The name of a counted thing, in the singular for the value 1."""
-    return base.removesuffix("s") if value == 1 and base.isalpha() else base
+    """The name of a counted thing, in the singular for the value 1; `fps` is a unit."""
+    return base.removesuffix("s") if value == 1 and base.isalpha() and base != "fps" else base
 
 
 def _unit(base: str, value: float) -> Unit:

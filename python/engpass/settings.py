@@ -67,8 +67,6 @@ class Setting(msgspec.Struct, frozen=True):
     value: Any = None
     given: bool = False
     kind: str = ""
-    number: float | None = None
-    unit: str = ""
     choices: list[str] = []
     keys: dict[str, Setting] = {}
 
@@ -91,9 +89,18 @@ class Settings:
         self._root = root
 
     @staticmethod
-    def at(campaign: _engpass.Campaign, variant: str | None, sweep: Iterable[tuple[str, str]]) -> Settings:
-        """The values at a point of a campaign; without a variant those of the file itself."""
-        return Settings(msgspec.json.decode(campaign.settings(variant, list(sweep)), type=Setting))
+    def at(
+        campaign: _engpass.Campaign,
+        variant: str | None,
+        sweep: Iterable[tuple[str, str]],
+        families: Sequence[str] = (),
+    ) -> Settings:
+        """The values at a point of a campaign; without a variant those of the file itself.
+
+        `families` are the tables to read, such as `run`; all of them take seconds for 10,000 hosts.
+        """
+        found = campaign.settings(variant, list(sweep), list(families))
+        return Settings(msgspec.json.decode(found, type=Setting))
 
     def find(self, *path: str) -> Setting | None:
         """The setting at a path; `None` if there is no such key."""

@@ -206,6 +206,9 @@ def test_prove_breaks_fails_on_a_claim_that_cannot_fail(tmp_path: Path) -> None:
         ("traffic.stream.message", "400 B", "by more than a factor of 2"),
         ("link.wire.delay", "1 ms", "by more than a factor of 2"),
         ("host.b.tcp.mss", "9180 B", "no value to compare with `9180 B`"),
+        # Mistakes in the change itself.
+        ('variant.nope."link.wire.rate"', "20 Mbit/s", "there is no variant `nope`"),
+        ('variant.fast."a..b"', "20 Mbit/s", "is no key of a testbed"),
     ],
 )
 def test_break_changes_at_most_by_two_or_removes_a_mechanism(
@@ -228,3 +231,34 @@ def test_break_is_compared_with_the_campaign_value() -> None:
     assert check_break(campaign, measure, "link.wire.rate", "9 Mbit/s") is not None
     assert check_break(campaign, measure, "link.on.rate", "60 Mbit/s") is None
     assert check_break(campaign, measure, "link.on.rate", "61 Mbit/s") is not None
+
+
+def test_first_swept_value_is_no_value_of_the_file() -> None:
+    # The file has no buffer for b; its sweep begins with 16 KiB, a 64th of the claim's.
+    swept = ('sweep."host.b.nic_buffer"', '["16 KiB", "1 MiB"]')
+    where = (("traffic.stream.message", "1 kB"), ("host.b.nic_buffer", "1 MiB"))
+    measure = Measure(Value(variant="plain"), None, "main", "limit", "stream", where=where)
+    found = check_break(loads(TESTBED, [swept]).campaign, measure, "host.b.nic_buffer", "16 KiB")
+    assert found is not None
+    assert "by more than a factor of 2" in found
+
+
+def test_swept_key_of_a_claim_about_several_values_cannot_be_changed() -> None:
+    measure = Measure(Value(variant="plain"), None, "main", "limit", "stream")
+    swept = ('sweep."host.b.nic_buffer"', '["16 KiB", "1 MiB"]')
+    found = check_break(loads(TESTBED, [swept]).campaign, measure, "host.b.nic_buffer", "32 KiB")
+    assert found == "the claim is about several values of `host.b.nic_buffer`: change another key"
+
+
+def test_component_of_variants_alone_is_no_value_of_the_file() -> None:
+    more = '"traffic.more" = { kind = "udp-stream", from = "b", to = "a", message = "1 kB" }\n'
+    text = TESTBED.replace("[sweep]\n", '[sweep]\n"traffic.more.rate" = ["1 Mbit/s", "2 Mbit/s"]\n')
+    for variant in ("[variant.plain]\n", "[variant.fast]\n"):
+        text = text.replace(variant, variant + more)
+    where = (("traffic.stream.message", "1 kB"), ("traffic.more.rate", "2 Mbit/s"))
+    measure = Measure(Value(variant="plain"), None, "main", "limit", "stream", where=where)
+    campaign = loads(text).campaign
+    assert check_break(campaign, measure, "traffic.more.rate", "1 Mbit/s") is None
+    found = check_break(campaign, measure, "traffic.more.rate", "100 kbit/s")
+    assert found is not None
+    assert "by more than a factor of 2" in found

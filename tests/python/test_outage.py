@@ -109,11 +109,11 @@ def test_timeline_shows_outages_as_time_spans() -> None:
     assert recorded.outages == {"upper": [[0.5, 1.0]]}
     shown = io.StringIO()
     print_blocks([timeline_view(recorded, "stream")], Console(file=shown, width=92))
-    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("down: upper")]
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("link down: upper")]
     # The outage is the second quarter of 40 characters.
     assert re.findall(r"[·█]+", row) == ["·" * 10 + "█" * 10 + "·" * 20]
     drawn = over_time.draw(timeline_view(recorded, "stream")).to_dict()
-    assert "down: upper" in json.dumps(drawn)
+    assert "link down: upper" in json.dumps(drawn)
     assert "when links or tunnels were down" in timeline_view(recorded, "stream").caption
 
 
@@ -122,10 +122,12 @@ def test_timeline_shows_tunnels_that_are_down_as_time_spans() -> None:
     assert set(recorded.tunnels_down) == {"gre at near", "gre at far"}
     shown = io.StringIO()
     print_blocks([timeline_view(recorded, "stream")], Console(file=shown, width=92))
-    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("down: gre at near")]
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("tunnel down: gre at near")]
     # The keepalives of 540 and 600 ms do not come back, that of 1020 ms does. A character is 50 ms.
     assert re.findall(r"[·█]+", row) == ["·" * 13 + "█" * 7 + "·" * 20]
-    assert "down: gre at near" in json.dumps(over_time.draw(timeline_view(recorded, "stream")).to_dict())
+    assert "tunnel down: gre at near" in json.dumps(
+        over_time.draw(timeline_view(recorded, "stream")).to_dict()
+    )
 
 
 def test_tables_and_exports_show_gap_and_outage_losses(cli: Cli) -> None:

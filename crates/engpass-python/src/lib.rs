@@ -108,14 +108,16 @@ impl PyCampaign {
         Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan serializes to JSON"))
     }
 
-    /// The settings of one point as a tree, as JSON: values as written, and defaults. Without `variant`, those of the file itself.
+    /// The settings of these families at one point as a tree, as JSON: values as written, and defaults; of all families if there are none.
+    /// Without `variant`, those of the file itself.
     fn settings(
         &self,
         py: Python<'_>,
         variant: Option<&str>,
         sweep: Vec<(String, String)>,
+        families: Vec<String>,
     ) -> PyResult<Vec<u8>> {
-        let settings = py.detach(|| self.0.campaign.settings(variant, &sweep));
+        let settings = py.detach(|| self.0.campaign.settings(variant, &sweep, &families));
         let settings = settings.map_err(|diagnostics| invalid(py, &diagnostics))?;
         Ok(serde_json::to_vec(&settings).expect("settings serialize to JSON"))
     }

@@ -360,8 +360,9 @@ impl Campaign {
         }
     }
 
-    /// Returns the settings at a point: each value as written, after variant, swept values and `--set`, and the defaults of all other keys.
-    /// `sweep` is that of [`point`](Self::point). Without `variant` they are those of the file itself.
+    /// Returns the settings of some families at a point: each value as written, after variant, swept values and `--set`, and the defaults of
+    /// all other keys. `sweep` is that of [`point`](Self::point). Without `variant` they are those of the file itself and `--set`; then swept
+    /// values count only if they are in `sweep`. `families` are names of tables such as `host` and `run`; all if it is empty.
     ///
     /// # Errors
     /// If there is no such variant, or if a path does not exist at this point.
@@ -369,15 +370,19 @@ impl Campaign {
         &self,
         variant: Option<&str>,
         sweep: &[(String, String)],
+        families: &[String],
     ) -> Result<Setting, Diagnostics> {
         let changes = match variant {
             Some(variant) => &self.changes[self.variant_index(variant)?][..],
             None => &[],
         };
-        let values = self.swept_values(changes, sweep)?;
+        let mut values = self.given_values(sweep)?;
+        if variant.is_some() {
+            values.splice(0..0, self.first_values(changes, sweep));
+        }
         let mut found = Findings::default();
         match self.changed(changes, &values, &mut found) {
-            Some(tree) if found.errors() == 0 => Ok(settings::settings(&tree)),
+            Some(tree) if found.errors() == 0 => Ok(settings::settings(&tree, families)),
             _ => Err(Diagnostics::new(&self.source, found)),
         }
     }
@@ -397,13 +402,22 @@ impl Campaign {
         changes: &[Override],
         sweep: &[(String, String)],
     ) -> Result<Vec<Override>, Diagnostics> {
+        let mut values = self.first_values(changes, sweep);
+        values.extend(self.given_values(sweep)?);
+        Ok(values)
+    }
+
+    /// Returns the first value of each axis that `sweep` does not name, unless `--set` or these changes give the key a value.
+    fn first_values(&self, changes: &[Override], sweep: &[(String, String)]) -> Vec<Override> {
+        let named = |axis: &str| sweep.iter().any(|(path, _)| path == axis);
+        let open =
+            self.swept.iter().filter(|axis| !named(&axis.axis.path) && !self.has_own(changes, &axis.path));
+        open.map(|axis| axis.nth(0)).collect()
+    }
+
+    /// Returns the values that `sweep` gives.
+    fn given_values(&self, sweep: &[(String, String)]) -> Result<Vec<Override>, Diagnostics> {
         let mut values: Vec<Override> = Vec::new();
-        for axis in &self.swept {
-            let named = sweep.iter().any(|(path, _)| *path == axis.axis.path);
-            if !named && !self.has_own(changes, &axis.path) {
-                values.push(axis.nth(0));
-            }
-        }
         for (path, text) in sweep {
             let axis = self.swept.iter().find(|axis| axis.axis.path == *path);
             match (axis.and_then(|axis| axis.value(text)), path::parse(path)) {

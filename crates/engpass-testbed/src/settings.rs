@@ -4,7 +4,6 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::amount::Amount;
 use crate::catalogue::{choices, written};
 use crate::read::FAMILIES;
 use crate::required_keys::{SHAPES, table_forms};
@@ -22,12 +21,6 @@ pub struct Setting {
     /// The kind of a component, or the kind that a key of a family has, such as `hash` for `ecmp`; empty otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The value in base units: bytes, bit/s, seconds or a count; shares as fractions. `None` if it is not a quantity.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub number: Option<f64>,
-    /// The base unit of `number`; empty for shares and counts.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub unit: &'static str,
     /// The values that the key may have, if they are a closed set; for a key of a family, its kinds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
@@ -43,11 +36,12 @@ impl Setting {
     }
 }
 
-/// Returns the settings of a tree to which variant, swept values and `--set` are applied.
-pub(crate) fn settings(tree: &Node) -> Setting {
+/// Returns the settings of these families in a tree to which variant, swept values and `--set` are applied; of all if there are none.
+pub(crate) fn settings(tree: &Node, families: &[String]) -> Setting {
+    let is_asked = |family: &str| families.is_empty() || families.iter().any(|one| one == family);
     let top = tree.table();
     let mut all = Setting::default();
-    for family in FAMILIES {
+    for family in FAMILIES.iter().filter(|family| is_asked(family)) {
         let named = top.and_then(|top| top.get(*family)?.node.table()).into_iter().flatten();
         let each = named.filter_map(|(name, entry)| {
             let table = entry.node.table()?;
@@ -60,10 +54,12 @@ pub(crate) fn settings(tree: &Node) -> Setting {
         });
         all.keys.insert((*family).into(), Setting { keys: each.collect(), ..Setting::default() });
     }
-    let run = top.and_then(|top| top.get("run"));
-    let table = run.and_then(|entry| entry.node.table());
-    let run = Setting { given: run.is_some(), keys: keys(&SHAPES.run, table), ..Setting::default() };
-    all.keys.insert("run".into(), run);
+    if is_asked("run") {
+        let run = top.and_then(|top| top.get("run"));
+        let table = run.and_then(|entry| entry.node.table());
+        let run = Setting { given: run.is_some(), keys: keys(&SHAPES.run, table), ..Setting::default() };
+        all.keys.insert("run".into(), run);
+    }
     all
 }
 
@@ -94,11 +90,8 @@ fn setting(schema: &Json, node: Option<&Node>) -> Setting {
         Some(Json::Number(number)) => Some(number.to_string()),
         _ => None,
     };
-    let amount = text.as_deref().and_then(Amount::parse);
     let mut made = Setting {
         given: node.is_some(),
-        number: amount.as_ref().map(Amount::number),
-        unit: amount.map_or("", |amount| amount.base()),
         choices: choices(schema).into_iter().map(String::from).collect(),
         ..Setting::default()
     };
@@ -183,7 +176,7 @@ mod tests {
         let source = Source::from_bytes("t.toml", TEXT.as_bytes()).unwrap();
         let campaign =
             crate::load(&source, &pairs(set), None).unwrap_or_else(|found| panic!("{}", found.render(false)));
-        campaign.settings(variant, &pairs(sweep)).unwrap()
+        campaign.settings(variant, &pairs(sweep), &[]).unwrap()
     }
 
     fn value(settings: &Setting, path: &[&str]) -> Json {
@@ -222,8 +215,7 @@ mod tests {
             &settings.keys["host"].keys["a"].keys["nic_buffer"],
             &settings.keys["host"].keys["b.c"].keys["nic_buffer"],
         );
-        assert_eq!((given.given, given.number, given.unit), (true, Some(1_048_576.0), "B"));
-        assert_eq!((default.given, default.number, default.unit), (false, Some(524_288.0), "B"));
+        assert!(given.given && !default.given);
         let hold = settings.at(&["router", "r", "arp", "hold"]).unwrap();
         assert_eq!((hold.given, hold.value.clone()), (false, Some(json!(101))));
         assert_eq!(settings.at(&["host", "a", "tcp", "mss"]).unwrap(), &Setting::default());
@@ -258,6 +250,17 @@ mod tests {
         let seeded = at(None, &[], &[("router.r.ecmp.hash.seed", "3")]);
         assert_eq!(value(&seeded, &["router", "r", "ecmp", "hash", "seed"]), 3);
         assert_eq!(settings.keys["traffic"].keys["t"].kind, "udp-stream");
+    }
+
+    #[test]
+    fn only_the_families_that_are_asked_for_are_answered() {
+        let source = Source::from_bytes("t.toml", TEXT.as_bytes()).unwrap();
+        let campaign =
+            crate::load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+        let some = campaign.settings(None, &[], &["run".into(), "host".into()]).unwrap();
+        assert_eq!(some.keys.keys().collect::<Vec<_>>(), ["host", "run"]);
+        let all = campaign.settings(None, &[], &[]).unwrap();
+        assert_eq!((&some.keys["run"], &some.keys["host"]), (&all.keys["run"], &all.keys["host"]));
     }
 
     #[test]

@@ -34,6 +34,15 @@ def check_break(campaign: _engpass.Campaign, measure: Measure, key: str, value: 
 
     `campaign` is that of the claim; the present value is that at the claim's variant and swept values.
     """
+    try:
+        return _fault(campaign, measure, key, value)
+    except _engpass.InvalidTestbed as error:
+        return f"{error.diagnostics[0]['message']}"
+    except ValueError as error:
+        return f"`{key}` is no key of a testbed: {error}"
+
+
+def _fault(campaign: _engpass.Campaign, measure: Measure, key: str, value: str) -> str | None:
     path = split(key)
     variant = measure.check.variant
     if len(path) == 3 and path[0] == "variant":
@@ -44,12 +53,17 @@ def check_break(campaign: _engpass.Campaign, measure: Measure, key: str, value: 
     if at is not None and len(swept) == 1:
         where[swept.pop()] = str(at)
     # A claim about several values of an axis has no present value of it.
-    before = None if join(path) in swept else Settings.at(campaign, variant, where.items()).get(*path)
-    own = Settings.at(campaign, None, ()).get(*path)
+    if join(path) in swept:
+        before = None
+    else:
+        before = Settings.at(campaign, variant, where.items(), path[:1]).get(*path)
+    own = Settings.at(campaign, None, (), path[:1]).get(*path)
     if before is not None and _same(before, value):
         return f"`{key}` is already {before}"
     if _is_removal(path[-1], value) or (before != own and _same(own, value)):
         return None
+    if join(path) in swept:
+        return f"the claim is about several values of `{key}`: change another key"
     if before is None:
         return f"the testbed gives `{key}` no value to compare with `{value}`"
     now, then = _number(value), _number(before)

@@ -60,7 +60,7 @@ class TrialRunner:
         self._session: Session | None = None
         self._ran = False
         self._tried: dict[tuple[int, float], int] = {}
-        longest = Settings.at(testbed.campaign, variant, []).find("run", "longest")
+        longest = Settings.at(testbed.campaign, variant, [], ["run"]).find("run", "longest")
         self._precise = longest is not None and longest.given
 
     def __enter__(self) -> TrialRunner:

@@ -36,9 +36,11 @@ def _most(panel: Panel, values: Sequence[float]) -> str:
     most = quantity(max(values, default=0), panel.unit)
     if panel.full is None or not panel.unit:
         return f"max {most}"
+    number, unit = most.rsplit(" ", 1)
     full = quantity(panel.full, panel.unit)
-    unit = full.split()[-1]
-    return f"max {most.removesuffix(f' {unit}')} of {full}"
+    # One of 20 packets, but 500 kB of 1 MB.
+    same = unit.removesuffix("s") == full.rsplit(" ", 1)[1].removesuffix("s")
+    return f"max {number if same else most} of {full}"
 
 
 def _events(marks: Marks, end: float, width: int) -> str:

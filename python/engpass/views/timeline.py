@@ -77,6 +77,8 @@ def _bars(one: FlowLine) -> Iterator[Panel]:
     samples = list(zip(one.time_s, one.delivered_bytes, strict=True))
     # Between two samples only a few datagrams arrive, or none.
     coarse = samples[:: max(1, len(samples) // _INTERVALS)]
+    if coarse and coarse[-1] != samples[-1]:
+        coarse.append(samples[-1])
     rates = [
         (begin, end, 8 * (after - before) / (end - begin))
         for (begin, before), (end, after) in pairwise(coarse)
@@ -104,8 +106,8 @@ def _bar(name: str, parts: Sequence[tuple[float, float, float]], colour: str) ->
 def _marks(timeline: Timeline, one: FlowLine) -> Iterator[Marks]:
     """Outages and memberships, then retransmissions, timeouts and losses."""
     for prefix, spans in (
-        ("down", timeline.outages),
-        ("down", timeline.tunnels_down),
+        ("link down", timeline.outages),
+        ("tunnel down", timeline.tunnels_down),
         ("member", timeline.memberships),
     ):
         for name, times in spans.items():

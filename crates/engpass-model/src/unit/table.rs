@@ -1,4 +1,4 @@
-//! The units of quantities: the only list of them, for testbed files and for results.
+//! The factors of all units, for testbed files and for results. Each quantity lists the units that it accepts (`Quantity::UNITS`).
 
 /// A unit as a multiple of its base unit: `mantissa * 10^exponent`.
 #[derive(Debug, PartialEq, Eq)]
