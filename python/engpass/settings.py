@@ -97,7 +97,8 @@ class Settings:
     ) -> Settings:
         """The values at a point of a campaign; without a variant those of the file itself.
 
-        `families` are the tables to read, such as `run`; all of them take seconds for 10,000 hosts.
+        `families` are the tables to read, such as `run`. By default all are read; with 10,000 hosts that
+        takes seconds.
         """
         found = campaign.settings(variant, list(sweep), list(families))
         return Settings(msgspec.json.decode(found, type=Setting))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
 from engpass.types.outcome import EngineLine, FlowLine, Timeline
+
+T = TypeVar("T")
 
 SAMPLES = 1_000
 """Number of instants at which a timeline is sampled."""
@@ -37,6 +40,14 @@ def timeline(
     return msgspec.json.decode(text, type=Timeline)
 
 
+def thinned(samples: Sequence[T], intervals: int) -> list[T]:
+    """About `intervals + 1` of the samples at equal distances, the first and the last among them."""
+    kept = list(samples[:: max(1, len(samples) // intervals)])
+    if kept and kept[-1] != samples[-1]:
+        kept.append(samples[-1])
+    return kept
+
+
 def losses(flow: FlowLine, intervals: int) -> list[tuple[float, float, float]]:
     """The loss of a UDP flow over time, as its receiver sees it: begin and end of an interval, and the share.
 
@@ -47,11 +58,10 @@ def losses(flow: FlowLine, intervals: int) -> list[tuple[float, float, float]]:
     if counts is None:
         return []
     samples = list(zip(flow.time_s, counts.received, counts.missing, strict=True))
-    coarse = samples[:: max(1, len(samples) // intervals)]
-    if coarse and coarse[-1] != samples[-1]:
-        coarse.append(samples[-1])
     found = []
-    for (begin, received, missing), (end, more_received, more_missing) in pairwise(coarse):
+    for (begin, received, missing), (end, more_received, more_missing) in pairwise(
+        thinned(samples, intervals)
+    ):
         lost = more_missing - missing
         expected = more_received - received + lost
         found.append((begin, end, max(0.0, lost / expected) if expected > 0 else 0.0))

@@ -108,8 +108,8 @@ impl PyCampaign {
         Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan serializes to JSON"))
     }
 
-    /// The settings of these families at one point as a tree, as JSON: values as written, and defaults; of all families if there are none.
-    /// Without `variant`, those of the file itself.
+    /// The settings of these families at one point as a tree, as JSON: values as written, and defaults. An empty list asks for all families.
+    /// Without `variant`, the answer has the settings of the file itself.
     fn settings(
         &self,
         py: Python<'_>,

@@ -362,7 +362,7 @@ impl Campaign {
 
     /// Returns the settings of some families at a point: each value as written, after variant, swept values and `--set`, and the defaults of
     /// all other keys. `sweep` is that of [`point`](Self::point). Without `variant` they are those of the file itself and `--set`; then swept
-    /// values count only if they are in `sweep`. `families` are names of tables such as `host` and `run`; all if it is empty.
+    /// values count only if they are in `sweep`. `families` are names of tables such as `host` and `run`; an empty list asks for all.
     ///
     /// # Errors
     /// If there is no such variant, or if a path does not exist at this point.
@@ -372,14 +372,13 @@ impl Campaign {
         sweep: &[(String, String)],
         families: &[String],
     ) -> Result<Setting, Diagnostics> {
-        let changes = match variant {
-            Some(variant) => &self.changes[self.variant_index(variant)?][..],
-            None => &[],
+        let (changes, values) = match variant {
+            Some(variant) => {
+                let changes = &self.changes[self.variant_index(variant)?][..];
+                (changes, self.swept_values(changes, sweep)?)
+            }
+            None => (&[][..], self.given_values(sweep)?),
         };
-        let mut values = self.given_values(sweep)?;
-        if variant.is_some() {
-            values.splice(0..0, self.first_values(changes, sweep));
-        }
         let mut found = Findings::default();
         match self.changed(changes, &values, &mut found) {
             Some(tree) if found.errors() == 0 => Ok(settings::settings(&tree, families)),

@@ -36,7 +36,7 @@ impl Setting {
     }
 }
 
-/// Returns the settings of these families in a tree to which variant, swept values and `--set` are applied; of all if there are none.
+/// Returns the settings of these families in a tree to which variant, swept values and `--set` are applied. An empty list asks for all.
 pub(crate) fn settings(tree: &Node, families: &[String]) -> Setting {
     let is_asked = |family: &str| families.is_empty() || families.iter().any(|one| one == family);
     let top = tree.table();

@@ -20,6 +20,15 @@ WORK = {
 """Kinds of work of an engine: the key of its time, and a verb."""
 
 
+LEAST = 0.005
+"""Share of the time that a line waits before advice changes what is in front of it: our choice."""
+
+
+def holds_back(at: Situation, router: str) -> bool:
+    """Whether a line of the flow behind this router waits for packets from it."""
+    return at.idle("upstream") >= LEAST and any(hop.start == router for hop in at.hops)
+
+
 @dataclass(frozen=True)
 class Engine:
     """An engine of a router."""

@@ -12,8 +12,6 @@ from engpass.explain.bottleneck import DAMAGED
 from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
 from engpass.settings import Path, join
 
-_LEAST = 0.005
-
 NEARLY_FULL = 0.02
 """A faster line is proposed if a line is idle for less than this share of the time.
 
@@ -32,7 +30,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             yield Proposal.one("line", Cost.HARDWARE, words, (path, "0 %"))
     for node in at.settings.names("router"):
         full = {drop.place.card for drop in at.lost_at(INPUT_FULL) if drop.place.node == node}
-        late = at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops)
+        late = engines.holds_back(at, node)
         for engine in engines.all_of(at, node):
             if late or engine.card in full:
                 yield from _faster_engine(at, engine)
@@ -50,7 +48,7 @@ def _faster_engine(at: Situation, engine: engines.Engine) -> Iterator[Proposal]:
 def _holds_back(at: Situation, hop: Hop) -> bool:
     if hop.books is not None and hop.books.idle < NEARLY_FULL:
         return True
-    if at.idle("upstream") >= _LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
+    if at.idle("upstream") >= engines.LEAST and at.hops.index(hop) < at.hops.index(at.tight or hop):
         return True
     found = at.limited.bottleneck
     return found is not None and (found.kind, found.name) == ("link", hop.link)

@@ -11,16 +11,12 @@ from engpass.explain.point_facts import INPUT_FULL, Situation
 from engpass.settings import Path, join
 from engpass.source import Toml
 
-_LEAST = 0.005
-"""Share of the time that a line must wait for a router, if the router loses nothing."""
-
 
 def propose(at: Situation) -> Iterator[Proposal]:
     """Let no process, and all cards, of a router that loses or delays packets switch all kinds of packets."""
     for router in at.settings.names("router"):
         full = any(drop.place.node == router for drop in at.lost_at(INPUT_FULL))
-        late = at.idle("upstream") >= _LEAST and any(hop.start == router for hop in at.hops)
-        if not (full or late):
+        if not (full or engines.holds_back(at, router)):
             continue
         path = ("router", router, "process_switched")
         if at.settings.get(*path):

@@ -1,4 +1,4 @@
-"""What resources had to carry at every point of a run: loads of engines, and queues of ports."""
+"""Loads of engines and longest queues of ports at every point of a run."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from engpass.results.samples import LOAD, Samples, Spread
 from engpass.types.outcome import DirectionOutcome, EngineOutcome, Outcome
 from engpass.types.signals import LINE, Signal
 
-QUEUES = tuple(signal for signal in LINE if signal.path in ("queue.longest_packets", "queue.longest_cells"))
+_BY_NAME = {signal.name: signal for signal in LINE}
+PACKETS, CELLS = _BY_NAME["longest_queue_packets"], _BY_NAME["longest_queue_cells"]
 """The longest queue of a port in packets, and in cells; a port has one of the two."""
 
 
@@ -80,5 +81,5 @@ def _of(outcome: Outcome) -> Iterator[tuple[str, Signal, EngineOutcome | Directi
         yield f"{node}: {name}", LOAD, engine
     for link, side in lines(outcome):
         if side.queue is not None:
-            for signal in QUEUES:
-                yield f"{link}: {side.from_} → {side.to}", signal, side
+            signal = PACKETS if side.queue.longest_cells is None else CELLS
+            yield f"{link}: {side.from_} → {side.to}", signal, side

@@ -140,7 +140,7 @@ class Items:
     items: Sequence[tuple[str, str]]
     """Name and sentence; names in backticks."""
     noun: str
-    """What the names are of, such as `variant`."""
+    """Noun for the names, such as `variant`."""
     more: str = ""
     """A sentence about further names that the list leaves out."""
 
@@ -153,7 +153,7 @@ class Curve:
     times_s: Sequence[float]
     values: Sequence[float]
     ends_s: Sequence[float] = ()
-    """Where each value ends, if not where the next one begins: a bar in a figure."""
+    """End of each value, which is a bar in a figure; if empty, a value lasts until the next one."""
     colour: str = "s1"
     """The name of a colour in the theme of pages."""
 
@@ -192,9 +192,9 @@ class OverTime:
     panels: Sequence[Panel]
     marks: Sequence[Marks]
     caption: str = ""
-    """What the panels of the figure mean."""
+    """Caption of the figure: the meaning of its panels."""
     notes: Sequence[str] = ()
-    """What is not shown."""
+    """Sentences about curves and events that the block leaves out."""
 
 
 Block: TypeAlias = Table | Groups | Prose | Facts | Items | OverTime

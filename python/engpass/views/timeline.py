@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from engpass.show.blocks import Curve, Marks, OverTime, Panel
-from engpass.timeline import busiest, loads, losses
+from engpass.timeline import busiest, loads, losses, thinned
 from engpass.types.outcome import FlowLine, Timeline
 
 _INTERVALS = 60
@@ -76,12 +76,9 @@ def _bars(one: FlowLine) -> Iterator[Panel]:
     """The received rate, and the loss as the receiver sees it, in intervals."""
     samples = list(zip(one.time_s, one.delivered_bytes, strict=True))
     # Between two samples only a few datagrams arrive, or none.
-    coarse = samples[:: max(1, len(samples) // _INTERVALS)]
-    if coarse and coarse[-1] != samples[-1]:
-        coarse.append(samples[-1])
     rates = [
         (begin, end, 8 * (after - before) / (end - begin))
-        for (begin, before), (end, after) in pairwise(coarse)
+        for (begin, before), (end, after) in pairwise(thinned(samples, _INTERVALS))
         if end > begin
     ]
     if rates:

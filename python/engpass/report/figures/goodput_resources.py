@@ -1,6 +1,6 @@
 """Goodput of the flows, loads of engines and longest queues in one picture: panels with one x axis.
 
-A reader sees at which value an engine is fully loaded or a queue full, and what the flows get from there on.
+The picture shows at which value an engine or a queue becomes full, and the goodput from there on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from engpass.report.figures.layers import Quantity, layers
 from engpass.results.aggregate import MARKS, Row, Table, evenly
 from engpass.results.axes import Axis
 from engpass.results.ledger_series import Place
-from engpass.results.resources import QUEUES, Resource, difference
+from engpass.results.resources import Resource, difference
 from engpass.results.samples import GOODPUT, LOAD, Spread
 from engpass.units import PERCENT, Unit
 
@@ -29,7 +29,7 @@ _ROWS = 8_000
 _VISIBLE = 0.01
 """The least difference of two loads that a reader sees."""
 _NOTABLE = 4.0
-"""Packets or cells by which a queue must differ between two points: bursts of hosts make short queues."""
+"""Least difference in packets or cells for the panel of a queue: our choice. Bursts make short queues."""
 _EXTENT = 42
 """Pixels for the labels of every y axis; equal widths align the panels."""
 
@@ -156,7 +156,7 @@ def _resources(table: Table) -> Sequence[Resource]:
 
 
 def _differing_queues(table: Table) -> Sequence[Resource]:
-    return [one for one in table.resources if one.signal in QUEUES and one.difference >= _NOTABLE]
+    return [one for one in table.resources if one.signal is not LOAD and one.difference >= _NOTABLE]
 
 
 def _goodputs(table: Table, flow: str) -> Mapping[Place, Spread]:
@@ -237,10 +237,8 @@ def _curves(table: Table, panel: _Panel, drawn: Mapping[int, bool]) -> Iterator[
 def says(table: Table, _flow: str) -> str:
     """The caption: the meaning of the panels and marks."""
     shown = _resources(table)
-    loads, queues = (
-        [one for one in shown if one.signal is LOAD],
-        [one for one in shown if one.signal is not LOAD],
-    )
+    loads = [one for one in shown if one.signal is LOAD]
+    queues = [one for one in shown if one.signal is not LOAD]
     below = []
     if loads:
         below.append("the share of the time in which each CPU and forwarding engine is busy")
@@ -253,14 +251,14 @@ def says(table: Table, _flow: str) -> str:
         parts.append(f"{mark} are of the limit: the loads if every flow sends at its limit.")
     if fixed := _fixed(table):
         parts.append(f"At {fixed}.")
-    working = [one for one in table.resources if one.signal is LOAD]
+    working = sum(one.signal is LOAD for one in table.resources)
     for some, all_, what in (
         (
             min(_MOST_FLOWS, len(table.flows)),
             len(table.flows),
             "flows: the chosen one and those that differ most",
         ),
-        (len(loads), len(loads) and len(working), "engines, those with the greatest loads"),
+        (len(loads), working if loads else 0, "engines, those with the greatest loads"),
         (len(queues), len(_differing_queues(table)), "such queues, the longest ones"),
         (len(_drawn(table)), len(table.x.texts) if table.x else 0, "values"),
     ):
