@@ -10,8 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.campaign import Plan
@@ -31,8 +33,7 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Outcome
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """The outcome of changing the testbed as the key `breaks` of one claim says."""
 
     claim: Claim
@@ -44,16 +45,15 @@ class Attempt:
     """Why the claim or its `breaks` is wrong, as text; `None` if both are right."""
 
 
-@dataclass
-class _Bench:
+class _Bench(msgspec.Struct):
     """A study with at most one change of its testbed; a point runs when a claim first needs it."""
 
     source: Source
     claims: ClaimsFile
     interrupt: _engpass.Interrupt
     change: tuple[str, str] | None = None
-    _testbeds: dict[str, Testbed] = field(default_factory=dict)
-    _outcomes: dict[tuple[str, str, str, int], Outcome] = field(default_factory=dict)
+    _testbeds: dict[str, Testbed] = msgspec.field(default_factory=dict)
+    _outcomes: dict[tuple[str, str, str, int], Outcome] = msgspec.field(default_factory=dict)
 
     def forbids(self, claim: Claim) -> str | None:
         """The reason why a claim may not name this change in `breaks`; `None` if it may."""
@@ -180,8 +180,7 @@ def break_claims(
     return attempts
 
 
-@dataclass(frozen=True)
-class _Whole:
+class _Whole(msgspec.Struct, frozen=True):
     """The verdicts on all claims with the testbed unchanged, each with its seconds, by claim id."""
 
     found: dict[str, tuple[Verdict, float]]

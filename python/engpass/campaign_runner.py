@@ -17,10 +17,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Plan, Point, build
@@ -30,12 +32,11 @@ from engpass.error import EngpassError
 from engpass.store import Finished, Store
 
 if TYPE_CHECKING:
+    from engpass.emulation import Options
     from engpass.measure import Session
-    from engpass.netlab.emulated import Options
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True):
     """All data with which a worker, in this process or another, can run any point of a campaign."""
 
     token: str
@@ -47,8 +48,7 @@ class Job:
     captures: Captures | None = None
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """The progress of a campaign, in points. Those in `done` and `failed` are in the store."""
 
     total: int
@@ -62,8 +62,7 @@ class Progress:
     """Sum over the running points of the shares of their virtual time that have passed (0 to 1 each)."""
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The result of one session of a campaign: the progress, and whether a signal ended it early."""
 
     progress: Progress
@@ -214,8 +213,8 @@ def _session(engine: str, job: Job, interrupt: _engpass.Interrupt, emulation: Op
     campaign, _ = _LOCAL[job.token]
     if engine != "emulate":
         return Session(campaign, job.source, interrupt.is_set)
+    from engpass.emulation import Options
     from engpass.measure.emulated import EmulatedSession
-    from engpass.netlab.emulated import Options
 
     return EmulatedSession(
         campaign,

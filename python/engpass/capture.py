@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from engpass import assignment
 from engpass.error import EngpassError
@@ -21,15 +22,14 @@ EMULATED = "emulate"
 """The engine whose driver process captures, as configured by `Captures.to_config`."""
 
 
-@dataclass
-class Captures:
+class Captures(msgspec.Struct):
     """The captures of a run: the files to write, and after the run the reports on them."""
 
     files: tuple[tuple[str, str], ...]
     """Pairs of a point on a link (`link.NAME`, or `link.NAME.NODE` for one end) and the path of a file."""
     form: str | None = None
     limit: str | None = None
-    captured: list[dict[str, Any]] = field(default_factory=list)
+    captured: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     def run(self, campaign: _engpass.Campaign, point: Point, interrupt: _engpass.Interrupt) -> str:
         """Simulate a point with captures and return its outcome.

@@ -6,7 +6,6 @@ All named gains were simulated (`engpass.advice`). `docs/explain.md` describes t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,8 +33,7 @@ REPEATS = 5
 """Maximum number of repeats used for an explanation and for simulated changes: the first ones of the run."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """The explanation of one flow at one point: facts, bottleneck, and advice if asked for."""
 
     chosen: Chosen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass.error import ChoiceError, EngpassError, nearest
 
@@ -18,8 +19,7 @@ TESTBED, CLAIMS, PAGE = "testbed.toml", "claims.toml", "README.md"
 """Names of the three files of a study."""
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(msgspec.Struct, frozen=True):
     """A study: a directory with a testbed, its claims and a page about both."""
 
     name: str

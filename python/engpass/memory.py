@@ -7,8 +7,9 @@ objects and multiplies by the parallel jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Axis
@@ -38,8 +39,7 @@ _SWEPT = 700
 """Bytes for each swept value."""
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """An estimate of the memory that a run needs, in bytes."""
 
     jobs: int
@@ -77,8 +77,7 @@ def size(bytes_: int) -> str:
     return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{max(bytes_, 2**20) / 2**20:.0f} MiB"
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(msgspec.Struct, frozen=True):
     """Bytes that one run of an engine needs, by purpose; `payload` and `agents` concern real hosts."""
 
     run: int
@@ -89,8 +88,7 @@ class _Run:
     timeline: int
 
 
-@dataclass(frozen=True)
-class _Estimate:
+class _Estimate(msgspec.Struct, frozen=True):
     """The core's estimate in bytes: for the campaign, for one point, and for a run of each model engine."""
 
     campaign: int

@@ -6,7 +6,6 @@ import datetime as dt
 import platform
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ from engpass.formatting import byte_rate, duration, percent, size
 from engpass.types.probe import Basis, Report, Stream, Verdict
 
 
-@dataclass(frozen=True)
-class Probed:
+class Probed(msgspec.Struct, frozen=True):
     """The result of probing this host."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass.campaign import check_size
 from engpass.campaign_runner import Progress, Watch
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One campaign of a study with its testbed and plan, ready to run."""
 
     spec: CampaignSpec
@@ -30,8 +31,7 @@ class Part:
     plan: Plan
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(msgspec.Struct, frozen=True):
     """The campaigns of a study after a run: their progress and records."""
 
     records: dict[str, RunRecord]
@@ -44,8 +44,7 @@ class Ran:
         return [record for record in self.records.values() if record.points_failed]
 
 
-@dataclass(frozen=True)
-class Reproduction:
+class Reproduction(msgspec.Struct, frozen=True):
     """A study: its claims, and the campaigns that they need."""
 
     study: Study

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -30,8 +29,7 @@ def join(parts: Sequence[str]) -> str:
     return _engpass.join_path(parts)
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(msgspec.Struct, frozen=True):
     """A quantity as a file writes it: `384 cells`."""
 
     number: Decimal

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engpass.error import SourceError
 
@@ -21,8 +20,7 @@ MAX_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes of a file, as in the core: ten thousand flows with a host each take 9 MB."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """The bytes of a testbed, and its name in messages."""
 
     name: str

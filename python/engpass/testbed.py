@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from engpass.campaign_runner import Ended, Progress
     from engpass.capture import Captures
-    from engpass.netlab.emulated import Options
+    from engpass.emulation import Options
     from engpass.result import RunResult
     from engpass.source import Given
     from engpass.store import RunRecord, Store

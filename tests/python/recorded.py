@@ -14,6 +14,7 @@ from unittest import mock
 
 from engpass import _engpass, campaign_runner
 from engpass.campaign import Point
+from engpass.emulation import Options
 from engpass.jsondata import Json
 from engpass.measure import Session, emulated
 from engpass.measure.agent import Agent
@@ -21,7 +22,6 @@ from engpass.measure.answers import Hello
 from engpass.measure.emulated import EmulatedSession
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.window import Closed
-from engpass.netlab.emulated import Options
 from engpass.types.agent import Asked
 from engpass.types.plan import PointPlan
 

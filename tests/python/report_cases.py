@@ -8,6 +8,7 @@ import itertools
 import random
 from collections.abc import Mapping
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.campaign import Axis
@@ -136,7 +137,7 @@ def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
         )
         for number, each in enumerate(outcomes)
     ]
-    attacked = dataclasses.replace(
+    attacked = msgspec.structs.replace(
         record,
         id=HOSTILE,
         name=HOSTILE,

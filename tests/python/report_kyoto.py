@@ -6,8 +6,8 @@ It has 4 variants x 64 message sizes x 5 repeats, computed in closed form: no en
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.campaign import Axis, AxisValue
@@ -82,8 +82,7 @@ ENVIRONMENT: Environment = {
 }
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """A run's record as the store returns it."""
 
     id: str = "3f9c2a71"
@@ -93,13 +92,15 @@ class Record:
     )
     source: str = "kyoto-1997.toml"
     text: str = TEXT
-    overrides: list[tuple[str, str]] = field(default_factory=list)
-    engines: list[str] = field(default_factory=lambda: ["limit", "simulate"])
-    variants: list[str] = field(default_factory=lambda: ["free", "congested", "shaped-16", "shaped-18"])
+    overrides: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    engines: list[str] = msgspec.field(default_factory=lambda: ["limit", "simulate"])
+    variants: list[str] = msgspec.field(
+        default_factory=lambda: ["free", "congested", "shaped-16", "shaped-18"]
+    )
     axes: tuple[Axis, ...] = ()
     repeats: int = 5
     topology: Drawing = TOPOLOGY
-    environment: Environment = field(default_factory=lambda: ENVIRONMENT)
+    environment: Environment = msgspec.field(default_factory=lambda: ENVIRONMENT)
     created: str = "1997-11-05T10:00:00Z"
     points_total: int = 0
     points_done: int = 0

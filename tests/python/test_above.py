@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
@@ -43,7 +43,9 @@ def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
     real, _ = above_limit.notes([got("a", 12, engine="measure"), got("a", 11)])
     assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
     assert "the real ones allow more" in real
-    (chosen,) = above_limit.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
+    (chosen,) = above_limit.notes(
+        [msgspec.structs.replace(got("a", 12, engine="measure"), chose_otherwise=True)]
+    )
     assert "a real router may choose another path" in chosen
 
 

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from engpass.cli.replay import Difference, Output, Replayed, difference, said
 from engpass.cli.watch import Status, WatchedLink, rates
+from engpass.emulation import Options
 from engpass.error import EngpassError
 from engpass.measure.window import Closed
 from engpass.netlab.egress_shaping import held
-from engpass.netlab.emulated import Options, cannot, check_tap
+from engpass.netlab.emulated import cannot, check_tap
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import routers, stations
 from engpass.plan import point_plan

@@ -18,6 +18,7 @@ import pytest
 
 from conftest import Cli, Program
 from engpass import child, netlab
+from engpass.emulation import Options
 from engpass.netlab import emulated, kernel, registry
 from isolation import own_processes
 from test_netlab import more, seen, settle
@@ -382,7 +383,7 @@ def test_out_of_range_options_are_rejected_before_the_start(
 @pytest.mark.usefixtures("far")
 def test_max_lateness_accepts_all_time_units(cli: Cli) -> None:
     for limit in ("1 ns", "5 µs", "5 \u03bcs", "1_000 us", "1.5 ms", "2 s", "10000 min"):
-        emulated.Options(limit=limit).check()
+        Options(limit=limit).check()
 
 
 def test_missing_namespace_of_a_host_is_an_error(cli: Cli, far: Path) -> None:

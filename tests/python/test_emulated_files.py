@@ -14,8 +14,8 @@ import pytest
 
 from conftest import Cli, Program
 from engpass import netlab
+from engpass.emulation import Files
 from engpass.netlab import LabError, kernel, output_claims, registry
-from engpass.netlab.output_claims import Files
 from test_emulated import FAR, end_driver, nothing_is_left, pytestmark  # noqa: F401 (used by pytest)
 
 ONE = ("--engine", "emulate", "--repeats", "1")

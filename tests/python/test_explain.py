@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import signal
@@ -223,9 +222,7 @@ def at_half_its_rate(outcome: Outcome) -> Outcome:
 
 def test_idle_line_names_the_busy_cpu() -> None:
     one = chosen("free", "1 kB")
-    made = explain(
-        dataclasses.replace(one, outcomes=tuple(map(at_half_its_rate, one.outcomes))), advice=False
-    )
+    made = explain(replace(one, outcomes=tuple(map(at_half_its_rate, one.outcomes))), advice=False)
     assert made.finding.key == "idle: CPU"
     assert made.sentence.startswith("the CPU of host `ss2` limits `stream` to 3.7")
     assert re.search(
@@ -237,7 +234,7 @@ def test_full_nic_buffer_is_found_and_advised_larger() -> None:
     one = chosen("free", "1 kB")
     idle = links(0.1, 0.1, 0.0, why="idle: NIC buffer")
     halved = [replace(at_half_its_rate(outcome), links=idle) for outcome in one.outcomes]
-    made = explain(dataclasses.replace(one, outcomes=tuple(halved)), advice=False)
+    made = explain(replace(one, outcomes=tuple(halved)), advice=False)
     assert made.finding.key == "idle: NIC buffer"
     assert made.sentence.startswith("the NIC of host `ss2` limits `stream` to 3.7")
     assert "nic" in [proposal.kind for proposal in sockets.propose(made.at)]
@@ -355,7 +352,7 @@ def test_show_ledger_prints_the_ledger_of_a_run(cli: Cli, testbed_file: Path) ->
 def test_timeline_is_drawn_on_the_page_and_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     from engpass.cli import console
 
-    made = dataclasses.replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
+    made = replace(explain(chosen("congested", "20 kB"), advice=False), timeline=timeline())
     print_blocks(view(made), console.tables())
     shown = capsys.readouterr().out
     assert re.search(r"congestion window +[▁▂▃▄▅▆▇█ ]+ max 2\d\d\.\d\d kB", shown)

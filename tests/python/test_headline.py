@@ -1,8 +1,7 @@
 """The headline of each variant: ranges over a sweep, limits, losses, delays, and many flows."""
 
-from dataclasses import replace
-
 from msgspec import structs
+from msgspec.structs import replace
 
 from engpass.results.aggregate import tabulate
 from engpass.types.outcome import Datagrams, FlowOutcome, Receiver

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -79,7 +79,7 @@ def test_mean_of_served_repeats_has_the_ratio_of_the_sums() -> None:
 
 def test_loss_of_a_load_is_the_ratio_over_all_its_trials() -> None:
     short = trial(2e7, 50) | {"sent": 100, "asked": 100, "duration_s": 0.1}
-    made = dataclasses.replace(
+    made = msgspec.structs.replace(
         record("frame-loss", None, [short, trial(2e7, 0)]), settings={"most_bit_per_s": 1}
     )
     chart = figures([made])["loss"].to_dict()

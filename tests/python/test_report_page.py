@@ -9,12 +9,12 @@ import hashlib
 import io
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 import report_cases as cases
 from engpass.report import render, theme

@@ -12,12 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 import engpass
 import postgresql_server as postgresql

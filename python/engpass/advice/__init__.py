@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass import _engpass, formatting
 from engpass.advice import (
@@ -71,8 +73,7 @@ NAMED = 8
 """Maximum number of flows, besides the explained one, that the text of a change names."""
 
 
-@dataclass(frozen=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True):
     """Goodput, loss and delay of one flow before and after a change: means over the seeds."""
 
     flow: str
@@ -119,8 +120,7 @@ class Effect:
         }
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """A change of the testbed that helps the explained flow, and its effects on all flows."""
 
     kind: str
@@ -207,8 +207,7 @@ def effect_texts(effect: Effect) -> tuple[str, str, str, str]:
     )
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """Changes that help, the best first, and a list of all changes tried."""
 
     changes: tuple[Change, ...]
@@ -281,8 +280,7 @@ def propose_all(at: Situation) -> Iterator[Proposal]:
                 yield replace(proposal, steps=steps)
 
 
-@dataclass(frozen=True)
-class _Result:
+class _Result(msgspec.Struct, frozen=True):
     tried: tuple[Candidate, ...]
     changes: tuple[Change, ...]
     runs: int

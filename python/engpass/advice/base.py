@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from engpass.explain.point_facts import Situation
 from engpass.settings import Amount, join
@@ -25,16 +26,14 @@ class Cost(enum.IntEnum):
     HARDWARE = 2
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A change: its description, and pairs of path and value, as for the option `--set`."""
 
     say: str
     set: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """Steps of one change, such as a value doubled again and again; tried in order as long as they help."""
 
     kind: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.explain.point_facts import Situation
 from engpass.settings import Path
@@ -29,8 +30,7 @@ def holds_back(at: Situation, router: str) -> bool:
     return at.idle("upstream") >= LEAST and any(hop.start == router for hop in at.hops)
 
 
-@dataclass(frozen=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True):
     """An engine of a router."""
 
     path: Path

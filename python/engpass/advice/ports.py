@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal
 from engpass.explain.point_facts import Situation
@@ -25,8 +26,7 @@ _AGREED = "token-bucket"
 """The queue discipline that enforces an agreed rate; no proposal replaces it by another discipline."""
 
 
-@dataclass(frozen=True)
-class Queue:
+class Queue(msgspec.Struct, frozen=True):
     """The queue discipline of a port that sends packets, not cells: its path in the file, kind, settings."""
 
     path: tuple[str, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
@@ -16,8 +17,7 @@ from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, 
 from engpass.types.signals import Signal
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """A point of a curve: the swept value as a number in base units and as text, and the quantity there."""
 
     x: float
@@ -25,8 +25,7 @@ class Sample:
     value: float
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(msgspec.Struct, frozen=True):
     """A quantity as a function of the swept value: samples in ascending order of the swept values."""
 
     samples: tuple[Sample, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from engpass.claims.checks import Verdict
 from engpass.claims.curves import Campaign, Curve
@@ -15,8 +16,7 @@ Status = Literal["holds", "fails", "known difference", "holds after all", "open"
 """The result of a claim; `holds after all`: it holds although the file does not expect that."""
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """A claim with the verdict on it."""
 
     claim: Claim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from engpass.claims.checks import Check, Interval
 from engpass.error import EngpassError
@@ -24,8 +24,7 @@ class ClaimsError(EngpassError):
     """A claims file has an error."""
 
 
-@dataclass(frozen=True)
-class CampaignSpec:
+class CampaignSpec(msgspec.Struct, frozen=True):
     """A campaign that claims need: the study's testbed with some overrides."""
 
     name: str
@@ -35,8 +34,7 @@ class CampaignSpec:
     repeats: int | None = None
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(msgspec.Struct, frozen=True):
     """How a claim is checked: the campaign, engine and flow, and the check with its arguments."""
 
     check: Check
@@ -59,8 +57,7 @@ class Measure:
         return "; ".join(part for part in parts if part)
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """One statement of a study."""
 
     id: str
@@ -88,8 +85,7 @@ class Claim:
     """A path of the testbed, and a value for it with which this claim must fail."""
 
 
-@dataclass(frozen=True)
-class ClaimsFile:
+class ClaimsFile(msgspec.Struct, frozen=True):
     """The claims of a study, ordered by kind, and the campaigns they need, of which the main one is last."""
 
     title: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from engpass.formatting import both, quantity
 from engpass.types.units import UNITS
@@ -13,8 +14,7 @@ from engpass.types.units import UNITS
 _WRITTEN = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(\S+)")
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     """A number in a base unit (`B`, `bit/s`, `B/s`, `s`, cells; a share as a fraction), and the text read."""
 
     value: float

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_type_hints
 
+import msgspec
+
 from engpass.claims.checks import CHECKS, Check, Interval
 from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
 from engpass.claims.quantity import Quantity
@@ -81,8 +83,7 @@ def read(path: Path) -> ClaimsFile:
     return _Reader(str(path), text).file(tables)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """A table of the file, for errors: its name, its header line, and its index among equal headers."""
 
     name: str
@@ -178,7 +179,7 @@ class _Reader:
         if not isinstance(table, dict):
             raise self.fail(at, "it is not a table", "write `[[claim]]`")
         if isinstance(table.get("id"), str):
-            at = dataclasses.replace(at, name=f"claim `{table['id']}`")
+            at = msgspec.structs.replace(at, name=f"claim `{table['id']}`")
         self._known(at, table, _CLAIM)
         kind = self._text(at, table, "kind")
         if kind not in KINDS:

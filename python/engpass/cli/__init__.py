@@ -6,9 +6,8 @@ Adding a command: write `cli/NAME.py` with a function `command`, and add a line 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command: its name, its module in `engpass.cli`, and its line in the help."""
 
     name: str

@@ -11,7 +11,7 @@ from engpass.error import EngpassError
 
 if TYPE_CHECKING:
     from engpass.capture import Captures
-    from engpass.netlab.emulated import Options
+    from engpass.emulation import Options
 
 Clock = Annotated[
     str | None,
@@ -62,7 +62,7 @@ def options(
     captures: Captures | None = None,
 ) -> Options:
     """Combine the options of the command line into `Options`; raises `EngpassError`."""
-    from engpass.netlab.emulated import LIMIT, Options
+    from engpass.emulation import LIMIT, Options
 
     given = Options(
         clock=clock or "auto",
@@ -79,7 +79,7 @@ def options(
 
 def factor(slow: str | None) -> int:
     """Parse the factor of `--slow`; 1 if it is not given. Raises `EngpassError`."""
-    from engpass.netlab.emulated import SLOWEST
+    from engpass.emulation import SLOWEST
 
     try:
         found = 1 if slow is None else int(slow)

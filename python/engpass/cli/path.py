@@ -63,7 +63,7 @@ def command(
     Shows transfer time ratio, TCP efficiency and buffer delay. Floods the path for some seconds to measure
     the bandwidth, unless `--bandwidth` is given. Exit code 1 if packets of an emulated network were too late.
     """
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from engpass.interruption import ended_as_by_ctrl_c
     from engpass.path import CONNECTIONS_AT_MOST, Asked, run_path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from engpass.cli import console, emulation, files, options
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engpass.campaign import Point
     from engpass.campaign_runner import Ended, Progress
     from engpass.capture import Captures
-    from engpass.netlab.emulated import Options
+    from engpass.emulation import Options
     from engpass.store import RunRecord, Store
     from engpass.testbed import Started
 

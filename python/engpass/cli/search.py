@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from engpass.cli import console, emulation, files, options, quantities
@@ -166,8 +166,7 @@ def command(
     raise typer.Exit(console.OK if found else console.FAILED)
 
 
-@dataclass(frozen=True)
-class _Given:
+class _Given(msgspec.Struct, frozen=True):
     """The options given on the command line; `None` selects the default of the method."""
 
     method: str
@@ -186,7 +185,7 @@ class _Given:
     slow: int
 
     def settings(self) -> Settings:
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         from engpass.campaign import choose
         from engpass.search.goal import Goal

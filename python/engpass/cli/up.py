@@ -57,7 +57,7 @@ def command(
     from engpass import netlab
     from engpass.campaign import choose
     from engpass.capture import check_points
-    from engpass.netlab import emulated, veth
+    from engpass.netlab import veth
     from engpass.testbed import load
 
     if file == "-":
@@ -86,7 +86,7 @@ def command(
         testbed.text, testbed.source, testbed.overrides, wanted, testbed.seed, options=how
     )
     lab = netlab.up(testbed.name, str(Path(file).resolve()), numbers, chosen, network=network)
-    for note in veth.notes(numbers) if chosen == "measure" else emulated.notes(how):
+    for note in veth.notes(numbers) if chosen == "measure" else how.notes():
         console.tell(f"note: {note}")
     _tell_clashes(lab)
     if as_json:

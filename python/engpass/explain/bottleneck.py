@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass import formatting
 from engpass.explain.phase import locked
@@ -37,8 +39,7 @@ State = Literal["below", "harmed", "at limit"]
 """`below`: the flow misses its limit; `harmed`: it has its goodput, but suffers from losses or delay."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """A bottleneck: `key`, for programs, is its account or drop cause; name and evidence are for people."""
 
     key: str

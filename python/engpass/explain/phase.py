@@ -7,7 +7,7 @@ Phase Effects in Packet-Switched Gateways", CCR 21(2), 1991).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from engpass import formatting
 from engpass.explain.point_facts import Situation
@@ -23,8 +23,7 @@ _FAR = 2.0
 """A loss share is disproportionate if it is this many times the share of all flows together: our choice."""
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(msgspec.Struct, frozen=True):
     """The flow that loses the smallest share of its datagrams at a full queue, and this share."""
 
     best: str

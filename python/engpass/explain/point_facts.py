@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass import formatting
 from engpass.explain.service import WAIT, Needs, Served, mean
@@ -53,8 +54,7 @@ _PASSED = ("link", "shaper", "policer", "token-bucket", "router")
 """Kinds of bottlenecks on the path through which all datagrams must pass at a certain rate."""
 
 
-@dataclass(frozen=True)
-class Hop:
+class Hop(msgspec.Struct, frozen=True):
     """One line of the flow's path in the flow's direction; `books` is its ledger, if the engine has one."""
 
     link: str
@@ -86,8 +86,7 @@ class Hop:
         return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
 
 
-@dataclass(frozen=True)
-class Drop:
+class Drop(msgspec.Struct, frozen=True):
     """Drops of one flow at one place by one cause, as the mean over the repeats."""
 
     place: Place
@@ -107,8 +106,7 @@ class Drop:
         }
 
 
-@dataclass(frozen=True)
-class Bond:
+class Bond(msgspec.Struct, frozen=True):
     """Links of a node that act as one interface."""
 
     name: str
@@ -118,8 +116,7 @@ class Bond:
     """The kind of the bond's mode, such as `round-robin`."""
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True, dict=True):
     """One flow at one point of a testbed: the outcomes of all repeats, and facts derived from them."""
 
     settings: Settings

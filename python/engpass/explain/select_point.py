@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass import _engpass, assignment
 from engpass.campaign import Axis, Plan, build
@@ -30,8 +31,7 @@ _Who = tuple[str, str]
 """A flow and one of its receivers; the receiver is empty if the flow has only one, or if any will do."""
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The flow and the point to explain, with all data needed to run the point again."""
 
     run_id: str
@@ -47,7 +47,7 @@ class Chosen:
     """The receiver from which to see the flow; empty unless it has several."""
     repeats: int
     has_variants: bool
-    outcomes: tuple[Outcome, ...] = field(repr=False)
+    outcomes: tuple[Outcome, ...]
     """The simulated outcomes of the point in the store, one for each repeat."""
     current: bool
     """True if these outcomes are of this build of the core, so that changes can be compared with them."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.results import above_limit
 from engpass.results.losses import NO_LOSSES, Losses
@@ -42,8 +43,7 @@ Our choice: no source gives one.
 """
 
 
-@dataclass(frozen=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """Goodput, loss and delay of a flow in one run, or the means over several."""
 
     goodput: float
@@ -84,8 +84,7 @@ def mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(msgspec.Struct, frozen=True):
     """Needs of a flow: the figures by which its service is judged."""
 
     limit: float

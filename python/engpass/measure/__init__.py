@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engpass import _engpass, netlab
 from engpass.campaign import Point
+from engpass.emulation import Files
 from engpass.environment import now
 from engpass.measure import core
 from engpass.measure.agent import Crew, MeasureError
@@ -184,9 +185,9 @@ class Session:
         self._network = network
         return self._lab
 
-    def _files(self) -> netlab.Files:
+    def _files(self) -> Files:
         """The files that the session writes in addition to outcomes."""
-        return netlab.Files()
+        return Files()
 
     def _same_network(self, numbers: PointPlan) -> object:
         """A key for the network of a point; points with equal keys use the same namespaces."""

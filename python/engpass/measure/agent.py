@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import IO, TypeVar
 
@@ -52,8 +51,7 @@ class GoneError(MeasureError):
     """The channel to an agent has ended, or the agent does not answer."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """One line from an agent; a line `None` means the end of its channel."""
 
     agent: Agent

@@ -6,7 +6,6 @@ A value that the agent could not read is missing or `null`. Unknown fields are i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -73,8 +72,7 @@ class _Hello(msgspec.Struct, frozen=True, kw_only=True):
     host: Own = Own()
 
 
-@dataclass(frozen=True)
-class Hello:
+class Hello(msgspec.Struct, frozen=True):
     """The greeting of an agent, which is its first line."""
 
     protocol: int | None

@@ -6,13 +6,15 @@ make another network.
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from engpass import _engpass
 from engpass.campaign import Point
+from engpass.emulation import Files, Options
 from engpass.environment import now
 from engpass.measure import Session, core
 from engpass.measure.agent import MeasureError
@@ -22,8 +24,7 @@ from engpass.measure.window import Closed, Settled, Window
 from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
-from engpass.netlab.emulated import Network, Options
-from engpass.netlab.output_claims import Files
+from engpass.netlab.emulated import Network
 from engpass.types.agent import Asked, Congestion, Engine, FlowRequests
 from engpass.types.plan import PointPlan
 
@@ -96,7 +97,7 @@ class EmulatedSession(Session):
         options = self._options
         if options.log is not None:
             directory = log_directory(options.log)
-            options = dataclasses.replace(options, log=str(directory / f"point-{point.position:06}.log"))
+            options = msgspec.structs.replace(options, log=str(directory / f"point-{point.position:06}.log"))
         return Network(
             self._campaign.text,
             self._source,
@@ -155,7 +156,7 @@ class EmulatedSession(Session):
             at=now(),
             took_s=round(collected.seconds, 3),
             carrier="model",
-            notes=emulated.notes(options),
+            notes=options.notes(),
             emulation=core.Emulation(
                 clock=options.clock,
                 no_offload=options.wire_true,

@@ -6,7 +6,6 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -27,8 +26,7 @@ _MOST_RESIDUE_SECONDS = 2.0
 _MOST_SETTLING_SECONDS = 20.0
 
 
-@dataclass
-class Collected:
+class Collected(msgspec.Struct):
     """The agents' answers by host as received, and how long the run took."""
 
     results: dict[str, bytes]

@@ -17,9 +17,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import NormalDist
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.measure.answers import Line
@@ -37,8 +37,7 @@ _GROWTH = 1.5
 _MOST_CORRELATION = 0.9
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(msgspec.Struct, frozen=True):
     """A mean, half the width of its confidence interval, and the equivalent number of independent samples."""
 
     value: float
@@ -94,8 +93,7 @@ def quantile(probability: float, freedom: float) -> float:
     return z + math.fsum(term / freedom ** (power + 1) for power, term in enumerate(terms))
 
 
-@dataclass
-class Series:
+class Series(msgspec.Struct):
     """Samples of a flow at one end: bytes or messages per second, one for each interval."""
 
     interval_ns: int
@@ -104,7 +102,7 @@ class Series:
     """`bytes` or `messages`."""
     bits: int = 8
     """Bits of payload for each byte or message."""
-    samples: list[float] = field(default_factory=list)
+    samples: list[float] = msgspec.field(default_factory=list)
 
     def take(self, record: Line) -> None:
         """Add the record of an interval, unless it began in the warm-up or is less than half as long."""

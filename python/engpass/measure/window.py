@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -27,8 +26,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     lateness: _Lateness
 
 
-@dataclass(frozen=True)
-class Closed:
+class Closed(msgspec.Struct, frozen=True):
     """The driver's answer at the end of a window: the model's results, and how late packets were."""
 
     valid: bool

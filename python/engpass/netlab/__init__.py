@@ -10,10 +10,13 @@ import contextlib
 import os
 import signal
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 
+import msgspec
+from msgspec.structs import replace
+
+from engpass.emulation import Files
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
 from engpass.interruption import ended_as_by_ctrl_c
@@ -22,12 +25,11 @@ from engpass.netlab import kernel as kernels
 from engpass.netlab.emulated import Network, Written
 from engpass.netlab.kernel import Kernel, LabError
 from engpass.netlab.layout import Layout, layout
-from engpass.netlab.output_claims import Files, claimed
+from engpass.netlab.output_claims import claimed
 from engpass.netlab.registry import Lab, Member
 from engpass.types.plan import PointPlan
 
 __all__ = [
-    "Files",
     "Lab",
     "LabError",
     "Network",
@@ -278,13 +280,12 @@ def member(lab: Lab, host: str) -> Member:
     return found
 
 
-@dataclass(frozen=True)
-class Removed:
+class Removed(msgspec.Struct, frozen=True):
     """Something that a crash left behind and `clean` has removed."""
 
     what: str
     """A name for the removed thing, for the user."""
-    written: Written = field(default_factory=Written)
+    written: Written = msgspec.field(default_factory=Written)
 
 
 def clean() -> list[Removed]:

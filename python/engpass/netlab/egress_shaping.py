@@ -9,7 +9,9 @@ keeps waiting packets where sockets see them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass.netlab.layout import COUNTED_BYTES, DEVICE, TAP, Station
 from engpass.types.plan import LinkPlan, PointPlan
@@ -24,8 +26,7 @@ _WAITING_BYTES = 32 << 20
 _MOST_ENTRIES = 16_384  # of a size table, which must fit into one netlink attribute
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """The greatest rate of one NIC, or of one virtual circuit at it."""
 
     rate_bit_per_s: int

@@ -16,13 +16,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from engpass import child
-from engpass.capture import Captures
-from engpass.error import EngpassError
+from engpass.emulation import Options
 from engpass.jsondata import Json
 from engpass.netlab import kernel as kernels
 from engpass.netlab import registry
@@ -30,22 +30,11 @@ from engpass.netlab.control import told
 from engpass.netlab.egress_shaping import held
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import DEVICE, LEAST_IPV6_BYTES, TAP, Station, routers, stations
-from engpass.netlab.output_claims import Files
 from engpass.netlab.registry import Lab, Member
-from engpass.settings import Amount
 from engpass.types.plan import PointPlan, WayPlan
 
 DRIVER = "ENGPASS_DRIVER"
 """Environment variable with another command that starts drivers."""
-
-CLOCKS = ("auto", "sleep", "hybrid", "spin")
-"""Ways for a driver to wait for the next instant."""
-
-LIMIT = "1 ms"
-"""Default for the lateness limit: a point is invalid if 0.1 % of its packets are later."""
-
-SLOWEST = 1_000_000_000
-"""The greatest factor for `--slow`."""
 
 READY_SECONDS = 10.0
 """Seconds in which a driver must be ready; later it counts as failed."""
@@ -59,67 +48,9 @@ _USUAL_MTU_BYTES = 1500
 _IPV4_TCP_BYTES, _IPV6_TCP_BYTES = 40, 60
 _QUEUE_PACKETS = 4096  # packets that a device holds for the driver
 _TAIL_BYTES = 4000
-_LEAST_LIMIT_SECONDS = Decimal("1e-9")
-_MOST_LIMIT_SECONDS = 600_000
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a network is emulated, apart from what its testbed file says."""
-
-    clock: str = "auto"
-    slow: int = 1
-    """Factor of time dilation: all rates are divided by it, and all delays multiplied."""
-    wire_true: bool = False
-    """True to disable GSO packets: each packet crosses the network by itself, as on a wire."""
-    limit: str = LIMIT
-    log: str | None = None
-    """File, or directory with a file per point, that logs inputs and outputs for `engpass replay`."""
-    capture: Captures | None = None
-    """Captures at points on links; `None` without any."""
-    tap: bool = False
-    """True to give hosts Ethernet devices with hardware addresses, instead of devices that carry only IP."""
-    broken_logs: list[dict[str, str]] = field(default_factory=list, compare=False)
-    """Logs that broke off during the run, one for each such point, as in `Written.broken_log`."""
-
-    def check(self) -> None:
-        """Raise `EngpassError` for a value that no driver accepts."""
-        if self.clock not in CLOCKS:
-            known = ", ".join(f"`{clock}`" for clock in CLOCKS)
-            raise EngpassError(f"unknown clock `{self.clock}`", f"use one of {known}")
-        if not 1 <= self.slow <= SLOWEST:
-            raise EngpassError(f"`slow` is {self.slow}", f"give a whole number from 1 to {SLOWEST}")
-        amount = Amount.read(self.limit.replace("\u03bc", "\u00b5"))
-        seconds, base = (Decimal(0), "") if amount is None else amount.in_base()
-        if base != "s":
-            raise EngpassError(
-                f"`--limit` is `{self.limit}`",
-                'write how late packets may be, as a time with its unit, like "1 ms": ns, us, ms, s or min',
-            )
-        if not _LEAST_LIMIT_SECONDS <= seconds <= _MOST_LIMIT_SECONDS:
-            raise EngpassError(
-                f"`--limit` is `{self.limit}`",
-                "give 1 ns to 10000 min: a real packet is never exactly on time",
-            )
-
-    def files(self, *, each_point: bool = False) -> Files:
-        """The files that drivers write; with `each_point`, `log` is a directory with a log for each point."""
-        captures = () if self.capture is None else tuple(self.capture.paths())
-        return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
-
-    def to_json(self) -> dict[str, str | int | bool]:
-        """The options that may change an outcome, under the names that outcomes use."""
-        return {
-            "clock": self.clock,
-            "slow": self.slow,
-            "no_offload": self.wire_true,
-            "max_lateness": self.limit,
-            "tap": self.tap,
-        }
-
-
-@dataclass(frozen=True)
-class Network:
+class Network(msgspec.Struct, frozen=True):
     """The network that a driver carries: a point of a campaign, with options."""
 
     text: str
@@ -143,17 +74,6 @@ def cannot(numbers: PointPlan) -> list[str]:
     elif not os.access(_TUN, os.R_OK | os.W_OK):
         reasons.append(f"`{_TUN}` cannot be opened: ask its owner for `chmod 666 {_TUN}`, or run as root")
     return reasons
-
-
-def notes(options: Options) -> list[str]:
-    """A sentence for each difference between the emulated testbed and its file."""
-    found = []
-    if options.slow > 1:
-        found.append(
-            f"time dilation: rates are divided by {options.slow} and delays multiplied, but the timers of"
-            " the hosts' network stacks are unchanged"
-        )
-    return found
 
 
 def check_tap(numbers: PointPlan) -> None:
@@ -250,8 +170,7 @@ def stop(lab: Lab) -> Lab:
     return replace(lab, driver=None, driver_since=None)
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """Report of a driver that has ended on its files."""
 
     captured: tuple[dict[str, Json], ...] = ()

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from engpass import child
 from engpass.error import EngpassError
@@ -31,8 +32,7 @@ class LabError(EngpassError):
     """A testbed cannot be made on this machine, or does not exist."""
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(msgspec.Struct, frozen=True):
     """Runs commands where the namespaces of a testbed are."""
 
     prefix: tuple[str, ...] = ()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import gcd
+
+import msgspec
 
 from engpass.types.plan import GatewayPlan, HopPlan, LinkPlan, NodePlan, PointPlan
 
@@ -39,8 +40,7 @@ COUNTED_BYTES = 14
 _NAME_BYTES = 15  # IFNAMSIZ less the terminator
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """How the transmitter at one end of a link is limited to a rate."""
 
     rate_bit_per_s: int
@@ -52,8 +52,7 @@ class Shape:
     queue_bytes: int | None
 
 
-@dataclass(frozen=True)
-class Port:
+class Port(msgspec.Struct, frozen=True):
     """One end of a link: the device of a node."""
 
     link: int
@@ -64,8 +63,7 @@ class Port:
     shape: Shape
 
 
-@dataclass(frozen=True)
-class NextHop:
+class NextHop(msgspec.Struct, frozen=True):
     """One of the next hops of a route."""
 
     via: ipaddress.IPv4Address
@@ -74,8 +72,7 @@ class NextHop:
     """Weight of the next hop among those of its route, from 1 to `HEAVIEST`."""
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A route to an address in another network."""
 
     to: ipaddress.IPv4Address
@@ -83,8 +80,7 @@ class Route:
     """The next hops; if there are several, a hash of the packet's headers chooses one."""
 
 
-@dataclass
-class Node:
+class Node(msgspec.Struct):
     """A node of the testbed, which becomes a namespace."""
 
     name: str
@@ -92,14 +88,13 @@ class Node:
     """`host`, `router` or `ethernet switch`."""
     label: str
     """A form of the node's name that a namespace can have, unique in the testbed."""
-    ports: list[Port] = field(default_factory=list)
-    routes: list[Route] = field(default_factory=list)
+    ports: list[Port] = msgspec.field(default_factory=list)
+    routes: list[Route] = msgspec.field(default_factory=list)
     hashes_ports: bool = True
     """True if a router's hash covers ports, in addition to addresses and protocol."""
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """The nodes, links and addresses of a testbed, for the kernel."""
 
     nodes: dict[str, Node]
@@ -166,8 +161,7 @@ def _address(at: Mapping[tuple[str, str], Port], end: Sequence[str]) -> ipaddres
     return address.ip
 
 
-@dataclass(frozen=True)
-class Station:
+class Station(msgspec.Struct, frozen=True):
     """A host of an emulated network: a namespace with one device, one IPv4 and one IPv6 address."""
 
     name: str

@@ -10,11 +10,11 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from itertools import product
 from pathlib import Path
 
-from engpass import same_file
+import msgspec
+
+from engpass.emulation import Files
 from engpass.netlab import registry
 from engpass.netlab.kernel import LabError, start_time
 
@@ -22,43 +22,7 @@ CLAIM = ".writes"
 """Suffix of claim files."""
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files that a testbed or a run writes."""
-
-    captures: tuple[str, ...] = ()
-    log: str | None = None
-    logs: str | None = None
-    """A directory in which every point of a run has a log."""
-
-    def named(self) -> list[str]:
-        """The files with known names: captures and the log."""
-        return [*self.captures, *([self.log] if self.log is not None else [])]
-
-    def absolute(self) -> Files:
-        """The same files with absolute paths, because other processes have other working directories."""
-        captures = tuple(str(Path(path).absolute()) for path in self.captures)
-        log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
-        return Files(captures, log, logs)
-
-    def shared(self, others: Files) -> str | None:
-        """A path that both would write; `None` if there is none."""
-        for one, other in product(self.named(), others.named()):
-            if same_file.keeps(one) and same_file.are_same(one, other):
-                return one
-        for mine, theirs in ((self, others), (others, self)):
-            if mine.logs is None:
-                continue
-            for path in theirs.named():
-                if same_file.is_log_of_point(path, mine.logs):
-                    return path
-        if self.logs is not None and others.logs is not None and same_file.are_same(self.logs, others.logs):
-            return self.logs
-        return None
-
-
-@dataclass(frozen=True)
-class _Claim:
+class _Claim(msgspec.Struct, frozen=True):
     """The claim of a run: its testbed file, its process, and the files that it writes."""
 
     file: str
@@ -100,7 +64,7 @@ def _claim(file: str, files: Files) -> Path | None:
             taken = {path.stem for path in directory.iterdir()}
             path = directory / f"{registry.fresh_id(taken)}{CLAIM}"
             mine = _Claim(file, os.getpid(), start_time(os.getpid()), files.absolute())
-            registry.put(path, asdict(mine))
+            registry.put(path, msgspec.to_builtins(mine))
             return path
     except OSError:
         return None

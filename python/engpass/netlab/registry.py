@@ -15,8 +15,10 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass.netlab.kernel import Kernel, LabError, into, privileged, start_time
 
@@ -30,8 +32,7 @@ OURS = re.compile(MARK + r"([0-9a-f]{6})-.+")
 """Matches the names of Engpass's namespaces; the group is the id of the testbed."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """A node of a testbed that is up: its namespace and addresses."""
 
     namespace: str
@@ -39,8 +40,7 @@ class Member:
     addresses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Lab:
+class Lab(msgspec.Struct, frozen=True):
     """A testbed that is up or is being made, as the registry records it."""
 
     id: str
@@ -56,8 +56,8 @@ class Lab:
     keeper: int | None = None
     """Id of the process that holds the user namespace, if the testbed was made without root."""
     keeper_since: int | None = None
-    members: dict[str, Member] = field(default_factory=dict)
-    ways: dict[str, dict[str, str]] = field(default_factory=dict)
+    members: dict[str, Member] = msgspec.field(default_factory=dict)
+    ways: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
     """By sender and receiver: the address at which the sender reaches the receiver."""
     driver: int | None = None
     """Id of the process that carries the packets, if the network is emulated."""
@@ -159,7 +159,7 @@ def fresh_id(taken: set[str]) -> str:
 
 def write(lab: Lab) -> None:
     """Write the testbed's file in the registry."""
-    put(directory() / f"{lab.id}.json", asdict(lab))
+    put(directory() / f"{lab.id}.json", msgspec.to_builtins(lab))
 
 
 def put(path: Path, data: Mapping[str, object]) -> None:

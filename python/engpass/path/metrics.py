@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 TCP_IP_BYTES = 40
 """Length of the IPv4 and TCP headers without options."""
@@ -12,8 +12,7 @@ FRACTIONS = (0.25, 0.5, 0.75, 1.0, 2.0)
 """Windows to try, as shares of the bandwidth-delay product: below it, equal to it, and above it."""
 
 
-@dataclass(frozen=True)
-class Metrics:
+class Metrics(msgspec.Struct, frozen=True):
     """The three metrics of RFC 6349 section 4 for one transfer."""
 
     transfer_time_ratio: float

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass import _engpass
@@ -64,8 +63,7 @@ _SLOWEST = 12
 """A transfer is ended after this many times its planned duration."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The settings of a path measurement."""
 
     seconds: float = 5.0
@@ -147,7 +145,7 @@ def run_path(
             result = path.measure(steps)
         except _engpass.Interrupted:
             raise KeyboardInterrupt from None
-    store.end(started, dataclasses.asdict(result))
+    store.end(started, msgspec.to_builtins(result))
     return store.run(run_id, any_method=True)
 
 
@@ -166,8 +164,7 @@ def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
     return flows[traffic]
 
 
-@dataclass(frozen=True)
-class _RoundTrip:
+class _RoundTrip(msgspec.Struct, frozen=True):
     """The baseline round trip time in seconds: minimum, median and 99th percentile."""
 
     rtt_s: float
@@ -176,8 +173,7 @@ class _RoundTrip:
     answers: int
 
 
-@dataclass(frozen=True)
-class _Transfer:
+class _Transfer(msgspec.Struct, frozen=True):
     """The transfer with one window, and the metrics of RFC 6349 for it."""
 
     fraction: float
@@ -196,8 +192,7 @@ class _Transfer:
     buffer_delay: float | None
 
 
-@dataclass(frozen=True)
-class _Result:
+class _Result(msgspec.Struct, frozen=True):
     """The results of a path measurement."""
 
     mtu_bytes: int
@@ -254,7 +249,7 @@ class _Path:
         mtu = self._mtu()
         steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
         rtt = self._round_trip(mtu)
-        steps.done("baseline round trip", {"section": "3.2.1", **dataclasses.asdict(rtt)})
+        steps.done("baseline round trip", {"section": "3.2.1", **msgspec.to_builtins(rtt)})
         rate = self._bandwidth(mtu, steps)
         baseline = rtt.rtt_s
         ideal = ideal_bit_per_s(rate, mtu)
@@ -266,7 +261,7 @@ class _Path:
                 # A window has at least two segments per connection, so small fractions give equal windows.
                 continue
             found = self._transfer(fraction, window, mtu, ideal, baseline)
-            steps.done("TCP", {"section": "3.3", **dataclasses.asdict(found)})
+            steps.done("TCP", {"section": "3.3", **msgspec.to_builtins(found)})
             transfers.append(found)
         known = self._asked.bandwidth is not None
         return _Result(
@@ -450,7 +445,7 @@ class _Path:
             achieved_bit_per_s=carried * 8 / seconds,
             rtt_s=rtt,
             efficiencies=[efficiency(*one) for one in zip(sent, again, strict=True) if one[0]],
-            **dataclasses.asdict(found),
+            **msgspec.to_builtins(found),
         )
 
     def _window(self, fraction: float, product: float, mtu: int) -> int:

@@ -4,8 +4,9 @@ There are two layouts, along the page and down the page; the page shows the one 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from engpass.report import theme
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
@@ -23,8 +24,7 @@ _LABEL = 50.0
 Place = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class _Sheet:
+class _Sheet(msgspec.Struct, frozen=True, dict=True):
     """The positions of a drawing: the centre of each node's box, and its size without the legend."""
 
     graph: Graph

@@ -6,9 +6,9 @@ before or after a neighbour.
 
 from collections import Counter
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.formatting import clean
@@ -22,8 +22,7 @@ _NAMED = 3
 """Maximum number of receivers of a multicast group whose names are shown."""
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A link of the drawing, with the indices of its two nodes.
 
     `of` links join these nodes; this one has the index `parallel`, from 0.
@@ -38,8 +37,7 @@ class Link:
     of: int
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """The route of a flow, circuit or tunnel: indices of its nodes, fewer than two if it has no route."""
 
     name: str
@@ -55,8 +53,7 @@ class Route:
         return self.steps or tuple((a, b, "") for a, b in pairwise(self.nodes))
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """A topology with numbered nodes, as name and kind; links to unknown nodes are omitted."""
 
     nodes: tuple[tuple[str, str], ...]

@@ -4,7 +4,8 @@ Texts of testbeds and stores are escaped here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from engpass.report import theme
 from engpass.report.diagram import diagram

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass import formatting
 from engpass.types.outcome import FlowOutcome
@@ -43,8 +44,7 @@ def differ(fair: float, most: float) -> bool:
     return abs(most - fair) > AT * fair
 
 
-@dataclass(frozen=True)
-class Got:
+class Got(msgspec.Struct, frozen=True):
     """The goodput of a flow at a point by an engine, and its bound there, in bit/s."""
 
     place: Hashable

@@ -4,9 +4,11 @@ The figures of a flow get about `MAX_ROWS` rows at most, however many points the
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass.formatting import clean
 from engpass.results import above_limit, receivers
@@ -33,8 +35,7 @@ Row: TypeAlias = dict[str, float | str]
 """A row of the data of a figure, by column."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """All repeats of one flow at one point of the sweep.
 
     `bound` is in bit/s, and only of the limit engine, whose goodput is the fair share.
@@ -73,8 +74,7 @@ class Point:
         return found
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """An axis beyond the second: the figures show one of its values, which is chosen on the page."""
 
     axis: Axis
@@ -86,8 +86,7 @@ class Choice:
         return [self.axis.texts[index] for index in self.kept]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(msgspec.Struct, frozen=True, dict=True):
     """The aggregated run.
 
     `series` have colours and shapes: the variants, or the values of the second axis if there is one variant
@@ -108,7 +107,7 @@ class Table:
     notes: tuple[str, ...]
     above: tuple[str, ...] = ()
     """Notes on goodputs above their bounds; names in backticks."""
-    lines: Mapping[str, Line] = field(default_factory=dict)
+    lines: Mapping[str, Line] = msgspec.field(default_factory=dict)
     """The line shown for each flow, with its ledger at every point; empty without ledgers."""
     resources: tuple[Resource, ...] = ()
     """The CPUs and forwarding engines that work at some point, and the ports with a queue."""
@@ -245,11 +244,10 @@ def _ordered(known: Sequence[str], present: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in present)
 
 
-@dataclass
-class _Repeats:
+class _Repeats(msgspec.Struct):
     """The outcomes of one flow at one point; `invalid` has the reason of the first invalid one."""
 
-    flows: list[FlowOutcome] = field(default_factory=list)
+    flows: list[FlowOutcome] = msgspec.field(default_factory=list)
     invalid: str | None = None
     chose_otherwise: bool = False
 

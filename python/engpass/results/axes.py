@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from engpass import campaign
 from engpass.formatting import clean
 from engpass.units import Unit, unit_for
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True, dict=True):
     """One swept path.
 
     `texts` are its values as the figure writes them; `numbers` are the values in the base unit, or `None` for

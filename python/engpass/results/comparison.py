@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.results import receivers
 from engpass.results.outcomes import sweep
@@ -15,8 +16,7 @@ LEAST = 1e-3
 """Largest relative difference that counts as rounding, even if the repeats of a run are equal. Our choice."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A flow, or one of its receivers, at a point of one engine. Runs are compared place by place."""
 
     variant: str
@@ -26,8 +26,7 @@ class Place:
     engine: str
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A signal that differs between runs at one place."""
 
     place: Place
@@ -53,8 +52,7 @@ class Difference:
         return "better" if (self.change > 0) == (self.signal.better == "higher") else "worse"
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """The differences between runs at the places that all of them have."""
 
     common: int

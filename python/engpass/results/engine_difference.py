@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 FAR = 0.05
 """A difference of more than this share of the reference is marked in tables."""
@@ -14,8 +15,7 @@ LITTLE = 0.01
 _REFERENCES = ("simulate", "emulate", "measure", "limit")
 
 
-@dataclass(frozen=True)
-class Apart:
+class Apart(msgspec.Struct, frozen=True):
     """The goodput according to one engine, compared with the reference."""
 
     engine: str

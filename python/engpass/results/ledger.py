@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from engpass.error import EngpassError
 from engpass.types.outcome import Ledger, Outcome, Path
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """Accounts that belong together: `key` is the name for programs, `title` that for people."""
 
     key: str
@@ -114,8 +113,7 @@ def title(account: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Books:
+class Books(msgspec.Struct, frozen=True):
     """The accounts of a ledger, which sum to the capacity, in units of 1/`parts` bit."""
 
     capacity: int
@@ -158,8 +156,7 @@ class Books:
         return ordered(name for name, amount in self.accounts.items() if amount)
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(msgspec.Struct, frozen=True):
     """One direction of a link with its ledger."""
 
     link: str
@@ -322,8 +319,7 @@ def route(outcome: Outcome, flow: str) -> list[Hop]:
     return list(parts(outcome, flow))
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A step of the waterfall: the share of the line that an account takes, and the share that remains."""
 
     name: str

@@ -1,8 +1,9 @@
 """The ledgers of a run by point, and the line that is shown for each flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from engpass.formatting import clean
 from engpass.results import ledger
@@ -14,15 +15,14 @@ Place: TypeAlias = tuple[str, str, tuple[int, ...]]
 """A point without its repeat: variant, engine and the indices of the swept values."""
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """The direction of a link that is shown for a flow, with the ledger at every point."""
 
     link: str
     start: str
     end: str
     books: Mapping[Place, Books]
-    own: Mapping[Place, float] = field(default_factory=dict)
+    own: Mapping[Place, float] = msgspec.field(default_factory=dict)
     """Share of the line that is delivered to the flow, at points where other flows use the line too."""
 
     @property

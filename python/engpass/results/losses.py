@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.types.outcome import FlowOutcome
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(msgspec.Struct, frozen=True):
     """Counts of datagrams sent and lost. A share over repeats is the ratio of sums, not a mean of ratios."""
 
     sent: int = 0

@@ -1,8 +1,9 @@
 """Loads of engines and longest queues of ports at every point of a run."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from engpass.formatting import clean
 from engpass.results.ledger_series import Place
@@ -16,8 +17,7 @@ PACKETS, CELLS = _BY_NAME["longest_queue_packets"], _BY_NAME["longest_queue_cell
 """The longest queue of a port in packets, and in cells; a port has one of the two."""
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, dict=True):
     """A signal of one engine or port at every point, in the unit of the signal."""
 
     name: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
@@ -73,8 +74,7 @@ def value(subject: Subject, signal: Signal) -> float | None:
     return None if found is None else _fold([found], signal)
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """The repeats of a signal: their folded `value` and their range."""
 
     value: float

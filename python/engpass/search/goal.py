@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from engpass.search.trial import Trial
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(msgspec.Struct, frozen=True):
     """A search goal (RFC 9971, "Search Goal"). Durations are in seconds, ratios and the width shares."""
 
     loss: float = 0.0
@@ -73,8 +73,7 @@ class Bound(Enum):
     UPPER = "upper"
 
 
-@dataclass(frozen=True)
-class _Sums:
+class _Sums(msgspec.Struct, frozen=True):
     """Seconds of the trials at one load: full-length or shorter, with low or high loss."""
 
     full_low: float
@@ -134,8 +133,7 @@ def conditional_throughput(goal: Goal, load: int, trials: Sequence[Trial]) -> fl
     return load * (1.0 - quantile)
 
 
-@dataclass(frozen=True)
-class GoalResult:
+class GoalResult(msgspec.Struct, frozen=True):
     """The result for one goal (RFC 9971, "Goal Result")."""
 
     goal: Goal

@@ -12,7 +12,8 @@ invalidate lower bounds that other goals have at higher loads ("Conservativeness
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from engpass.search.goal import Bound, Goal, GoalResult, classify, conditional_throughput
 from engpass.search.trial import Budget, Measurer, Trial
@@ -24,15 +25,14 @@ class _OverError(Exception):
     """The budget of time for the search is used up."""
 
 
-@dataclass
-class _State:
+class _State(msgspec.Struct):
     """The range of loads, and by load all trials so far."""
 
     measure: Measurer
     least: int
     most: int
     budget: Budget
-    trials: dict[int, list[Trial]] = field(default_factory=dict)
+    trials: dict[int, list[Trial]] = msgspec.field(default_factory=dict)
 
     def bounds(self, goal: Goal) -> tuple[int | None, int | None]:
         """The relevant bounds so far: the lowest upper bound, and the highest lower bound below it."""

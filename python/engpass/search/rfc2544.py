@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from engpass.jsondata import Json
 from engpass.search.trial import Budget, Measurer
@@ -21,8 +21,7 @@ FRAMES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Sizes of Ethernet frames in bytes, FCS included (section 9.1)."""
 
 
-@dataclass(frozen=True)
-class Throughput:
+class Throughput(msgspec.Struct, frozen=True):
     """The highest load without loss and the lowest load with loss, in bit/s."""
 
     lossless: int | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,8 +42,7 @@ _TRIES = 3
 """Maximum number of attempts at a trial in which an emulated network was too late."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """Settings of a search, in seconds, shares and bit/s of payload; `None` selects the method's default."""
 
     method: str = "mlrsearch"

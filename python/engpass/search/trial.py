@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 
 import msgspec
 
@@ -35,8 +34,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
     valid: bool = True
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """A trial and its result (RFC 9971, "Trial Result").
 
     Loads are of payload, in bit/s; counts are datagrams.
@@ -80,7 +78,7 @@ class Trial:
         """The trial as JSON data, with the figures derived from its counts."""
         derived = {"loss": self.loss, "forwarded_bit_per_s": self.forwarded}
         names = {"load": "load_bit_per_s", "duration": "duration_s"}
-        return {names.get(key, key): value for key, value in asdict(self).items()} | derived
+        return {names.get(key, key): value for key, value in msgspec.structs.asdict(self).items()} | derived
 
     @classmethod
     def from_json(cls, data: Mapping[str, float]) -> Trial:
@@ -94,8 +92,7 @@ Measurer = Callable[[int, float], Trial]
 """Makes a trial, from a load in bit/s of payload and a duration in seconds."""
 
 
-@dataclass
-class Budget:
+class Budget(msgspec.Struct):
     """The trial time that a search may take, and the time that it has taken, in seconds."""
 
     most: float

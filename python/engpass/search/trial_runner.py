@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Point
@@ -284,7 +285,7 @@ def session_of(
 
     if engine != "emulate":
         return Session(campaign, source, stopped, precise=False)
+    from engpass.emulation import Options
     from engpass.measure.emulated import EmulatedSession
-    from engpass.netlab.emulated import Options
 
     return EmulatedSession(campaign, source, stopped, overrides=overrides, options=Options(slow=slow))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from engpass.units import Unit
 
@@ -12,8 +13,7 @@ Tone: TypeAlias = Literal["good", "bad", "mark", "muted"]
 """The meaning that a colour carries."""
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(msgspec.Struct, frozen=True):
     """A value in a base unit: `bit/s`, `s`, `B`, what is counted; empty for a share."""
 
     value: float
@@ -22,16 +22,14 @@ class Amount:
     """A warning about the value, such as `invalid`."""
 
 
-@dataclass(frozen=True)
-class Marked:
+class Marked(msgspec.Struct, frozen=True):
     """Words in a colour."""
 
     text: str
     tone: Tone
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(msgspec.Struct, frozen=True):
     """A cell of several lines; an empty one is left out."""
 
     lines: Sequence[str | Marked]
@@ -41,8 +39,7 @@ Cell: TypeAlias = str | int | Amount | Marked | Lines | None
 """Names in backticks are code."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column of a table; numbers stand right-aligned."""
 
     title: str
@@ -60,8 +57,7 @@ def columns(*titles: str, left: int = 1) -> list[Column]:
     return [Column(title, right=place >= left) for place, title in enumerate(titles)]
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """A table; each row has a cell for each column."""
 
     title: str
@@ -86,8 +82,7 @@ class Table:
         return [*self.notes, *filter(None, (column.note for column in self.columns))]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Rows with a heading: a sentence, and the commands or options that belong to it."""
 
     heading: str
@@ -96,8 +91,7 @@ class Group:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(msgspec.Struct, frozen=True):
     """A table whose rows stand in groups; the first column has names, the others figures."""
 
     title: str
@@ -107,8 +101,7 @@ class Groups:
     groups: Sequence[Group]
 
 
-@dataclass(frozen=True)
-class Prose:
+class Prose(msgspec.Struct, frozen=True):
     """A paragraph; names in backticks. `lead` are the words that classify it, such as `invalid`."""
 
     text: str
@@ -116,8 +109,7 @@ class Prose:
     strong: bool = False
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True):
     """A named value; one without a value is not shown. `note` says where it comes from."""
 
     name: str
@@ -125,16 +117,14 @@ class Fact:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Named values, one below the other."""
 
     facts: Sequence[Fact]
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(msgspec.Struct, frozen=True):
     """A list of sentences, each with the name that it is about."""
 
     items: Sequence[tuple[str, str]]
@@ -145,8 +135,7 @@ class Items:
     """A sentence about further names that the list leaves out."""
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(msgspec.Struct, frozen=True):
     """A value from each instant of `times_s` on, in the unit of its panel."""
 
     name: str
@@ -158,8 +147,7 @@ class Curve:
     """The name of a colour in the theme of pages."""
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(msgspec.Struct, frozen=True):
     """Curves with one unit; several of them share the scale of a figure."""
 
     title: Sequence[str]
@@ -170,8 +158,7 @@ class Panel:
     """The greatest possible value, if known."""
 
 
-@dataclass(frozen=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """Instants at which something happened, or spans of time as long as something lasted."""
 
     name: str
@@ -180,8 +167,7 @@ class Marks:
     spans_s: Sequence[Sequence[float]] = ()
 
 
-@dataclass(frozen=True)
-class OverTime:
+class OverTime(msgspec.Struct, frozen=True):
     """Curves and events on one time axis, from 0 to `end_s`: a figure, and lines of characters."""
 
     name: str
@@ -200,8 +186,7 @@ class OverTime:
 Block: TypeAlias = Table | Groups | Prose | Facts | Items | OverTime
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A result for its reader: the answer in a sentence, then the blocks that carry it."""
 
     title: str

@@ -4,12 +4,12 @@ import html
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True)
-class Swatch:
+
+class Swatch(msgspec.Struct, frozen=True):
     """An entry of a legend: the name of a colour in the theme, and its meaning."""
 
     colour: str

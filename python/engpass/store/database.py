@@ -259,7 +259,7 @@ def _code(error: Exception) -> int | None:
     return None if code is None else int(code) & 0xFF
 
 
-_PASSING = ("40001", "40P01", "23505", "42P07", "42701")
+_PASSING = ("40001", "40P01", "23505", "42P07", "42710", "42701")
 """Errors of PostgreSQL: serialization failure, deadlock, and two processes that create the same row or table,
 or upgrade the tables, at once."""
 

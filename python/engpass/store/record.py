@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import to_builtins
 
 from engpass.campaign import Axis, Plan, Point, digest
@@ -26,8 +26,7 @@ def drawn(topology: Drawing) -> dict[str, object]:
     return {name: to_builtins(getattr(topology, name)) for name in topology.__struct_fields__}
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(msgspec.Struct, frozen=True):
     """A stored run, of a campaign, a search or a path: its settings, environment and progress.
 
     A search or a path has one engine and one variant, and its points are its trials or steps.
@@ -56,16 +55,16 @@ class RunRecord:
     used: str = ""
     """When the last session began, ISO 8601; `last` selects the run with the latest."""
     description: str | None = None
-    digest: str = field(default="", repr=False)
+    digest: str = ""
     method: str = CAMPAIGN
     """`campaign`, the method of a search, or `rfc6349` for a path."""
     traffic: str = ""
     """The traffic that a search varies, or whose path is measured."""
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)
     """The settings of a search or a path."""
     result: dict[str, Any] | None = None
     """The result of a search or a path; `None` until it has ended."""
-    trials: list[dict[str, Any]] = field(default_factory=list)
+    trials: list[dict[str, Any]] = msgspec.field(default_factory=list)
     """The trials of a search or the steps of a path; empty in `Store.runs`."""
 
     @property
@@ -147,8 +146,7 @@ def new_record(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(msgspec.Struct, frozen=True):
     """A point that ended: with an outcome (JSON text) or with an error."""
 
     position: int
@@ -159,8 +157,7 @@ class Finished:
     """Of a search or a path: the trial or step as JSON text. It may have no outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """A point that ended with an error."""
 
     point: Point

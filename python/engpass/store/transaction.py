@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 Value: TypeAlias = str | int | float | None
 Row: TypeAlias = tuple[Any, ...]
@@ -19,8 +20,7 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """Differences between SQLite and PostgreSQL; connections are those of `sqlite3` and of `psycopg`."""
 
     connect: Callable[[], Any]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from engpass.campaign import Axis
 from engpass.formatting import count
@@ -14,8 +15,7 @@ MOST = 40
 """Maximum number of rows of the table without `--all`."""
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """A compared run, for its line above the table."""
 
     id: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from engpass.formatting import percent
 from engpass.results.above_limit import GENERATORS, differ
@@ -29,8 +31,7 @@ At: TypeAlias = tuple[int, ...]
 """Positions on the swept axes."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """Result of one engine for a flow at a point, with the limit there and the engine's distance."""
 
     point: Point

@@ -1,10 +1,10 @@
 """The type of a figure, and the parts that several figures share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import altair as alt
+import msgspec
 
 from engpass.report import theme
 from engpass.results.aggregate import Table
@@ -38,8 +38,7 @@ WIDTH = 640
 HEIGHT = 340
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(msgspec.Struct, frozen=True):
     """One figure of the report.
 
     For a table and the name of a flow, `applies` returns whether the figure can be drawn, `draw` returns the

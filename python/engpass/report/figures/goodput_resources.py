@@ -4,9 +4,9 @@ The picture shows at which value an engine or a queue becomes full, and the good
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import altair as alt
+import msgspec
 
 from engpass.report import theme
 from engpass.report.figures import base
@@ -34,8 +34,7 @@ _EXTENT = 42
 """Pixels for the labels of every y axis; equal widths align the panels."""
 
 
-@dataclass(frozen=True)
-class _Panel:
+class _Panel(msgspec.Struct, frozen=True):
     """One quantity of a flow, engine or port over the x axis."""
 
     subject: str

@@ -4,17 +4,16 @@ Curves over numbers, markers over words, or bars if nothing is swept.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import altair as alt
+import msgspec
 
 from engpass.report import theme
 from engpass.report.figures import base
 from engpass.results.aggregate import Table
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     """The quantity that a figure shows.
 
     `mean`, `low` and `high` are columns of the rows, `counted` is the filter for rows that have the quantity,
