@@ -7,9 +7,8 @@ objects and multiplies by the parallel jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-import msgspec
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Axis
@@ -39,7 +38,7 @@ _SWEPT = 700
 """Bytes for each swept value."""
 
 
-class Need(msgspec.Struct, frozen=True):
+class Need(NamedTuple):
     """An estimate of the memory that a run needs, in bytes."""
 
     jobs: int
@@ -77,7 +76,8 @@ def size(bytes_: int) -> str:
     return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{max(bytes_, 2**20) / 2**20:.0f} MiB"
 
 
-class _Run(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _Run:
     """Bytes that one run of an engine needs, by purpose; `payload` and `agents` concern real hosts."""
 
     run: int
@@ -88,7 +88,8 @@ class _Run(msgspec.Struct, frozen=True):
     timeline: int
 
 
-class _Estimate(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class _Estimate:
     """The core's estimate in bytes: for the campaign, for one point, and for a run of each model engine."""
 
     campaign: int
