@@ -1,6 +1,6 @@
 //! The accounts of a line: its parts by use.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 
 use engpass_model::wire::layers::Layer;
 
@@ -59,6 +59,37 @@ const NAMES: [&str; UNKNOWN + 1] = [
     "idle: no sender",
     "idle: unknown",
 ];
+
+/// Accounts that belong together.
+pub struct Family {
+    /// Name for programs.
+    pub key: &'static str,
+    /// Name for people.
+    pub title: &'static str,
+    /// Accounts that begin with this text belong to the family, too; empty if there are none.
+    pub prefix: &'static str,
+    accounts: Range<usize>,
+}
+
+impl Family {
+    /// Returns the names of the accounts in the order of display, without those that the prefix adds.
+    pub fn accounts(&self) -> &'static [&'static str] {
+        &NAMES[self.accounts.clone()]
+    }
+}
+
+/// All families, in the order of display. Each account is in one of them.
+pub const FAMILIES: [Family; 6] = [
+    Family { key: "overhead", title: "framing and headers", prefix: "", accounts: 0..DELIVERED },
+    Family { key: "delivered", title: "delivered", prefix: "", accounts: DELIVERED..DUPLICATE },
+    Family { key: "waste", title: "wasted", prefix: "", accounts: DUPLICATE..IN_FLIGHT },
+    Family { key: "transit", title: "in flight at the end", prefix: "", accounts: IN_FLIGHT..CONTROL },
+    Family { key: "other", title: "other traffic", prefix: GENERATOR, accounts: CONTROL..HOST },
+    Family { key: "idle", title: "idle", prefix: "idle: ", accounts: HOST..NAMES.len() },
+];
+
+/// Beginning of the names of generators' accounts.
+const GENERATOR: &str = "generator: ";
 
 /// An account to which counters of real hosts are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +196,7 @@ impl Accounts {
 
     /// Adds the account of a generator, which must have none yet.
     pub(super) fn put_generated(&mut self, generator: &str, parts: u128) {
-        self.generated.push((format!("generator: {generator}"), parts));
+        self.generated.push((format!("{GENERATOR}{generator}"), parts));
     }
 }
 
@@ -180,6 +211,12 @@ impl AddAssign<&Self> for Accounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_account_is_in_one_family() {
+        let listed: Vec<_> = FAMILIES.iter().flat_map(Family::accounts).collect();
+        assert_eq!(listed, NAMES.iter().collect::<Vec<_>>());
+    }
 
     #[test]
     fn accounts_have_the_names_of_the_contract() {

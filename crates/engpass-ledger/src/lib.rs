@@ -26,7 +26,7 @@ use engpass_cells::{CellTrain, Window};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
-pub use accounts::{Account, Accounts};
+pub use accounts::{Account, Accounts, FAMILIES, Family};
 pub use balance::{LineLedger, LineUsageStats, Unbalanced};
 pub use build::{FlowDirection, FlowDirectionLine, LedgerInputs};
 pub use deferred::{Arrivals, DeferredPostings};

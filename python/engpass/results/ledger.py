@@ -7,6 +7,7 @@ of `simulate`, and `docs/measure.md` those of measured points, such as `undeclar
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
@@ -15,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from engpass.error import EngpassError
+from engpass.types.accounts import FAMILIES as _FAMILIES
 from engpass.types.outcome import Ledger, Outcome, Path
 
 
@@ -23,57 +25,12 @@ class Family(msgspec.Struct, frozen=True):
 
     key: str
     title: str
+    prefix: str
+    """Accounts that begin with this text belong to the family, too; empty if there are none."""
     accounts: tuple[str, ...]
-    prefix: str = ""
-    """Accounts that begin with this text belong to the family, too."""
 
 
-FAMILIES = (
-    Family(
-        "overhead",
-        "framing and headers",
-        (
-            "physical framing",
-            "cell headers",
-            "frame headers",
-            "padding",
-            "AAL5 trailers",
-            "encapsulation",
-            "IP headers",
-            "tunnel headers",
-            "transport headers",
-        ),
-    ),
-    Family("delivered", "delivered", ("delivered",)),
-    Family("waste", "wasted", ("lost datagrams", "duplicate")),
-    Family("transit", "in flight at the end", ("in flight",)),
-    Family("other", "other traffic", ("ACK and control", "undeclared traffic"), "generator: "),
-    Family(
-        "idle",
-        "idle",
-        (
-            "idle: application",
-            "idle: real host",
-            "idle: CPU",
-            "idle: NIC buffer",
-            "idle: send buffer",
-            "idle: receive window",
-            "idle: congestion window",
-            "idle: retransmission timer",
-            "idle: Nagle",
-            "idle: silly window avoidance",
-            "idle: handshake",
-            "idle: pacing",
-            "idle: shaper",
-            "idle: upstream",
-            "idle: other way",
-            "idle: line down",
-            "idle: no sender",
-            "idle: unknown",
-        ),
-        "idle: ",
-    ),
-)
+FAMILIES = tuple(Family(key, title, prefix, tuple(names)) for key, title, prefix, names in _FAMILIES)
 """All families, in the order in which tables and figures show them."""
 
 
@@ -87,6 +44,7 @@ def is_account(name: str) -> bool:
 _WATERFALL = ("overhead", "other", "idle", "transit", "waste", "delivered")
 
 
+@functools.cache
 def family(account: str) -> Family:
     """The family of an account; unknown accounts, perhaps of a later engine, belong to the other traffic."""
     for one in FAMILIES:
@@ -213,9 +171,7 @@ def add(books: Iterable[Books]) -> Books | None:
         if total is None:
             total = Books(one.capacity, one.parts, dict(one.accounts))
             continue
-        scale, other = one.parts, total.parts
-        if scale == other:
-            scale = other = 1
+        scale, other = (1, 1) if one.parts == total.parts else (one.parts, total.parts)
         accounts = {name: amount * scale for name, amount in total.accounts.items()}
         for name, amount in one.accounts.items():
             accounts[name] = accounts.get(name, 0) + amount * other

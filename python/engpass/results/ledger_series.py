@@ -43,7 +43,8 @@ class Shelf:
 
     def add(self, place: Place, outcome: Outcome) -> None:
         """Add the ledgers of an outcome; raises `EngpassError` if one does not balance."""
-        for side in ledger.directions(outcome):
+        sides = ledger.directions(outcome)
+        for side in sides:
             books = self._kept.setdefault(side.key, {})
             before = books.get(place)
             total = ledger.add([before, side.books]) if before else side.books
@@ -55,7 +56,7 @@ class Shelf:
             if flow.kind not in GENERATORS:
                 for hop, part in parts.items():
                     rates.setdefault(hop, {})[clean(name)] = flow.goodput_bit_per_s * part
-        for side in ledger.directions(outcome):
+        for side in sides:
             sharing = rates.get(side.key, {})
             whole = sum(sharing.values())
             if len(sharing) > 1 and whole:
