@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engpass.error import ChoiceError, EngpassError, nearest
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from engpass.types.outcome import SweptValue
@@ -210,7 +211,7 @@ def digest(
     plan: Plan,
     text: str,
     overrides: Sequence[tuple[str, str]],
-    more: Mapping[str, object] | None = None,
+    more: Mapping[str, Json] | None = None,
 ) -> str:
     """The identity of a run: a hash of everything that can change a point or its position."""
     import hashlib

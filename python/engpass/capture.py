@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from engpass import assignment
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from engpass import _engpass
@@ -29,7 +30,7 @@ class Captures(msgspec.Struct):
     """Pairs of a point on a link (`link.NAME`, or `link.NAME.NODE` for one end) and the path of a file."""
     form: str | None = None
     limit: str | None = None
-    captured: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    captured: list[dict[str, Json]] = msgspec.field(default_factory=list)
 
     def run(self, campaign: _engpass.Campaign, point: Point, interrupt: _engpass.Interrupt) -> str:
         """Simulate a point with captures and return its outcome.
@@ -62,10 +63,10 @@ class Captures(msgspec.Struct):
         """Absolute paths of the files, because other processes have other working directories."""
         return [str(Path(path).absolute()) for _, path in self.files]
 
-    def tell(self, captured: Sequence[Mapping[str, Any]]) -> None:
+    def tell(self, captured: Sequence[Mapping[str, Json]]) -> None:
         """Keep a driver's reports on its captures, with the paths as the user wrote them."""
         given = {path: name for path, (_, name) in zip(self.paths(), self.files, strict=True)}
-        self.captured = [{**file, "path": given.get(file["path"], file["path"])} for file in captured]
+        self.captured = [{**file, "path": given.get(path := str(file["path"]), path)} for file in captured]
 
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:

@@ -15,6 +15,8 @@ from engpass.error import EngpassError
 from engpass.netlab import kernel
 from engpass.report.page import render_search
 from engpass.search import Goal
+from engpass.search.found import found as search_result
+from engpass.search.found import tried
 from engpass.search.run import Settings, run_search
 from engpass.search.trial_runner import TrialRunner
 from engpass.show.markup import prose
@@ -397,9 +399,11 @@ def test_measured_search_bounds_a_shaped_link() -> None:
     goal = Goal(loss=0.01, final=0.3, total=0.6, width=0.1)
     settings = Settings(goals=(goal,), most=40_000_000, longest=20.0)
     found = run_search(loads(NARROW), Store.open(":memory:"), settings, traffic="u", engine="measure")
-    assert found.trials[0]["loss"] > 0.3
-    assert found.result is not None
-    upper = found.result["goals"][0]["upper_bit_per_s"]
+    assert tried(found)[0].loss > 0.3
+    result = search_result(found)
+    assert result is not None
+    assert result.goals is not None
+    upper = result.goals[0].upper_bit_per_s
     # In a short trial the shaper's bucket and the queue hold a part of the excess.
     assert upper is not None
     assert upper < 30e6

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engpass.cli import console, emulation, options, quantities
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord
@@ -91,7 +92,7 @@ def command(
         def work(most: int | None) -> RunRecord:
             with console.waiting("path MTU") as waiting:
 
-                def watch(step: str, found: dict[str, Any]) -> None:
+                def watch(step: str, found: dict[str, Json]) -> None:
                     if as_json:
                         console.line({"step": step, **found})
                         sys.stdout.flush()

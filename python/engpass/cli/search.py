@@ -284,12 +284,13 @@ def _one(
     traffic, engine, variant = where
 
     def began(record: RunRecord) -> None:
-        told = record.settings
         there = f", {len(record.trials)} trials are already stored" if record.trials else ""
         from engpass.formatting import rate
+        from engpass.search.found import loads
 
-        loads = f"{rate(told['least_bit_per_s'])} to {rate(told['most_bit_per_s'])}"
-        console.tell(f"search {record.id}: {settings.method} over {loads} of `{traffic}`{there}")
+        told = loads(record)
+        between = f"{rate(told.least_bit_per_s)} to {rate(told.most_bit_per_s)}"
+        console.tell(f"search {record.id}: {settings.method} over {between} of `{traffic}`{there}")
 
     with _bar() as shown:
 
@@ -342,14 +343,14 @@ def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
 
 
 def _is_found(record: RunRecord) -> bool:
-    result = record.result or {}
-    if result.get("invalid_trials"):
+    from engpass.search.found import Found, found
+
+    result = found(record) or Found()
+    if result.invalid_trials:
         return False
-    if "goals" in result:
-        return all(goal["regular"] for goal in result["goals"])
-    if "finished" in result:
-        return bool(result["finished"]) and result["throughput_bit_per_s"] is not None
-    return True
+    if result.goals is not None:
+        return all(goal.regular for goal in result.goals)
+    return result.finished is None or (result.finished and result.throughput_bit_per_s is not None)
 
 
 def _close(records: list[RunRecord], sizes: list[int] | None, store: Store) -> None:

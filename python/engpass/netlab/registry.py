@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from engpass.jsondata import Json
 from engpass.netlab.kernel import Kernel, LabError, into, privileged, start_time
 
 MARK = "engpass-"
@@ -162,7 +163,7 @@ def write(lab: Lab) -> None:
     put(directory() / f"{lab.id}.json", msgspec.to_builtins(lab))
 
 
-def put(path: Path, data: Mapping[str, object]) -> None:
+def put(path: Path, data: Mapping[str, Json]) -> None:
     """Write a file of the directory atomically. Raises `LabError`."""
     partial = path.with_suffix(".new")
     try:

@@ -6,7 +6,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from engpass import _engpass
 from engpass.campaign import ENGINES, MODEL, Plan, choose
 from engpass.error import nearest
+from engpass.jsondata import Json
 from engpass.measure import MeasureError, Session
 from engpass.measure.answers import End, TcpEdges, TcpInfo, end_of
 from engpass.memory import MOST, need
@@ -30,6 +30,7 @@ from engpass.path.metrics import (
 )
 from engpass.path.mtu import BASE, largest
 from engpass.plan import point_plan
+from engpass.results.path import PathFound, Transfer
 from engpass.search.trial import SearchError
 from engpass.search.trial_runner import check_slow, session_of
 from engpass.store import Finished, RunRecord, Store, new_record
@@ -77,9 +78,9 @@ class Asked(msgspec.Struct, frozen=True):
     slow: int = 1
     """Factor of time dilation of an emulated network; results are in the time of that network."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """The settings as JSON data."""
-        own: dict[str, Any] = {} if self.slow == 1 else {"slow": self.slow}
+        own: dict[str, Json] = {} if self.slow == 1 else {"slow": self.slow}
         return own | {
             "seconds": self.seconds,
             "rtt_seconds": self.rtt_seconds,
@@ -96,7 +97,7 @@ class Asked(msgspec.Struct, frozen=True):
         return [f"transfers take {self.seconds:g} s instead of more than {least}"]
 
 
-Watch = Callable[[str, dict[str, Any]], None]
+Watch = Callable[[str, dict[str, Json]], None]
 """Called after each step with the name of the step and its results."""
 
 
@@ -173,42 +174,6 @@ class _RoundTrip(msgspec.Struct, frozen=True):
     answers: int
 
 
-class _Transfer(msgspec.Struct, frozen=True):
-    """The transfer with one window, and the metrics of RFC 6349 for it."""
-
-    fraction: float
-    window_bytes: int
-    granted_bytes: int | None
-    """Sum of the windows that the kernel granted to all connections; `None` if it does not report them."""
-    bytes: int
-    seconds: float
-    finished: bool
-    expected_bit_per_s: float
-    achieved_bit_per_s: float
-    rtt_s: float | None
-    efficiencies: list[float]
-    transfer_time_ratio: float
-    efficiency: float
-    buffer_delay: float | None
-
-
-class _Result(msgspec.Struct, frozen=True):
-    """The results of a path measurement."""
-
-    mtu_bytes: int
-    rtt_s: float
-    rtt_p50_s: float
-    bandwidth_bit_per_s: float
-    bandwidth_known: bool
-    bdp_bytes: float
-    ideal_bit_per_s: float
-    transfers: list[_Transfer]
-    connections: int
-    invalid_runs: int
-    departures: list[str]
-    notes: list[str]
-
-
 class _Steps:
     """Stores the results of each step, and how long it took."""
 
@@ -216,7 +181,7 @@ class _Steps:
         self._store, self._run_id, self._session, self._watch = store, run_id, session, watch
         self._begin, self._position = time.perf_counter(), 0
 
-    def done(self, step: str, found: dict[str, Any]) -> None:
+    def done(self, step: str, found: dict[str, Json]) -> None:
         seconds = time.perf_counter() - self._begin
         told = json.dumps({"step": step, **found}, ensure_ascii=False)
         self._store.write(self._run_id, self._session, [Finished(self._position, seconds, None, None, told)])
@@ -244,7 +209,7 @@ class _Path:
         self.invalid = 0
         """Number of runs in which an emulated network was too late."""
 
-    def measure(self, steps: _Steps) -> _Result:
+    def measure(self, steps: _Steps) -> PathFound:
         """Make all steps in the order of the RFC and return the results."""
         mtu = self._mtu()
         steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
@@ -254,7 +219,7 @@ class _Path:
         baseline = rtt.rtt_s
         ideal = ideal_bit_per_s(rate, mtu)
         product = product_bytes(rate, baseline)
-        transfers: list[_Transfer] = []
+        transfers: list[Transfer] = []
         for fraction in self._asked.fractions:
             window = self._window(fraction, product, mtu)
             if any(one.window_bytes == window for one in transfers):
@@ -264,7 +229,7 @@ class _Path:
             steps.done("TCP", {"section": "3.3", **msgspec.to_builtins(found)})
             transfers.append(found)
         known = self._asked.bandwidth is not None
-        return _Result(
+        return PathFound(
             mtu_bytes=mtu,
             rtt_s=baseline,
             rtt_p50_s=rtt.rtt_p50_s,
@@ -403,7 +368,7 @@ class _Path:
 
     # Section 3.3
 
-    def _transfer(self, fraction: float, window: int, mtu: int, ideal: float, baseline: float) -> _Transfer:
+    def _transfer(self, fraction: float, window: int, mtu: int, ideal: float, baseline: float) -> Transfer:
         connections = self._asked.connections
         expected = expected_bit_per_s(window, baseline, ideal)
         size = max(100 * _segment(mtu), int(expected * self._asked.seconds / 8 / connections))
@@ -434,7 +399,7 @@ class _Path:
             rtt=rtt,
             baseline=baseline,
         )
-        return _Transfer(
+        return Transfer(
             fraction=fraction,
             window_bytes=window,
             granted_bytes=sum(windows) if windows and len(windows) == len(infos) else None,

@@ -12,7 +12,7 @@ from engpass.results.axes import axis_of
 from engpass.results.columns import Columns
 from engpass.results.outcomes import swept
 from engpass.results.record import Run
-from engpass.results.samples import Spread
+from engpass.results.samples import Cell, Spread
 from engpass.types.outcome import Outcome
 
 MAX_ENCODED = 3_000_000
@@ -62,7 +62,7 @@ def folded(table: Table) -> str:
     for signal in table.signals:
         head += [signal.name, f"{signal.name}_least", f"{signal.name}_greatest"]
 
-    def spread(of: Spread | None) -> list[object]:
+    def spread(of: Spread | None) -> list[Cell]:
         return ["", "", ""] if of is None else [f"{value:.10g}" for value in (of.value, of.low, of.high)]
 
     return _csv(
@@ -85,7 +85,7 @@ def folded(table: Table) -> str:
     )
 
 
-def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _csv(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([_cell(name) for name in head])
@@ -93,6 +93,6 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def _cell(value: object) -> object:
+def _cell(value: Cell) -> Cell:
     """Put an apostrophe before a text that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -9,6 +9,7 @@ from engpass.formatting import percent
 from engpass.report import theme
 from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
 from engpass.results.losses import Losses
+from engpass.results.path import path_found
 from engpass.search.found import Found, Tried, found, tried
 from engpass.search.trial import Trial
 from engpass.store import RunRecord
@@ -177,17 +178,17 @@ def _steps(record: RunRecord) -> Drawing:
 
 def path_figures(record: RunRecord) -> dict[str, Drawing]:
     """The chart of a path measured as in RFC 6349: expected and achieved TCP throughput by window."""
-    result = record.result or {}
-    if not result.get("transfers"):
+    if record.result is None:
         return {}
+    result = path_found(record.result)
     rows = [
         {
-            "window": one["fraction"] * 100,
-            "rate": one[key] / _MBIT,
+            "window": one.fraction * 100,
+            "rate": getattr(one, key) / _MBIT,
             "what": name,
-            "label": f"{one['window_bytes']:,} B",
+            "label": f"{one.window_bytes:,} B",
         }
-        for one in result["transfers"]
+        for one in result.transfers
         for key, name, _ in PATH_SERIES
     ]
     names = [name for _, name, _ in PATH_SERIES]
@@ -203,7 +204,7 @@ def path_figures(record: RunRecord) -> dict[str, Drawing]:
     line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
     marks = base.mark_point(filled=True, size=60, opacity=1)
     marks = marks.encode(x=x, y=y, color=colour, tooltip=[alt.Tooltip("what:N"), *tips])
-    ideal = alt.InlineData(values=[{"rate": result["ideal_bit_per_s"] / _MBIT}])
+    ideal = alt.InlineData(values=[{"rate": result.ideal_bit_per_s / _MBIT}])
     rule = alt.Chart(ideal).mark_rule(style="reference").encode(y="rate:Q")
     heading = "TCP throughput over the window"
     return {"windows": alt.layer(rule, line, marks).properties(width=WIDTH, height=HEIGHT, title=heading)}
@@ -213,7 +214,7 @@ PATH_SERIES = (
     ("expected_bit_per_s", "expected: one window per round trip", 0),
     ("achieved_bit_per_s", "achieved", 1),
 )
-"""Key in a transfer, label, and index of the colour."""
+"""Field of a transfer, label, and index of the colour."""
 
 
 def _received(records: Sequence[RunRecord]) -> Drawing:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from engpass.campaign import Axis
 from engpass.results import receivers
 from engpass.results.outcomes import engines, lines, sweep
-from engpass.results.samples import at, value
+from engpass.results.samples import Cell, at, value
 from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome, Outcome
 from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
 Type = Literal["integer", "unsigned", "number", "text"]
 Of = Literal["flows", "lines", "engines"]
 """What the rows of a table stand for."""
+
+Row: TypeAlias = dict[str, Cell]
+"""The cells of a row by column, without those that are empty."""
 
 _TEXT: Type = "text"
 
@@ -43,7 +46,7 @@ _ALWAYS: dict[str, Type] = {
 """Signals that every table has; it has others if some outcome has a value for them."""
 
 
-def _number(flow: FlowOutcome | DirectionOutcome | EngineOutcome, signal: Signal) -> object:
+def _number(flow: FlowOutcome | DirectionOutcome | EngineOutcome, signal: Signal) -> Cell:
     """The value of a signal; an integer if it is a whole number."""
     return value(flow, signal) if signal.ratio is not None else at(flow, signal.path)
 
@@ -67,12 +70,12 @@ class Columns:
         self.types: dict[str, Type] = {**_POINT, **swept, **about}
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
-    def rows(self, position: int | None, outcome: Outcome) -> Iterator[dict[str, object]]:
+    def rows(self, position: int | None, outcome: Outcome) -> Iterator[Row]:
         """The rows of an outcome: for each flow and each receiver of a group, or for each line or engine.
 
         Values are in base units (bit/s, bytes, seconds).
         """
-        shared: dict[str, object] = {
+        shared: Row = {
             "point": position,
             "engine": outcome.engine,
             "variant": outcome.variant,
@@ -88,7 +91,7 @@ class Columns:
                 shared[path] = str(shared[path])
         yield from ({**shared, **row} for row in _ROWS[self._of](outcome))
 
-    def names(self, rows: Iterable[Mapping[str, object]]) -> list[str]:
+    def names(self, rows: Iterable[Mapping[str, Cell]]) -> list[str]:
         """The names of all columns that occur in some rows, in order."""
         names = dict.fromkeys(self.types)
         for row in rows:
@@ -96,7 +99,7 @@ class Columns:
         return list(names)
 
 
-def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
+def _flows(outcome: Outcome) -> Iterator[Row]:
     for name, host, flow in receivers.rows(outcome):
         found = {signal.name: _number(flow, signal) for signal in FLOW}
         found |= {column: at(flow, path) for column, path in _TEXTS.items()}
@@ -110,23 +113,23 @@ def _flows(outcome: Outcome) -> Iterator[dict[str, object]]:
         yield {"flow": name, **values}
 
 
-def _numbers(subject: DirectionOutcome | EngineOutcome, signals: Sequence[Signal]) -> dict[str, object]:
+def _numbers(subject: DirectionOutcome | EngineOutcome, signals: Sequence[Signal]) -> Row:
     """The values of those signals that the line or engine has, by column."""
     found = {signal.name: _number(subject, signal) for signal in signals}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _engines(outcome: Outcome) -> Iterator[dict[str, object]]:
+def _engines(outcome: Outcome) -> Iterator[Row]:
     for node, name, engine in engines(outcome):
         yield {"node": node, "name": name, **_numbers(engine, ENGINE)}
 
 
-def _lines(outcome: Outcome) -> Iterator[dict[str, object]]:
+def _lines(outcome: Outcome) -> Iterator[Row]:
     for link, side in lines(outcome):
         yield {"link": link, "from": side.from_, "to": side.to, **_numbers(side, LINE)}
 
 
-_ROWS: dict[Of, Callable[[Outcome], Iterator[dict[str, object]]]] = {
+_ROWS: dict[Of, Callable[[Outcome], Iterator[Row]]] = {
     "flows": _flows,
     "lines": _lines,
     "engines": _engines,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from engpass.types.outcome import DirectionOutcome, EngineOutcome, FlowOutcome
 
     Subject = FlowOutcome | DirectionOutcome | EngineOutcome
+
+Cell: TypeAlias = str | float | bool | None
+"""A value of a table."""
 
 FLOW_SIGNALS = {signal.name: signal for signal in FLOW}
 """Signals of a flow by column name."""
@@ -59,13 +62,14 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def at(subject: object, path: str) -> object:
+def at(subject: Any, path: str) -> Cell:  # noqa: ANN401 (any part of an outcome)
     """The value at a dotted path in an outcome; `None` if a part of the path is missing."""
     for name in _parts(path):
         if subject is None:
             return None
         subject = getattr(subject, name, None)
-    return subject
+    found: Cell = subject
+    return found
 
 
 def value(subject: Subject, signal: Signal) -> float | None:
@@ -122,7 +126,7 @@ def folded(subjects: Iterable[Subject], signal: Signal) -> float | None:
     return samples.folded(signal)
 
 
-def _sample(subject: object, signal: Signal) -> tuple[float, float] | None:
+def _sample(subject: Subject, signal: Signal) -> tuple[float, float] | None:
     """The value of a signal with its divisor, which is 1 unless the signal is a ratio."""
     if signal.ratio is None:
         found = at(subject, signal.path)

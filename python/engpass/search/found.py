@@ -64,6 +64,18 @@ class Found(msgspec.Struct, frozen=True):
     """Only for RFC 2544's frame loss: the highest load without loss."""
 
 
+class Loads(msgspec.Struct, frozen=True):
+    """The smallest and the largest load of a search, of payload."""
+
+    least_bit_per_s: float = 0.0
+    most_bit_per_s: float = 0.0
+
+
+def loads(record: RunRecord) -> Loads:
+    """The range of loads of a search."""
+    return msgspec.convert(record.settings, Loads)
+
+
 def tried(record: RunRecord) -> list[Tried]:
     """The trials of a search."""
     return msgspec.convert(record.trials, list[Tried])

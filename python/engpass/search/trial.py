@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 from engpass.results.losses import Losses
 
 KEPT = 0.98
@@ -81,7 +82,7 @@ class Trial(msgspec.Struct, frozen=True):
         return {names.get(key, key): value for key, value in msgspec.structs.asdict(self).items()} | derived
 
     @classmethod
-    def from_json(cls, data: Mapping[str, float]) -> Trial:
+    def from_json(cls, data: Mapping[str, Json]) -> Trial:
         """Inverse of `to_json`."""
         told = msgspec.convert(data, _Stored)
         load, duration = told.load_bit_per_s, told.duration_s

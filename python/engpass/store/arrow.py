@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from engpass.results.columns import Columns, Of
+from engpass.results.columns import Columns, Of, Row
 from engpass.store.record import RunRecord
 from engpass.types.outcome import Outcome
 
@@ -27,7 +27,7 @@ def table(run: RunRecord, outcomes: Iterable[tuple[int, Outcome]], of: Of = "flo
     return pa.concat_tables(chunks, promote_options="permissive").combine_chunks()
 
 
-def _chunk(columns: Columns, rows: list[dict[str, object]]) -> pa.Table:
+def _chunk(columns: Columns, rows: list[Row]) -> pa.Table:
     types = {name: _TYPES[kind] for name, kind in columns.types.items()}
     return pa.table(
         {name: pa.array([row.get(name) for row in rows], types.get(name)) for name in columns.names(rows)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import to_builtins
 
 from engpass.campaign import Axis, Plan, Point, digest
 from engpass.environment import Environment
+from engpass.jsondata import Json
 from engpass.results.record import Named
 from engpass.types.outcome import VERSION
 from engpass.types.plan import Drawing
@@ -21,7 +22,7 @@ CAMPAIGN = "campaign"
 """The method of a run whose points do not depend on each other."""
 
 
-def drawn(topology: Drawing) -> dict[str, object]:
+def drawn(topology: Drawing) -> dict[str, Json]:
     """A drawing as JSON data, with empty lists included."""
     return {name: to_builtins(getattr(topology, name)) for name in topology.__struct_fields__}
 
@@ -60,11 +61,11 @@ class RunRecord(msgspec.Struct, frozen=True):
     """`campaign`, the method of a search, or `rfc6349` for a path."""
     traffic: str = ""
     """The traffic that a search varies, or whose path is measured."""
-    settings: dict[str, Any] = msgspec.field(default_factory=dict)
+    settings: dict[str, Json] = msgspec.field(default_factory=dict)
     """The settings of a search or a path."""
-    result: dict[str, Any] | None = None
+    result: dict[str, Json] | None = None
     """The result of a search or a path; `None` until it has ended."""
-    trials: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    trials: list[dict[str, Json]] = msgspec.field(default_factory=list)
     """The trials of a search or the steps of a path; empty in `Store.runs`."""
 
     @property
@@ -82,7 +83,7 @@ class RunRecord(msgspec.Struct, frozen=True):
         """The first variant; a search or a path has no other."""
         return self.variants[0]
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Json]:
         """The record as JSON data."""
         common = {
             "id": self.id,
@@ -114,12 +115,12 @@ def new_record(
     *,
     method: str = CAMPAIGN,
     traffic: str = "",
-    settings: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Json] | None = None,
     emulation: Mapping[str, str | int | bool] | None = None,
 ) -> RunRecord:
     """The record of a run that is to begin; the store gives it an id."""
     told = dict(settings or {})
-    more: dict[str, object] = {} if emulation is None else {"emulation": emulation}
+    more: dict[str, Json] = {} if emulation is None else {"emulation": emulation}
     if method != CAMPAIGN:
         more |= {"method": method, "traffic": traffic, "settings": told}
     return RunRecord(
@@ -163,7 +164,7 @@ class Failure(msgspec.Struct, frozen=True):
     point: Point
     error: str
 
-    def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, object]:
+    def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, Json]:
         """The failure as JSON data, with the keys of an outcome and `error`."""
         return {
             "version": VERSION,

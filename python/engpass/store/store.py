@@ -12,11 +12,12 @@ import msgspec
 from engpass.campaign import Axis
 from engpass.environment import DEFAULT_STORE, Environment, now
 from engpass.error import ChoiceError, StoreError, nearest
+from engpass.jsondata import Json
 from engpass.results import outcomes
 from engpass.results.upgrade import OldDrawing, drawing
 from engpass.store.database import Database, open_database
 from engpass.store.record import CAMPAIGN, Failure, Finished, RunRecord, drawn
-from engpass.store.transaction import Transaction
+from engpass.store.transaction import Transaction, Value
 from engpass.types.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ class Store:
             return 0
         return self._database.write(lambda transaction: transaction.execute_for_each(_PUT, rows))
 
-    def end(self, session: int, result: Mapping[str, Any] | None = None) -> None:
+    def end(self, session: int, result: Mapping[str, Json] | None = None) -> None:
         """Record that a session ended and was not killed, and the result of a search or a path."""
 
         def work(transaction: Transaction) -> None:
@@ -302,7 +303,7 @@ _JSON: dict[str, Any] = {
 """Columns with JSON text, by their types."""
 
 
-def _row(record: RunRecord) -> dict[str, Any]:
+def _row(record: RunRecord) -> dict[str, Value]:
     """The row of a record in the table of runs."""
     values = {name: getattr(record, name) for name in (*_PLAIN, *_JSON)} | {
         "topology": drawn(record.topology)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from engpass.claims import KINDS, summed
 from engpass.claims.expectation import expectation, heading
+from engpass.jsondata import Json
 from engpass.show.blocks import Block, Cell, Column, Lines, Marked, Prose, Table, columns
 from engpass.units import plain
 
@@ -56,7 +57,7 @@ def _row(claim: Claim) -> list[Cell]:
     ]
 
 
-def _below(claim: Mapping[str, object]) -> Iterator[Marked]:
+def _below(claim: Mapping[str, Json]) -> Iterator[Marked]:
     """Where the source says it, why it does not hold, or an observation that would decide it."""
     section = f"section {claim['section']}" if claim.get("section") else ""
     yield Marked(", ".join(str(text) for text in (section, claim.get("source")) if text), "muted")
@@ -66,7 +67,7 @@ def _below(claim: Mapping[str, object]) -> Iterator[Marked]:
         yield Marked(f"decided by: {claim['decided_by']}", "muted")
 
 
-def _status(claim: Mapping[str, object]) -> str:
+def _status(claim: Mapping[str, Json]) -> str:
     """The status of a claim, derived from `holds` if the file has no status."""
     status = claim.get("status")
     if status in _RESULTS:
@@ -75,7 +76,7 @@ def _status(claim: Mapping[str, object]) -> str:
     return "open" if holds is None else "holds" if holds else "fails"
 
 
-def _text(value: object) -> str | None:
+def _text(value: Json) -> str | None:
     """A value of a claim as text; `None` if there is none."""
     if value is None:
         return None

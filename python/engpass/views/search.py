@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass.formatting import duration, percent, rate
 from engpass.jsondata import Json
-from engpass.search.found import Found, GoalFound, Tried, found, tried
+from engpass.results.path import PathFound, path_found
+from engpass.search.found import Found, GoalFound, Tried, found, loads, tried
 from engpass.show.blocks import Amount, Block, Cell, Fact, Facts, Marked, Prose, Table, columns
 
 if TYPE_CHECKING:
@@ -24,13 +25,12 @@ def sentence(record: RunRecord) -> str:
     if result is None:
         return f"This search has not ended; {len(record.trials)} trials are done."
     if record.method == PATH:
+        path = path_found(result)
         return (
             f"From `{record.settings['from']}` to `{record.settings['to']}` packets of "
-            f"{result['mtu_bytes']:,} B pass, a round trip takes {duration(result['rtt_s'])}, "
-            "and the bottleneck carries "
-            f"{rate(result['bandwidth_bit_per_s'])} of IP. The bandwidth-delay product is "
-            f"{result['bdp_bytes']:,.0f} B; TCP can reach at most "
-            f"{rate(result['ideal_bit_per_s'])} of payload."
+            f"{path.mtu_bytes:,} B pass, a round trip takes {duration(path.rtt_s)}, and the bottleneck "
+            f"carries {rate(path.bandwidth_bit_per_s)} of IP. The bandwidth-delay product is "
+            f"{path.bdp_bytes:,.0f} B; TCP can reach at most {rate(path.ideal_bit_per_s)} of payload."
         )
     what = found(record) or Found()
     if what.goals is not None:
@@ -55,14 +55,19 @@ def results(record: RunRecord) -> list[Block]:
     result = record.result
     if result is None:
         return [Prose("the search has not ended; repeat the command to continue it")]
-    blocks = _path(record, result) if record.method == PATH else _found(found(record) or Found())
-    trials = "the runs" if record.method == PATH else f"{result.get('trials', 0)} trials"
-    if invalid := result.get("invalid_trials", result.get("invalid_runs")):
-        text = f"packets of the emulated network were too late in {invalid} of {trials}"
+    told: PathFound | Found
+    if record.method == PATH:
+        told = path_found(result)
+        blocks, invalid, of = _path(record, told), told.invalid_runs, "the runs"
+    else:
+        told = found(record) or Found()
+        blocks, invalid, of = _found(told), told.invalid_trials, f"{told.trials} trials"
+    if invalid:
+        text = f"packets of the emulated network were too late in {invalid} of {of}"
         text += ", so the results do not describe the network"
         blocks.append(Prose(text, Marked("invalid", "bad")))
-    blocks += [Prose(note, Marked("note", "muted")) for note in result.get("notes", [])]
-    blocks += [Prose(one, Marked("not conforming", "mark")) for one in result.get("departures", [])]
+    blocks += [Prose(note, Marked("note", "muted")) for note in told.notes]
+    blocks += [Prose(one, Marked("not conforming", "mark")) for one in told.departures]
     return blocks
 
 
@@ -156,48 +161,48 @@ def by_size(records: Sequence[RunRecord], sizes: Sequence[int]) -> Table:
     rows: list[list[Cell]] = []
     for record, size in zip(records, sizes, strict=True):
         result = found(record) or Found()
-        bits, most, best = 8 * result.message_bytes, record.settings["most_bit_per_s"], _best(result)
+        bits, most, best = 8 * result.message_bytes, loads(record).most_bit_per_s, _best(result)
         figures = ["", ""] if best is None else [f"{best / bits:,.0f} frames/s", percent(best / most)]
         rows.append([f"{size} B", f"{most / bits:,.0f} frames/s", *figures, _rate(best)])
     heads = ("Frame", "Largest load", "Throughput", "% of maximum", "Payload")
     return Table("Throughput by frame size", columns(*heads, left=0), rows)
 
 
-def _path(record: RunRecord, result: Mapping[str, Any]) -> list[Block]:
+def _path(record: RunRecord, result: PathFound) -> list[Block]:
     """The path and the transfers over it, with the sections of RFC 6349."""
-    known = "given" if result["bandwidth_known"] else "of IP packets"
+    known = "given" if result.bandwidth_known else "of IP packets"
     facts = [
-        Fact("path MTU", f"{result['mtu_bytes']:,} B", "section 3.1"),
-        Fact("baseline round-trip time", duration(result["rtt_s"]), "section 3.2.1, minimum"),
-        Fact("bottleneck bandwidth", rate(result["bandwidth_bit_per_s"]), f"section 3.2.2, {known}"),
-        Fact("bandwidth-delay product", f"{result['bdp_bytes']:,.0f} B", "section 3.3.1"),
-        Fact("ideal TCP throughput", rate(result["ideal_bit_per_s"]), "section 4.1.1"),
+        Fact("path MTU", f"{result.mtu_bytes:,} B", "section 3.1"),
+        Fact("baseline round-trip time", duration(result.rtt_s), "section 3.2.1, minimum"),
+        Fact("bottleneck bandwidth", rate(result.bandwidth_bit_per_s), f"section 3.2.2, {known}"),
+        Fact("bandwidth-delay product", f"{result.bdp_bytes:,.0f} B", "section 3.3.1"),
+        Fact("ideal TCP throughput", rate(result.ideal_bit_per_s), "section 4.1.1"),
     ]
     title = f"path {record.settings['from']} → {record.settings['to']} (RFC 6349)"
     blocks: list[Block] = [Facts(facts, title), _transfers(result)]
-    asked, made = len(record.settings.get("fractions", ())), len(result["transfers"])
+    fractions, made = record.settings.get("fractions"), len(result.transfers)
+    asked = len(fractions) if isinstance(fractions, list) else 0
     if made < asked:
         blocks.append(Prose(f"{asked - made} smaller windows were skipped: they have less than two segments"))
     return blocks
 
 
-def _transfers(result: Mapping[str, Any]) -> Table:
-    connections = result.get("connections", 1)
-    shared = f", {connections} connections" if connections > 1 else ""
+def _transfers(result: PathFound) -> Table:
+    shared = f", {result.connections} connections" if result.connections > 1 else ""
     rows: list[list[Cell]] = []
-    for one in result["transfers"]:
-        granted, each = one["granted_bytes"], one.get("efficiencies", [])
+    for one in result.transfers:
+        granted, each = one.granted_bytes, one.efficiencies
         of_each = f" ({percent(min(each))} to {percent(max(each))})" if len(each) > 1 else ""
         rows.append(
             [
-                f"{one['fraction']:.0%}",
-                f"{one['window_bytes']:,} B",
+                f"{one.fraction:.0%}",
+                f"{one.window_bytes:,} B",
                 "" if granted is None else f"{granted:,} B",
-                _rate(one["expected_bit_per_s"]),
-                Amount(one["achieved_bit_per_s"], "bit/s", "" if one["finished"] else "(ended early)"),
-                f"{one['transfer_time_ratio']:.2f}",
-                percent(one["efficiency"]) + of_each,
-                Amount(one["buffer_delay"], ""),
+                _rate(one.expected_bit_per_s),
+                Amount(one.achieved_bit_per_s, "bit/s", "" if one.finished else "(ended early)"),
+                f"{one.transfer_time_ratio:.2f}",
+                percent(one.efficiency) + of_each,
+                None if one.buffer_delay is None else Amount(one.buffer_delay, ""),
             ]
         )
     heads = ["Window (share of BDP)", "Requested", "Granted", "Expected", "Achieved"]
