@@ -17,8 +17,8 @@ _OTHERS = 3
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """If the flow waits too long, change the queues of full lines and of lines that drop its packets."""
-    if not at.needs.waits(at.served):
+    """If the flow waits too long in queues, change those of full lines and of lines that drop its packets."""
+    if not at.needs.waits(at.served) or at.repaired:
         return
     yield from _nic(at)
     for hop in at.queues:
