@@ -281,11 +281,15 @@ def test_hardware_ranks_behind_sufficient_settings() -> None:
 
 
 def test_doubling_starts_at_the_current_value() -> None:
-    (made,) = doubling("k", Cost.SETTING, ("a", "b.c"), Amount.read("384 cells"), "to {}", steps=2)
-    assert [step.say for step in made.steps] == ["to 768 cells", "to 1536 cells"]
-    assert made.steps[0].set == (('a."b.c"', "768 cells"),)
-    assert list(doubling("k", Cost.SETTING, ("a",), None, "{}")) == []
-    assert list(doubling("k", Cost.SETTING, ("a",), Amount.read("0 cells"), "{}")) == []
+    _, _, at = at_point("free", "1 kB")
+    path = ("switch", "atomis5", "output_buffer")
+    (made,) = doubling(at, "k", Cost.SETTING, path, "to {}", steps=2)
+    assert [step.say for step in made.steps] == ["to 864 cells", "to 1728 cells"]
+    assert made.steps[0].set == (("switch.atomis5.output_buffer", "864 cells"),)
+    assert list(doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}")) == []
+    (made,) = doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}", start=Amount.read("1 B"), steps=1)
+    assert made.steps[0].set == (('host."x.y"', "2 B"),)
+    assert list(doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}", start=Amount.read("0 B"))) == []
 
 
 def test_change_overrides_a_value_given_by_set() -> None:

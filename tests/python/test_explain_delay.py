@@ -259,7 +259,7 @@ def test_score_falls_with_goodput_loss_and_delay() -> None:
 )
 def test_decline_harms_only_below_the_needs_of_the_flow(after: Served, declines: bool, harmed: bool) -> None:
     before = served(1.5e6, delay=0.02)
-    assert (PACED.declines(before, after), PACED.harmed(before, after)) == (declines, harmed)
+    assert (bool(PACED.worse(before, after)), PACED.harmed(before, after)) == (declines, harmed)
 
 
 @pytest.mark.parametrize(

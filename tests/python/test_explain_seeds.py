@@ -120,4 +120,4 @@ def test_change_that_brings_chance_is_judged_with_five_seeds() -> None:
 )
 def test_gain_below_one_per_cent_is_none(after: Served, gains: bool) -> None:
     needs = Needs(94.15e6, 0.005, resends=True, paced=False)
-    assert needs.gains(served(94.15e6, delay=0.128), after) is gains
+    assert bool(needs.worse(after, served(94.15e6, delay=0.128))) is gains

@@ -38,7 +38,7 @@ from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench
-from engpass.explain.service import LEAST, Figure, Needs, Served
+from engpass.explain.service import LEAST, Needs, Served
 from engpass.jsondata import Json
 from engpass.results.samples import DELAY_P50, DELAY_P99, GOODPUT, LOSS
 from engpass.types.outcome import FlowOutcome
@@ -91,7 +91,7 @@ class Effect(msgspec.Struct, frozen=True):
     @property
     def declines(self) -> bool:
         """True if the change makes a figure of the flow (`Needs.figures`) notably worse."""
-        return self.needs.declines(self.before, self.after)
+        return bool(self.needs.worse(self.before, self.after))
 
     @property
     def harmed(self) -> bool:
@@ -106,14 +106,16 @@ class Effect(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """The goodput, and other figures if they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
-        named = [one.signal for one in self.notable if one.signal is not GOODPUT]
+        named = [signal for signal in self.notable if signal is not GOODPUT]
         parts = [self.pair(GOODPUT), *(f"{signal.title.lower()} {self.pair(signal)}" for signal in named)]
         return ", ".join(parts)
 
     @property
-    def notable(self) -> list[Figure]:
-        """The figures that the change makes notably worse or better."""
-        return self.needs.notable(self.before, self.after)
+    def notable(self) -> list[Signal]:
+        """The signals of the figures that the change makes notably worse or better."""
+        sides = self.before, self.after
+        found = [*self.needs.worse(*sides), *self.needs.worse(*reversed(sides))]
+        return [one.signal for one in self.needs.figures(*sides) if one in found]
 
     def pair(self, signal: Signal) -> str:
         """The value of a signal before and after, as text; empty if it has none."""
@@ -212,7 +214,7 @@ def told(change: Change) -> list[Effect]:
 def shown(changes: Sequence[Change]) -> list[Signal]:
     """The signals that a table of changes has: goodput, delay and loss, and others that change notably."""
     effects = (effect for change in changes for effect in told(change))
-    return list(dict.fromkeys((*BASIC, *(one.signal for effect in effects for one in effect.notable))))
+    return list(dict.fromkeys((*BASIC, *(signal for effect in effects for signal in effect.notable))))
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -323,21 +325,15 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
         tried.append(step)
         runs += len(after)
         sides = [before[place % len(before)] for place in range(len(after))]
-        change = None
-        if rises(len(after) - 1, after[-1]):
-            change = _change(proposal, step, at, sides, after)
-        if (
-            change is not None
-            and not change.trades
-            and _beats(change.score, harmless.score if harmless else start)
-        ):
-            harmless = change
-        if change is not None and _beats(change.score, reached):
-            best, reached, idle = change, change.score, 0
-        else:
-            idle += 1
-            if idle >= proposal.patience:
-                break
+        idle += 1
+        change = _change(proposal, step, at, sides, after) if rises(len(after) - 1, after[-1]) else None
+        if change is not None:
+            if not change.trades and _beats(change.score, harmless.score if harmless else start):
+                harmless = change
+            if _beats(change.score, reached):
+                best, reached, idle = change, change.score, 0
+        if idle >= proposal.patience:
+            break
     found = tuple(one for one in (harmless, best) if one is not None)
     return _Result(tuple(tried), found[:1] if harmless is best else found, runs)
 
@@ -365,8 +361,7 @@ def _change(
 
 def _helps(own: Effect) -> bool:
     """True if a figure gets notably better, and neither goodput nor loss much worse."""
-    needs = own.needs
-    return needs.gains(own.before, own.after) and not needs.spoils(own.before, own.after)
+    return bool(own.needs.worse(own.after, own.before)) and not own.needs.spoils(own.before, own.after)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:

@@ -209,9 +209,7 @@ class Needs(msgspec.Struct, frozen=True):
 
     def pauses(self, served: Served) -> bool:
         """True if the failure of a line makes a gap that exceeds what the flow tolerates."""
-        return any(
-            one.signal is samples.LONGEST_GAP and one.is_missed(served) for one in self.figures(served)
-        )
+        return samples.LONGEST_GAP in {one.signal for one in self.figures(served) if one.is_missed(served)}
 
     def score(self, served: Served) -> float:
         """The power of the flow: 1 at its limit, without harmful losses, and with a tolerable delay and gap.
@@ -228,23 +226,14 @@ class Needs(msgspec.Struct, frozen=True):
             prompt = math.sqrt(prompt)
         return rate / (self.limit or 1.0) * kept * prompt
 
-    def declines(self, before: Served, after: Served) -> bool:
-        """True if a figure is notably worse after a change than before."""
-        return any(one.worsens(before, after) for one in self.figures(before, after))
-
-    def gains(self, before: Served, after: Served) -> bool:
-        """True if a figure is notably better after a change than before."""
-        return self.declines(after, before)
+    def worse(self, before: Served, after: Served) -> list[Figure]:
+        """The figures that are notably worse after a change than before."""
+        return [one for one in self.figures(before, after) if one.worsens(before, after)]
 
     def harmed(self, before: Served, after: Served) -> bool:
         """True if a figure is notably worse after a change, and does not meet the flow's needs."""
-        figures = self.figures(before, after)
-        return any(one.is_missed(after) and one.worsens(before, after, one.harm) for one in figures)
-
-    def notable(self, before: Served, after: Served) -> list[Figure]:
-        """The figures that a change makes notably worse or better."""
-        figures = self.figures(before, after)
-        return [one for one in figures if one.worsens(before, after) or one.worsens(after, before)]
+        worse = self.worse(before, after)
+        return any(one.is_missed(after) and one.worsens(before, after, one.harm) for one in worse)
 
     def spoils(self, before: Served, after: Served) -> bool:
         """True if goodput or loss is so much worse that no shorter delay makes up for it."""
