@@ -130,6 +130,7 @@ def test_json_has_every_signal_with_a_better_direction() -> None:
 
 TYPED = Needs(16e3, 0.02, resends=True, paced=True)
 BULK = Needs(16e3, 0.02, resends=True, paced=False)
+BURSTS = Needs(16e3, 0.02, resends=False, paced=True, bursty=True)
 
 
 def fast(**others: float) -> Served:
@@ -149,10 +150,11 @@ def fast(**others: float) -> Served:
             fast(retransmitted_segments=99, timeouts=9),
             False,
         ),
-        # Gaps count if a line that was down took packets: an application pauses, too.
+        # Gaps count if a line that was down took packets, and if the application does not pause itself.
         (TYPED, fast(outage_longest_s=0.05), fast(outage_longest_s=1.0, outage_lost_datagrams=3), True),
         (TYPED, fast(outage_longest_s=0.05), fast(outage_longest_s=1.0, outage_lost_datagrams=0), False),
         (BULK, fast(outage_longest_s=0.05), fast(outage_longest_s=1.0, outage_lost_datagrams=3), False),
+        (BURSTS, fast(outage_longest_s=0.05), fast(outage_longest_s=1.0, outage_lost_datagrams=3), False),
         (TYPED, fast(outage_longest_s=0.6), fast(outage_longest_s=0.64, outage_lost_datagrams=3), False),
         (BULK, fast(transfer_bit_per_s=1e6), fast(transfer_bit_per_s=0.98e6), True),
         (BULK, fast(transfer_bit_per_s=1e6), fast(transfer_bit_per_s=0.995e6), False),

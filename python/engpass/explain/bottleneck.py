@@ -166,7 +166,7 @@ def _window(at: Situation, found: Bottleneck) -> Bottleneck:
 def _harmed(at: Situation) -> Finding | None:
     """The finding for what drops or delays too many datagrams of the flow; `None` without harm."""
     lost, late = None, _late(at)
-    if at.needs.pauses(at.served) and at.lost_at(DOWN):
+    if at.needs.pauses(at.served) and at.has_gap and at.lost_at(DOWN):
         lost, late = _down(at, at.lost_at(DOWN)[0]), None
     elif at.needs.loses(at.served) or (late is not None and at.repaired):
         lost = _lost(at)

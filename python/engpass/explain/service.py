@@ -15,8 +15,8 @@ sees, one for each quantity (`Needs.figures`). These do not count:
 - The queueing delay, which is a part of the delay, and losses on lines that are down, a part of the loss.
 - The delay of messages of a transfer, whose application waits only for the end. Of a flow that the
   application paces it counts, in place of the delay of single segments.
-- Gaps of a transfer, which cost it goodput, and gaps of a flow that lost nothing to a line that was down:
-  applications pause, too.
+- Gaps of a transfer, which cost it goodput; of on-off traffic, which pauses itself; and of a flow that lost
+  nothing to a line that was down.
 
 Figures may differ by chance if the seed matters. A change helps only if the score rises with every seed
 (`advice`). It harms if the folded figure is worse: a harm by chance moves a change behind others, and hides
@@ -146,6 +146,8 @@ class Needs(msgspec.Struct, frozen=True):
     """True if the application sends at a rate of its own, or if the flow is a transfer."""
     alone: float = math.inf
     """The rate in bit/s that a transfer can have: the least limit besides that of its application."""
+    bursty: bool = False
+    """True if the application pauses of its own accord."""
 
     @staticmethod
     def of(limited: FlowOutcome | None) -> Needs:
@@ -162,7 +164,7 @@ class Needs(msgspec.Struct, frozen=True):
         idle = limit.idle_delay_s if limit is not None and (tcp or paced) else None
         # A flow that starts late has only the rest of the run, so that its bound is below its fair share.
         most = min(limited.goodput_bit_per_s, above_limit.bound(limited))
-        return Needs(most, idle, tcp, paced, min(others, default=math.inf))
+        return Needs(most, idle, tcp, paced, min(others, default=math.inf), limited.kind == "udp-on-off")
 
     @property
     def tolerable(self) -> float:
@@ -182,7 +184,7 @@ class Needs(msgspec.Struct, frozen=True):
         if not self.resends:
             made.append(Figure(signal=samples.LOSS, met=LOSS, least=LOSS))
         made.append(self._delay(ends))
-        if self.paced and not ends and down:
+        if self.paced and not self.bursty and not ends and down:
             made.append(Figure(signal=samples.LONGEST_GAP, met=GAP, share=LONGER, least=GAP))
         return tuple(made)
 
