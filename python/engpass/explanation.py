@@ -22,6 +22,7 @@ from engpass.memory import MOST, need
 from engpass.plan import point_plan
 from engpass.results import ledger
 from engpass.results.ledger import Step
+from engpass.results.samples import DELAY_P50, DELAY_P99
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
 from engpass.types.outcome import Timeline
@@ -88,8 +89,8 @@ class Explanation(msgspec.Struct, frozen=True):
             "limit_bit_per_s": at.limit,
             "bound_bit_per_s": at.bound,
             "loss": at.served.loss,
-            "delay_p50_s": at.served.half,
-            "delay_p99_s": at.served.delay,
+            "delay_p50_s": at.folded(DELAY_P50),
+            "delay_p99_s": at.folded(DELAY_P99),
             "idle_delay_s": at.idle_delay,
             **({"longest_gap_s": at.gap, "lost_to_line_down": at.lost_down} if at.gap is not None else {}),
             "bottleneck": {

@@ -146,23 +146,17 @@ _WHOLE = ("bit/s", "bit", "B")
 """Units in which all values are whole numbers."""
 
 
-def change(before: float, after: float) -> str:
-    """A change from one rate to another as text: `6.10 → 21.80 Mbit/s`."""
-    return _pair(before, after, "bit/s", "→")
+def change(before: float | None, after: float | None, base: str) -> str:
+    """A change from one value to another in a base unit as text: `6.10 → 21.80 Mbit/s`, `0.3 → 2.1 %`.
 
-
-def share_change(before: float, after: float) -> str:
-    """A change from one share to another as text: `0.3 → 2.1 %`."""
-    texts = [percent(one) for one in (before, after)]
-    return f"{texts[0].removesuffix(' %')} → {texts[1]}"
-
-
-def time_change(before: float | None, after: float | None) -> str:
-    """A change from one time to another as text: `747 → 14.1 ms`, `1.11 s → 332 us`."""
-    if before is not None and after is not None:
-        return _pair(before, after, "s", "→")
-    texts = ["none" if one is None else duration(one) for one in (before, after)]
-    return f"{texts[0]} → {texts[1]}"
+    An unknown value is `none`; if both are unknown, the text is empty.
+    """
+    if before is None or after is None:
+        texts = ["" if one is None else quantity(one, base) for one in (before, after)]
+        return f"{texts[0] or 'none'} → {texts[1] or 'none'}" if any(texts) else ""
+    if not base:
+        return f"{percent(before).removesuffix(' %')} → {percent(after)}"
+    return _pair(before, after, base, "→")
 
 
 def count(number: int, noun: str) -> str:

@@ -13,12 +13,14 @@ from engpass import _engpass, advice, gallery
 from engpass.advice import Change, Effect, advise, ranked, told
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.point_facts import Situation
-from engpass.explain.resimulate import Bench
+from engpass.explain.resimulate import Bench, Flows
 from engpass.explain.select_point import Chosen, choose_in
-from engpass.explain.service import Needs, Served
+from engpass.explain.service import Needs
 from engpass.explanation import explain, situation
 from engpass.settings import Amount
 from engpass.testbed import load
+from engpass.types.outcome import FlowOutcome
+from served import served
 
 MESSAGE = "traffic.stream.message"
 
@@ -169,6 +171,10 @@ def test_advice_removes_the_copy_of_a_slow_receiver() -> None:
     assert any("`AF_XDP`" in text for text in made.tried)
 
 
+def flow(goodput: float) -> FlowOutcome:
+    return FlowOutcome(kind="udp-stream", goodput_bit_per_s=goodput, offered_bit_per_s=goodput)
+
+
 def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
     """A bench whose goodput depends on the set value; it rejects a value with `None`."""
 
@@ -176,17 +182,15 @@ def bench_of(goodputs: Callable[[str], float | None], runs: list[str]) -> Any:
         compared = True
         interrupt = _engpass.Interrupt()
 
-        def baseline(self) -> list[dict[str, Served]]:
-            return [{"stream": Served(1e6), "other": Served(5e6)}]
+        def baseline(self) -> list[Flows]:
+            return [{"stream": flow(1e6), "other": flow(5e6)}]
 
-        def served(
-            self, changes: Sequence[tuple[str, str]], _goes_on: object
-        ) -> list[dict[str, Served]] | None:
+        def served(self, changes: Sequence[tuple[str, str]], _goes_on: object) -> list[Flows] | None:
             value = changes[0][1]
             runs.append(value)
             made = goodputs(value)
-            other = Served(5e6 if made is None or made < 3e6 else 4e6)
-            return None if made is None else [{"stream": Served(made), "other": other}]
+            other = flow(5e6 if made is None or made < 3e6 else 4e6)
+            return None if made is None else [{"stream": flow(made), "other": other}]
 
     return Fake()
 
@@ -251,13 +255,13 @@ PLAIN = Needs(10e6, None, resends=False, paced=False)
 
 
 def effect(flow: str, before: float, after: float) -> Effect:
-    return Effect(flow, Needs(0.0, None, resends=False, paced=False), Served(before), Served(after))
+    return Effect(flow, Needs(0.0, None, resends=False, paced=False), served(before), served(after))
 
 
 def change(
     after: float, cost: Cost = Cost.SETTING, others: tuple[Effect, ...] = (), delay: float | None = None
 ) -> Change:
-    own = Effect("stream", PLAIN, Served(1e6), Served(after, delay=delay))
+    own = Effect("stream", PLAIN, served(1e6), served(after, delay=delay))
     return Change("test", cost, f"{after:g}", (), own, others)
 
 
@@ -277,11 +281,15 @@ def test_hardware_ranks_behind_sufficient_settings() -> None:
 
 
 def test_doubling_starts_at_the_current_value() -> None:
-    (made,) = doubling("k", Cost.SETTING, ("a", "b.c"), Amount.read("384 cells"), "to {}", steps=2)
-    assert [step.say for step in made.steps] == ["to 768 cells", "to 1536 cells"]
-    assert made.steps[0].set == (('a."b.c"', "768 cells"),)
-    assert list(doubling("k", Cost.SETTING, ("a",), None, "{}")) == []
-    assert list(doubling("k", Cost.SETTING, ("a",), Amount.read("0 cells"), "{}")) == []
+    _, _, at = at_point("free", "1 kB")
+    path = ("switch", "atomis5", "output_buffer")
+    (made,) = doubling(at, "k", Cost.SETTING, path, "to {}", steps=2)
+    assert [step.say for step in made.steps] == ["to 864 cells", "to 1728 cells"]
+    assert made.steps[0].set == (("switch.atomis5.output_buffer", "864 cells"),)
+    assert list(doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}")) == []
+    (made,) = doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}", start=Amount.read("1 B"), steps=1)
+    assert made.steps[0].set == (('host."x.y"', "2 B"),)
+    assert list(doubling(at, "k", Cost.SETTING, ("host", "x.y"), "{}", start=Amount.read("0 B"))) == []
 
 
 def test_change_overrides_a_value_given_by_set() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from engpass.explain.select_point import choose_in
 from engpass.explanation import Explanation, explain
+from engpass.results.samples import DELAY_P99
 from engpass.testbed import load
 
 BUCKET = {"token-bucket": {"rate": "10 Mbit/s", "burst": "20 kB", "limit": "100 packets"}}
@@ -47,7 +48,7 @@ def test_advice_to_overload_is_the_rate_that_passes(
     best = made.advice.changes[0]
     assert dict(best.set) == {"traffic.t.rate": rate}
     assert best.own.after.loss == 0
-    assert best.own.after.delay == pytest.approx(made.at.idle_delay, rel=0.02)
+    assert best.own.after.values[DELAY_P99] == pytest.approx(made.at.idle_delay, rel=0.02)
     assert best.say in made.sentence
     assert not any("raise the" in text for text in made.advice.tried), "no buffer mends an overload"
 

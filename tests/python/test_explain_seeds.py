@@ -14,6 +14,7 @@ from engpass.explain.select_point import choose_in
 from engpass.explain.service import Needs, Served
 from engpass.explanation import Explanation, explain
 from engpass.testbed import load
+from served import served
 
 # A download over a satellite, whose radio link loses packets at random.
 SKY: dict[str, Any] = {
@@ -111,12 +112,12 @@ def test_change_that_brings_chance_is_judged_with_five_seeds() -> None:
 @pytest.mark.parametrize(
     ("after", "gains"),
     [
-        (Served(94.15e6, delay=0.128), False),
-        (Served(94.9e6, delay=0.119), False),
-        (Served(95.2e6, delay=0.128), True),
-        (Served(94.15e6, delay=0.1), True),
+        (served(94.15e6, delay=0.128), False),
+        (served(94.9e6, delay=0.119), False),
+        (served(95.2e6, delay=0.128), True),
+        (served(94.15e6, delay=0.1), True),
     ],
 )
 def test_gain_below_one_per_cent_is_none(after: Served, gains: bool) -> None:
     needs = Needs(94.15e6, 0.005, resends=True, paced=False)
-    assert needs.gains(Served(94.15e6, delay=0.128), after) is gains
+    assert bool(needs.worse(after, served(94.15e6, delay=0.128))) is gains

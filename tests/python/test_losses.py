@@ -74,7 +74,7 @@ def test_show_and_page_give_the_same_loss(cli: Cli, testbed_file: Path) -> None:
 
 
 def test_mean_of_served_repeats_has_the_ratio_of_the_sums() -> None:
-    assert Served.mean([Served.of(flow(*repeat)) for repeat in REPEATS]).loss == TOGETHER
+    assert Served.of(flow(*repeat) for repeat in REPEATS).loss == TOGETHER
 
 
 def test_loss_of_a_load_is_the_ratio_over_all_its_trials() -> None:

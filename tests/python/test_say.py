@@ -100,12 +100,12 @@ def test_every_displayed_unit_is_accepted_in_files() -> None:
 def test_two_times_share_a_unit_unless_they_are_far_apart(
     before: float | None, after: float | None, text: str
 ) -> None:
-    assert formatting.time_change(before, after) == text
+    assert formatting.change(before, after, "s") == text
 
 
 def test_two_rates_share_a_unit_unless_they_are_far_apart() -> None:
-    assert formatting.change(6.1e6, 21.8e6) == "6.10 → 21.80 Mbit/s"
-    assert formatting.change(21.8e6, 3_000.0) == "21.80 Mbit/s → 3.00 kbit/s"
-    assert formatting.change(0.0, 21.8e6) == "0.00 → 21.80 Mbit/s"
+    assert formatting.change(6.1e6, 21.8e6, "bit/s") == "6.10 → 21.80 Mbit/s"
+    assert formatting.change(21.8e6, 3_000.0, "bit/s") == "21.80 Mbit/s → 3.00 kbit/s"
+    assert formatting.change(0.0, 21.8e6, "bit/s") == "0.00 → 21.80 Mbit/s"
     assert formatting.both(0.000332, 1.11, "s") == "332 us to 1.11 s"
     assert formatting.both(0.001, 0.002, "") == "0.1 to 0.2 %"

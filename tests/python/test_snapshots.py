@@ -134,6 +134,8 @@ def test_a_view_of_a_run_is_as_its_snapshot(name: str, view: str, runs: Runs, cl
     text = said.stdout or said.stderr
     if view.endswith(".json") and said.stdout:
         text = json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+        # Values before and after a change stand on one line.
+        text = re.sub(r"\[\s+([^\s\[\]{}]+),\s+([^\s\[\]{}]+)\s+\]", r"[\1, \2]", text)
     check_snapshot(f"{name}/{view}", run.normalise(text))
 
 

@@ -38,10 +38,13 @@ from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
 from engpass.explain.point_facts import Situation
 from engpass.explain.resimulate import Bench
-from engpass.explain.service import LEAST, LOSS, Needs, Served, longer
+from engpass.explain.service import LEAST, Needs, Served
 from engpass.jsondata import Json
+from engpass.results.samples import DELAY_P50, DELAY_P99, GOODPUT, LOSS
+from engpass.types.outcome import FlowOutcome
+from engpass.types.signals import FLOW, Signal
 
-__all__ = ["KINDS", "Advice", "Change", "Effect", "advise", "effect_texts", "told"]
+__all__ = ["KINDS", "Advice", "Change", "Effect", "advise", "shown", "told"]
 
 KINDS: tuple[Kind, ...] = (
     buffer.propose,
@@ -73,8 +76,12 @@ NAMED = 8
 """Maximum number of flows, besides the explained one, that the text of a change names."""
 
 
+BASIC = (GOODPUT, DELAY_P99, LOSS)
+"""Signals that tables of changes always have."""
+
+
 class Effect(msgspec.Struct, frozen=True):
-    """Goodput, loss and delay of one flow before and after a change: means over the seeds."""
+    """The service of one flow before and after a change, each over all seeds."""
 
     flow: str
     needs: Needs
@@ -83,12 +90,12 @@ class Effect(msgspec.Struct, frozen=True):
 
     @property
     def declines(self) -> bool:
-        """True if the change makes goodput, loss or delay of the flow notably worse."""
-        return self.needs.declines(self.before, self.after)
+        """True if the change makes a figure of the flow (`Needs.figures`) notably worse."""
+        return bool(self.needs.worse(self.before, self.after))
 
     @property
     def harmed(self) -> bool:
-        """True if goodput, loss or delay gets notably worse, and no longer meets the needs of the flow."""
+        """True if a figure gets notably worse and does not meet the needs of the flow."""
         return self.needs.harmed(self.before, self.after)
 
     @property
@@ -98,25 +105,34 @@ class Effect(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The goodput, and loss and delay if they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
-        before, after = self.before, self.after
-        parts = [formatting.change(before.goodput, after.goodput)]
-        if not self.needs.resends and abs(after.loss - before.loss) > LOSS:
-            parts.append(f"loss {formatting.share_change(before.loss, after.loss)}")
-        if longer(before.delay, after.delay) or longer(after.delay, before.delay):
-            parts.append(f"delay p99 {formatting.time_change(before.delay, after.delay)}")
+        """The goodput, and other figures if they change: `1.49 → 1.50 Mbit/s, delay p99 747 → 14 ms`."""
+        named = [signal for signal in self.notable if signal is not GOODPUT]
+        parts = [self.pair(GOODPUT), *(f"{signal.title.lower()} {self.pair(signal)}" for signal in named)]
         return ", ".join(parts)
 
+    @property
+    def notable(self) -> list[Signal]:
+        """The signals of the figures that the change makes notably worse or better."""
+        sides = self.before, self.after
+        found = [*self.needs.worse(*sides), *self.needs.worse(*reversed(sides))]
+        return [one.signal for one in self.needs.figures(*sides) if one in found]
+
+    def pair(self, signal: Signal) -> str:
+        """The value of a signal before and after, as text; empty if it has none."""
+        before, after = (side.values.get(signal) for side in (self.before, self.after))
+        return formatting.change(before, after, signal.unit)
+
     def to_json(self) -> dict[str, list[float | None]]:
-        """Goodput, loss and delays as JSON data, each as a pair: before and after."""
+        """By name of the signal its value before and after, for all signals that can be better or worse.
+
+        Signals without a value are left out, except those of summaries.
+        """
+        sides = (self.before.values, self.after.values)
         return {
-            key: [getattr(side, name) for side in (self.before, self.after)]
-            for key, name in (
-                ("goodput_bit_per_s", "goodput"),
-                ("loss", "loss"),
-                ("delay_p50_s", "half"),
-                ("delay_p99_s", "delay"),
-            )
+            signal.name: [side.get(signal) for side in sides]
+            for signal in FLOW
+            if signal.better is not None
+            and (signal in (*BASIC, DELAY_P50) or any(signal in side for side in sides))
         }
 
 
@@ -195,16 +211,10 @@ def told(change: Change) -> list[Effect]:
     return [change.own, *(other for other in change.others if other in most)]
 
 
-def effect_texts(effect: Effect) -> tuple[str, str, str, str]:
-    """Texts for a row of a table: the flow, and its goodput, delay p99 and loss, each before and after."""
-    before, after = effect.before, effect.after
-    known = before.delay is not None or after.delay is not None
-    return (
-        effect.flow,
-        formatting.change(before.goodput, after.goodput),
-        formatting.time_change(before.delay, after.delay) if known else "",
-        formatting.share_change(before.loss, after.loss),
-    )
+def shown(changes: Sequence[Change]) -> list[Signal]:
+    """The signals that a table of changes has: goodput, delay and loss, and others that change notably."""
+    effects = (effect for change in changes for effect in told(change))
+    return list(dict.fromkeys((*BASIC, *(signal for effect in effects for signal in effect.notable))))
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -260,7 +270,7 @@ def advise(
         threads.shutdown(wait=True, cancel_futures=True)
     tried = tuple(dict.fromkeys(candidate.say for result in results for candidate in result.tried))
     found = [change for result in results for change in result.changes]
-    missing = 1.0 - at.needs.score(Served.mean([one[at.flow] for one in before]))
+    missing = 1.0 - at.needs.score(Served.of(one[at.flow] for one in before))
     gains, trades = (
         tuple(ranked([change for change in found if change.trades is trades], missing))
         for trades in (False, True)
@@ -271,12 +281,12 @@ def advise(
 
 def propose_all(at: Situation) -> Iterator[Proposal]:
     """All proposals of all kinds, each once, without steps that remove a token bucket of the testbed."""
-    seen: set[tuple[tuple[str, str], ...]] = set()
+    seen: set[frozenset[tuple[str, str]]] = set()
     for propose in KINDS:
         for proposal in propose(at):
             steps = tuple(step for step in proposal.steps if ports.keeps_rates(at, step))
-            if steps and steps[0].set not in seen:
-                seen.add(steps[0].set)
+            if steps and frozenset(steps[0].set) not in seen:
+                seen.add(frozenset(steps[0].set))
                 yield replace(proposal, steps=steps)
 
 
@@ -286,8 +296,8 @@ class _Result(msgspec.Struct, frozen=True):
     runs: int
 
 
-_Flows = Sequence[Mapping[str, Served]]
-"""Goodput, loss and delay of every flow, one mapping per seed."""
+_Flows = Sequence[Mapping[str, FlowOutcome]]
+"""The outcome of every flow, one mapping per seed."""
 
 
 def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _Result:
@@ -299,12 +309,13 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
     tried: list[Candidate] = []
     best: Change | None = None
     harmless: Change | None = None
-    start = reached = at.needs.score(Served.mean([one[at.flow] for one in before]))
+    start = reached = at.needs.score(Served.of(one[at.flow] for one in before))
+    scores = [at.needs.score(Served.of([one[at.flow]])) for one in before]
     idle = runs = 0
 
-    def rises(place: int, made: Mapping[str, Served]) -> bool:
+    def rises(place: int, made: Mapping[str, FlowOutcome]) -> bool:
         # With a change there are more seeds than before it only if all outcomes before it are equal.
-        return at.needs.score(before[place % len(before)][at.flow]) < at.needs.score(made[at.flow])
+        return scores[place % len(scores)] < at.needs.score(Served.of([made[at.flow]]))
 
     for step in proposal.steps:
         # A higher mean alone may be chance of the seeds: the score must be higher with every seed.
@@ -314,18 +325,17 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
         tried.append(step)
         runs += len(after)
         sides = [before[place % len(before)] for place in range(len(after))]
-        change = _change(proposal, step, at, sides, after)
-        helps = rises(len(after) - 1, after[-1]) and _helps(change.own)
-        if helps and not change.trades and _beats(change.score, harmless.score if harmless else start):
-            harmless = change
-        if helps and _beats(change.score, reached):
-            best, reached, idle = change, change.score, 0
-        else:
-            idle += 1
-            if idle >= proposal.patience:
-                break
-    found = tuple(dict.fromkeys(one for one in (harmless, best) if one is not None))
-    return _Result(tuple(tried), found, runs)
+        idle += 1
+        change = _change(proposal, step, at, sides, after) if rises(len(after) - 1, after[-1]) else None
+        if change is not None:
+            if not change.trades and _beats(change.score, harmless.score if harmless else start):
+                harmless = change
+            if _beats(change.score, reached):
+                best, reached, idle = change, change.score, 0
+        if idle >= proposal.patience:
+            break
+    found = tuple(one for one in (harmless, best) if one is not None)
+    return _Result(tuple(tried), found[:1] if harmless is best else found, runs)
 
 
 def _beats(score: float, other: float) -> bool:
@@ -333,22 +343,25 @@ def _beats(score: float, other: float) -> bool:
     return score > other + LEAST * max(other, 0.1)
 
 
-def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, after: _Flows) -> Change:
-    own, *others = (
-        Effect(
-            at.title if name == at.flow else name,
-            Needs.of(at.limits.flows.get(name)),
-            *(Served.mean([one.get(name, Served(0.0)) for one in flows]) for flows in (before, after)),
-        )
-        for name in sorted(before[0], key=lambda name: name != at.flow)
-    )
-    return Change(proposal.kind, proposal.cost, step.say, step.set, own, tuple(others))
+def _change(
+    proposal: Proposal, step: Candidate, at: Situation, before: _Flows, after: _Flows
+) -> Change | None:
+    """The change with its effects on all flows; `None` if it does not help the explained one."""
+
+    def effect(name: str) -> Effect:
+        sides = (Served.of(one[name] for one in flows if name in one) for flows in (before, after))
+        return Effect(at.title if name == at.flow else name, Needs.of(at.limits.flows.get(name)), *sides)
+
+    own = effect(at.flow)
+    if not _helps(own):
+        return None
+    others = tuple(effect(name) for name in before[0] if name != at.flow)
+    return Change(proposal.kind, proposal.cost, step.say, step.set, own, others)
 
 
 def _helps(own: Effect) -> bool:
-    """True if goodput, loss or delay gets notably better, and neither goodput nor loss much worse."""
-    needs = own.needs
-    return needs.gains(own.before, own.after) and not needs.spoils(own.before, own.after)
+    """True if a figure gets notably better, and neither goodput nor loss much worse."""
+    return bool(own.needs.worse(own.after, own.before)) and not own.needs.spoils(own.before, own.after)
 
 
 def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
@@ -365,7 +378,8 @@ def ranked(changes: Sequence[Change], missing: float) -> list[Change]:
 
 
 def _preference(change: Change) -> tuple[Cost, bool, float, float]:
-    return change.cost, change.own.declines, change.price, change.own.after.delay or 0.0
+    own = change.own
+    return change.cost, own.declines, change.price, own.needs.delay(own.after) or 0.0
 
 
 def _ordered(changes: Sequence[Change]) -> list[Change]:

@@ -54,18 +54,23 @@ Kind = Callable[[Situation], Iterator[Proposal]]
 
 
 def doubling(
+    at: Situation,
     kind: str,
     cost: Cost,
     path: Sequence[str],
-    amount: Amount | None,
     words: str,
     *,
+    start: Amount | None = None,
     factor: Decimal | int = 2,
     steps: int = DOUBLINGS,
 ) -> Iterator[Proposal]:
-    """Propose to multiply a value repeatedly; `{}` in `words` is the new value. Nothing without a value."""
-    if amount is not None:
-        yield from scaled(kind, cost, [(path, amount)], words, factor=factor, steps=steps, named=amount)
+    """Propose to multiply a value repeatedly; `{}` in `words` is the new value.
+
+    If the file has no value, it is `start`; without both there is no proposal.
+    """
+    given = at.settings.amount(*path) or start
+    if given is not None:
+        yield from scaled(kind, cost, [(path, given)], words, factor=factor, steps=steps, named=given)
 
 
 def scaled(

@@ -17,13 +17,12 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for engine in dict.fromkeys(engines.of(at, place.node, place.card) for place in full):
         path = (*engine.path, "input_queue")
         words = f"raise the input queue of {engine.name} to {{}}"
-        yield from doubling("buffer", Cost.SETTING, path, at.settings.amount(*path), words)
+        yield from doubling(at, "buffer", Cost.SETTING, path, words)
     for node, end in ports.losing(at, ports.ROOM):
         if ports.is_atm(at, node):
-            amount = at.settings.amount("switch", node, "output_buffer")
             words = f"raise the buffer of `{node}` to {{}}"
             path = ("switch", node, "output_buffer")
-            yield from doubling("buffer", Cost.SETTING, path, amount, words)
+            yield from doubling(at, "buffer", Cost.SETTING, path, words)
             continue
         larger = ports.doubled(ports.queue(at, node, end).limit)
         yield from ports.limits("buffer", at, node, end, "raise", larger)

@@ -19,9 +19,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
     """Double the message or the MTU, or halve the CPU time that the host needs."""
     if at.idle("CPU") < 0.005 and not _limited_by_host(at):
         return
-    message = at.settings.amount("traffic", at.flow, "message")
     words = f"send messages of {{}} with `{at.flow}`"
-    yield from doubling("message", Cost.APPLICATION, ("traffic", at.flow, "message"), message, words)
+    yield from doubling(at, "message", Cost.APPLICATION, ("traffic", at.flow, "message"), words)
     yield from _larger_packets(at)
     start, end = at.ends
     for host, key in ((start, "cost"), (end, "receive_cost")):

@@ -17,8 +17,8 @@ _OTHERS = 3
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """If the flow waits too long, change the queues of full lines and of lines that drop its packets."""
-    if not at.needs.waits(at.served):
+    """If the flow waits too long in queues, change those of full lines and of lines that drop its packets."""
+    if not at.needs.waits(at.served) or at.repaired:
         return
     yield from _nic(at)
     for hop in at.queues:
@@ -33,8 +33,7 @@ def _nic(at: Situation) -> Iterator[Proposal]:
         host = at.hops[0].start
         path = ("host", host, "nic_buffer")
         words = f"lower the NIC memory of `{host}` to {{}}"
-        amount = at.settings.amount(*path)
-        yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
+        yield from doubling(at, "delay", Cost.SETTING, path, words, factor=ports.HALF)
 
 
 def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
@@ -52,10 +51,9 @@ def _packets(at: Situation, hop: Hop) -> Iterator[Proposal]:
 
 def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
     node = hop.start
-    amount = at.settings.amount("switch", node, "output_buffer")
     path = ("switch", node, "output_buffer")
     words = f"lower the buffer of `{node}` to {{}}"
-    yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
+    yield from doubling(at, "delay", Cost.SETTING, path, words, factor=ports.HALF)
     circuit = crossed(at)
     if circuit is not None and at.needs.paced and at.settings.get("circuit", circuit, "category") != "cbr":
         words = f"give `{circuit}` priority at `{node}`: `priority`, category `cbr`"

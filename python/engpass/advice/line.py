@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 
-from engpass.advice import engines
+from engpass.advice import engines, ports
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.bottleneck import DAMAGED
 from engpass.explain.point_facts import INPUT_FULL, Hop, Situation
@@ -41,8 +40,7 @@ def _faster_engine(at: Situation, engine: engines.Engine) -> Iterator[Proposal]:
     for key, work in engines.WORK.items():
         path = (*engine.path, key)
         words = f"let {engine.name} {work} in {{}}"
-        amount = at.settings.amount(*path)
-        yield from doubling("line", Cost.HARDWARE, path, amount, words, factor=Decimal("0.5"), steps=4)
+        yield from doubling(at, "line", Cost.HARDWARE, path, words, factor=ports.HALF, steps=4)
 
 
 def _holds_back(at: Situation, hop: Hop) -> bool:
@@ -63,9 +61,8 @@ def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
         forward = isinstance(ends, list) and ends[0] == hop.start
         which = (*which, "forward" if forward else "backward")
         words = f"raise the rate of link `{hop.link}` from `{hop.start}` to `{hop.end}` to {{}}"
-    rate = at.settings.amount(*which)
-    if rate is not None:
-        yield from doubling("line", Cost.HARDWARE, which, rate, words, steps=3)
+    if at.settings.amount(*which) is not None:
+        yield from doubling(at, "line", Cost.HARDWARE, which, words, steps=3)
         return
     medium = at.settings.get(*path, "medium")
     media = at.settings.choices(*path, "medium")

@@ -54,7 +54,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             yield from _ways(at, host, flow, kind, other_side)
         if isinstance(memory, Mapping):
             yield from _in_cache(host, memory)
-            yield from _memory(host, memory)
+            yield from _memory(at, host, memory)
         if isinstance(bus, Mapping):
             words = f"give `{host}` an I/O bus {{}} times as fast or as wide"
             keys = ("bandwidth", "to_device", "from_device")
@@ -97,7 +97,7 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
         yield Proposal.one("cache", Cost.APPLICATION, words, (path, "false"))
 
 
-def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
+def _memory(at: Situation, host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
     """Propose faster memory together with the operations whose speed it bounds, or faster copies alone."""
     transfers = 3 if memory.get("write_allocate") is True else 2
     most = _bytes(memory.get("bandwidth"))
@@ -109,9 +109,8 @@ def _memory(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
     words = f"give `{host}` memory {{}} times as fast"
     yield from _faster(host, "memory", memory, bound, words)
     if "copy" in memory and "copy" not in bound:
-        copy = Amount.read(memory["copy"])
         path = ("host", host, "memory", "copy")
-        yield from doubling("memory", Cost.HARDWARE, path, copy, f"let `{host}` copy at {{}}", steps=_STEPS)
+        yield from doubling(at, "memory", Cost.HARDWARE, path, f"let `{host}` copy at {{}}", steps=_STEPS)
 
 
 def _faster(

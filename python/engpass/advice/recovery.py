@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from engpass.advice.base import Cost, Proposal, doubling
+from engpass.advice.ports import HALF
 from engpass.advice.sockets import tcp_path
 from engpass.explain.point_facts import Situation
 from engpass.settings import Amount
@@ -37,11 +38,11 @@ def _timeout(at: Situation, host: str) -> Iterator[Proposal]:
     given = at.settings.amount(*path)
     if given is not None:
         words = f"lower the minimum retransmission timeout of `{host}` to {{}}"
-        yield from doubling("recovery", Cost.SETTING, path, given, words, factor=Decimal("0.5"), steps=4)
+        yield from doubling(at, "recovery", Cost.SETTING, path, words, factor=HALF, steps=4)
     elif trip:
         value = Amount(Decimal(max(1, round(2000 * trip))), "ms")
         words = f"lower the minimum retransmission timeout of `{host}` to {value}, twice the round-trip time"
         yield Proposal.one("recovery", Cost.SETTING, words, (path, str(value)))
     if at.share("duplicate") > 0.001 and given is not None:
         words = f"raise the minimum retransmission timeout of `{host}` to {{}}"
-        yield from doubling("recovery", Cost.SETTING, path, given, words, steps=4)
+        yield from doubling(at, "recovery", Cost.SETTING, path, words, steps=4)

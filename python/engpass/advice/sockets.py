@@ -21,13 +21,11 @@ def propose(at: Situation) -> Iterator[Proposal]:
     if at.tcp and at.idle("send buffer") >= _LEAST:
         yield from _larger(at, start, "send_buffer", f"raise the TCP send buffer of `{start}` to {{}}")
     if at.lost_at("receive buffer"):
-        amount = at.settings.amount("host", end, "receive_buffer")
         words = f"raise the receive buffer of `{end}` to {{}}"
-        yield from doubling("sockets", Cost.SETTING, ("host", end, "receive_buffer"), amount, words)
+        yield from doubling(at, "sockets", Cost.SETTING, ("host", end, "receive_buffer"), words)
     if at.idle("NIC buffer") >= _LEAST:
-        amount = at.settings.amount("host", start, "nic_buffer")
         words = f"raise the NIC memory of `{start}` to {{}}"
-        yield from doubling("nic", Cost.HARDWARE, ("host", start, "nic_buffer"), amount, words)
+        yield from doubling(at, "nic", Cost.HARDWARE, ("host", start, "nic_buffer"), words)
 
 
 def tcp_path(at: Situation, host: str, key: str) -> tuple[str, ...] | None:
@@ -43,12 +41,10 @@ def _larger(at: Situation, host: str, key: str, words: str) -> Iterator[Proposal
     path = tcp_path(at, host, key)
     if path is None:
         return
-    given = at.settings.amount(*path)
-    trip = at.round_trip or 0.0
-    if given is None and at.goodput > 0 and trip > 0:
-        # Without a value in the file start from the bytes in flight, which are about the window in use.
-        given = Amount(Decimal(max(1, math.ceil(at.goodput * trip / 8))), "B")
-    for proposal in doubling("sockets", Cost.SETTING, path, given, words):
+    # Without a value in the file start from the bytes in flight, which are about the window in use.
+    flying = math.ceil(at.goodput * (at.round_trip or 0.0) / 8)
+    start = Amount(Decimal(flying), "B") if flying else None
+    for proposal in doubling(at, "sockets", Cost.SETTING, path, words, start=start):
         # A window above 64 KiB needs window scaling, which both ends must support.
         yield Proposal(
             proposal.kind, proposal.cost, tuple(_scaled(at, step, path) for step in proposal.steps)

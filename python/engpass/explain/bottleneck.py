@@ -165,8 +165,11 @@ def _window(at: Situation, found: Bottleneck) -> Bottleneck:
 
 def _harmed(at: Situation) -> Finding | None:
     """The finding for what drops or delays too many datagrams of the flow; `None` without harm."""
-    lost = _lost(at) if at.needs.loses(at.served) else None
-    late = _late(at)
+    lost, late = None, _late(at)
+    if at.needs.pauses(at.served) and at.has_gap and at.lost_at(DOWN):
+        lost, late = _down(at, at.lost_at(DOWN)[0]), None
+    elif at.needs.loses(at.served) or (late is not None and at.repaired):
+        lost = _lost(at)
     if lost is None:
         return None if late is None else Finding("delay", _queue(at), late, "harmed")
     evidence = lost.evidence if late is None else f"{lost.evidence}, and {late}"
@@ -178,8 +181,9 @@ def _late(at: Situation) -> str | None:
     if not at.needs.waits(at.served):
         return None
     what = "segments" if at.tcp else "datagrams"
+    until = " with their retransmissions" if at.repaired else ""
     idle = f"but an idle path takes {formatting.duration(at.needs.idle)}"
-    return f"1 % of its {what} take {formatting.duration(at.served.delay)} or longer, {idle}"
+    return f"1 % of its {what} take {formatting.duration(at.needs.delay(at.served))} or longer{until}, {idle}"
 
 
 def _queue(at: Situation) -> str:

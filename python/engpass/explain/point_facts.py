@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import msgspec
 
 from engpass import formatting
-from engpass.explain.service import WAIT, Needs, Served, mean
+from engpass.explain.service import WAIT, Needs, Served
 from engpass.results import above_limit, ledger, receivers
 from engpass.results.above_limit import GENERATORS
 from engpass.results.ledger import Books, Direction
-from engpass.results.samples import LONGEST_GAP, OFFERED, folded
+from engpass.results.samples import DELAY_P99, FLOW_SIGNALS, LONGEST_GAP, OFFERED, SENT, folded
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
 from engpass.types.plan import Drawing
@@ -163,7 +163,13 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
 
     def folded(self, signal: Signal) -> float | None:
         """The value of a signal of the flow over the repeats; `None` if no outcome has one."""
-        return folded(self._flows, signal)
+        return self.served.values.get(signal)
+
+    def per_repeat(self, name: str) -> float | None:
+        """The value of a signal of the flow by name; of a count, the mean of the repeats."""
+        signal = FLOW_SIGNALS[name]
+        found = self.folded(signal)
+        return found / len(self.outcomes) if found is not None and signal.fold == "sum" else found
 
     @property
     def goodput(self) -> float:
@@ -178,12 +184,11 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     @property
     def sent(self) -> float:
         """Datagrams or segments that the flow sent, per repeat."""
-        return self.served.losses.sent / len(self.outcomes)
+        return self.per_repeat("sent_datagrams") or 0.0
 
     def sent_by(self, flow: str) -> float:
         """Datagrams that another flow sent, per repeat; 0 if the engine does not count them."""
-        counts = [outcome.flows[flow].datagrams for outcome in self.outcomes]
-        return mean([float(one.sent) for one in counts if one is not None]) or 0.0
+        return (folded((one.flows[flow] for one in self.outcomes), SENT) or 0.0) / len(self.outcomes)
 
     @property
     def marked(self) -> bool:
@@ -245,32 +250,31 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def served(self) -> Served:
-        """Goodput, loss and delay of the flow, means of the repeats."""
-        return Served.mean([Served.of(flow) for flow in self._flows])
+        """The values of all signals of the flow over the repeats."""
+        return Served.of(self._flows)
+
+    @property
+    def repaired(self) -> bool:
+        """True if retransmissions delay messages of the flow too long, but no queue delays its segments."""
+        alone = self.folded(DELAY_P99)
+        return self.needs.waits(self.served) and alone is not None and alone <= self.needs.tolerable
 
     @functools.cached_property
     def counts(self) -> dict[str, float]:
         """Counts of TCP per repeat, and the round trip time if one was measured; empty for other flows."""
-        if not self.tcp:
-            return {}
-        counted = [flow.tcp for flow in self._flows if flow.tcp is not None]
-        means = {
-            "retransmitted_segments": mean([one.retransmitted_segments for one in counted]),
-            "timeouts": mean([one.timeouts for one in counted]),
-            "fast_retransmits": mean([one.fast_retransmits for one in counted]),
-            "smoothed_rtt_s": self.round_trip,
-        }
-        return {key: value for key, value in means.items() if value is not None}
+        names = ("retransmitted_segments", "timeouts", "fast_retransmits", "smoothed_rtt_s")
+        found = {name: self.per_repeat(name) for name in names}
+        return {name: value for name, value in found.items() if value is not None}
 
     @property
     def timeouts(self) -> float:
         """Number of times that the retransmission timer expired, per repeat."""
-        return mean([flow.tcp.timeouts for flow in self._flows if flow.tcp is not None]) or 0.0
+        return self.per_repeat("timeouts") or 0.0
 
     @property
     def round_trip(self) -> float | None:
         """Smoothed round trip time of TCP in seconds: mean of the repeats that measured one."""
-        return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
+        return self.per_repeat("smoothed_rtt_s")
 
     @functools.cached_property
     def parallel(self) -> frozenset[str]:
@@ -290,7 +294,7 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     @property
     def lost_down(self) -> float:
         """Packets of the flow, also without data, that were lost on lines that were down, per repeat."""
-        return mean([flow.outage.lost for flow in self._flows if flow.outage is not None]) or 0.0
+        return self.per_repeat("outage_lost_datagrams") or 0.0
 
     @property
     def outage_text(self) -> str:

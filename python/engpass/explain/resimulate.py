@@ -10,11 +10,10 @@ from typing import TypeVar
 
 from engpass import _engpass
 from engpass.error import EngpassError
-from engpass.explain.service import Served
 from engpass.plan import point_plan
 from engpass.results import outcomes, receivers
 from engpass.settings import split
-from engpass.types.outcome import Engine, Outcome
+from engpass.types.outcome import Engine, FlowOutcome, Outcome
 from engpass.types.plan import PointPlan
 
 T = TypeVar("T")
@@ -27,11 +26,14 @@ SEEDS = 5
 EVENTS = 10_000_000
 """If a run has more events than this, which take some seconds, no further seeds are simulated."""
 
-Goes = Callable[[int, dict[str, Served]], bool]
-"""Decides whether to go on with the next seed, from this seed's position and the service of all flows."""
+Flows = dict[str, FlowOutcome]
+"""The outcomes of all flows with one seed; if a flow has several receivers, that of each receiver."""
+
+Goes = Callable[[int, Flows], bool]
+"""Decides whether to go on with the next seed, from this seed's position and its outcomes."""
 
 
-def _always(_place: int, _made: dict[str, Served]) -> bool:
+def _always(_place: int, _made: Flows) -> bool:
     return True
 
 
@@ -81,7 +83,7 @@ class Bench:
         self.interrupt = _engpass.Interrupt()
         self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
         self._lock = threading.Lock()
-        self._before: dict[int, dict[str, Served]] = {}
+        self._before: dict[int, Flows] = {}
 
     def outcomes(self, changes: Pairs = ()) -> list[Outcome]:
         """Simulate all repeats with some changes; raises what `Campaign.run` raises."""
@@ -92,34 +94,34 @@ class Bench:
         """The limit engine's outcome with some changes."""
         return self._run("limit", *self._changed(changes), 0)
 
-    def served(self, changes: Pairs, goes_on: Goes = _always) -> list[dict[str, Served]] | None:
-        """Simulate the point with changes, seed by seed until `goes_on` is false; returns the flows' service.
+    def served(self, changes: Pairs, goes_on: Goes = _always) -> list[Flows] | None:
+        """Simulate changes, seed by seed until `goes_on` is false; returns the outcomes of the flows.
 
         Returns `None` if the core refuses the change.
         """
-        made: list[dict[str, Served]] = []
+        made: list[Flows] = []
         try:
             campaign, sweep = self._changed(changes)
             for place, repeat in enumerate(self._seeds(campaign, sweep)):
-                made.append(_served(self._run("simulate", campaign, sweep, repeat)))
+                made.append(_flows(self._run("simulate", campaign, sweep, repeat)))
                 if not goes_on(place, made[-1]):
                     break
         except (_engpass.InvalidTestbed, _engpass.Unsupported):
             return None
         return made
 
-    def baseline(self) -> list[dict[str, Served]]:
-        """The service of all flows without a change, per seed; each seed is simulated only once."""
+    def baseline(self) -> list[Flows]:
+        """The outcomes of all flows without a change, per seed; each seed is simulated only once."""
         with self._lock:
             for repeat in self.seeds:
                 if repeat not in self._before:
                     made = self._run("simulate", self.campaign, self._sweep, repeat)
-                    self._before[repeat] = _served(made)
+                    self._before[repeat] = _flows(made)
             return [self._before[repeat] for repeat in self.seeds]
 
     def remember(self, stored: Sequence[Outcome]) -> None:
         """Use stored outcomes as the baseline: of this build, one per repeat, as `seen` returns them."""
-        self._before |= {outcome.repeat: _served(outcome) for outcome in stored}
+        self._before |= {outcome.repeat: _flows(outcome) for outcome in stored}
 
     def draw(self, known: Sequence[Outcome]) -> None:
         """Choose the seeds to judge changes with: one if two seeds give equal outcomes, else `SEEDS` or more.
@@ -190,7 +192,6 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
     return any(one[: len(path)] == path for one in changed)
 
 
-def _served(outcome: Outcome) -> dict[str, Served]:
+def _flows(outcome: Outcome) -> Flows:
     # The outcome has one flow for each of several receivers; leave out the flow that stands for all.
-    flows = outcome.flows.items()
-    return {name: Served.of(flow) for name, flow in flows if not receivers.several(flow)}
+    return {name: flow for name, flow in outcome.flows.items() if not receivers.several(flow)}

@@ -12,11 +12,12 @@ from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.resimulate import interruptibly
-from engpass.explain.service import Needs, Served
+from engpass.explain.service import SCORED, Needs, Served
 from engpass.jsondata import Json
 from engpass.memory import MOST, need
 from engpass.results import outcomes, receivers
 from engpass.results.above_limit import GENERATORS
+from engpass.results.samples import Samples
 from engpass.settings import Amount
 from engpass.types.outcome import Engine, FlowOutcome, Outcome
 from engpass.types.plan import Drawing
@@ -150,12 +151,12 @@ def choose_in(
             simulated = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
             # Traffic may be missing in a variant.
             needs = {who: Needs.of(flow) for who, flow in _of(limit, flows)}
-            served: dict[_Who, list[Served]] = {}
+            served: dict[_Who, list[FlowOutcome]] = {}
             for outcome in simulated:
                 for who, flow in _of(outcome, flows):
-                    served.setdefault(who, []).append(Served.of(flow))
+                    served.setdefault(who, []).append(flow)
             for who, repeats in served.items():
-                found.append((needs[who].score(Served.mean(repeats)), name, who, simulated))
+                found.append((needs[who].score(Served.of(repeats, SCORED)), name, who, simulated))
         return found
 
     found = interruptibly(stop, run_all)
@@ -270,7 +271,7 @@ class _Points:
 
     def __init__(self, record: RunRecord, flows: Sequence[_Who]) -> None:
         self._record, self._flows = record, flows
-        self._served: dict[tuple[str, int, _Who], list[Served]] = {}
+        self._served: dict[tuple[str, int, _Who], Samples] = {}
         self._needs: dict[tuple[str, int, _Who], Needs] = {}
 
     def add(self, variant: str, index: int, outcome: Outcome) -> None:
@@ -278,7 +279,7 @@ class _Points:
         for who, flow in _of(outcome, self._flows):
             key = (variant, index, who)
             if outcome.engine == "simulate":
-                self._served.setdefault(key, []).append(Served.of(flow))
+                self._served.setdefault(key, Samples(SCORED)).add(flow)
             elif outcome.engine == "limit" and flow.limit is not None and flow.limit.idle_delay_s is not None:
                 # Outcomes of the limit engine from older builds lack the idle delay.
                 self._needs[key] = Needs.of(flow)
@@ -304,7 +305,8 @@ class _Points:
         order = {name: place for place, name in enumerate(variants)}
 
         def rank(key: tuple[str, int, _Who]) -> tuple[float, int, int]:
-            return needs.get(key, Needs.of(None)).score(Served.mean(self._served[key])), order[key[0]], key[1]
+            served = Served(self._served[key].values())
+            return needs.get(key, Needs.of(None)).score(served), order[key[0]], key[1]
 
         return min(self._served, key=rank)
 

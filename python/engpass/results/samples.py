@@ -25,11 +25,15 @@ FLOW_SIGNALS = {signal.name: signal for signal in FLOW}
 GOODPUT = FLOW_SIGNALS["goodput_bit_per_s"]
 OFFERED = FLOW_SIGNALS["offered_bit_per_s"]
 LOSS = FLOW_SIGNALS["loss"]
+SENT = FLOW_SIGNALS["sent_datagrams"]
+DELAY_P50 = FLOW_SIGNALS["delay_p50_s"]
 DELAY_P99 = FLOW_SIGNALS["delay_p99_s"]
 LONGEST_GAP = FLOW_SIGNALS["outage_longest_s"]
 IDLE_DELAY = FLOW_SIGNALS["idle_delay_s"]
 MESSAGE_DELAY_P99 = FLOW_SIGNALS["message_delay_p99_s"]
 TRANSFER_TIME = FLOW_SIGNALS["transfer_s"]
+TRANSFER_RATE = FLOW_SIGNALS["transfer_bit_per_s"]
+LOST_DOWN = FLOW_SIGNALS["outage_lost_datagrams"]
 
 (LOAD,) = (signal for signal in ENGINE if signal.name == "load")
 """Share of the time in which an engine is busy."""
@@ -116,6 +120,10 @@ class Samples:
         """The folded value of a signal; `None` if no repeat has a value."""
         values = self._values.get(signal)
         return _fold(values, signal) if values else None
+
+    def values(self) -> dict[Signal, float]:
+        """The folded values of all signals that have one."""
+        return {signal: _fold(values, signal) for signal, values in self._values.items() if values}
 
 
 def folded(subjects: Iterable[Subject], signal: Signal) -> float | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engpass import formatting
-from engpass.advice import effect_texts, told
+from engpass.advice import shown, told
 from engpass.results import ledger
-from engpass.results.samples import FLOW_SIGNALS
+from engpass.results.samples import DELAY_P50, DELAY_P99, FLOW_SIGNALS
 from engpass.show.blocks import Amount, Block, Cell, Column, Group, Groups, OverTime, Prose, Table, columns
 from engpass.views import timeline
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engpass.explain.point_facts import Situation
     from engpass.explanation import Explanation
     from engpass.results.ledger import Books
+    from engpass.types.signals import Signal
 
 _MEAN = "mean of the repeats"
 
@@ -28,8 +29,8 @@ def service(at: Situation) -> Table:
     rows: list[Sequence[Cell]] = [
         ("goodput", Amount(at.goodput, "bit/s"), at.limit_text),
         ("loss", Amount(at.served.loss, ""), ""),
-        ("delay p50", _time(at.served.half), idle),
-        ("delay p99", _time(at.served.delay), ""),
+        ("delay p50", _time(at.folded(DELAY_P50)), idle),
+        ("delay p99", _time(at.folded(DELAY_P99)), ""),
     ]
     rows += [
         (signal.title.lower(), _time(value), "")
@@ -158,21 +159,22 @@ def changes(advice: Advice, repeats: int) -> list[Groups]:
     """Effects on every flow of each change that helps; `repeats` is their number in the explanation."""
     mean = f", mean of {advice.seeds} seeds" if advice.seeds > repeats else ""
     named = (("Changes that help", advice.changes), ("Changes that help at a price", advice.trades))
-    columns = ("Flow", "Goodput", "Delay p99", "Loss")
-    return [
-        Groups(f"{title} (simulated{mean})", "Change", columns, list(map(_group, found)))
-        for title, found in named
-        if found
-    ]
+    return [_groups(f"{title} (simulated{mean})", found) for title, found in named if found]
 
 
-def _group(change: Change) -> Group:
+def _groups(title: str, found: Sequence[Change]) -> Groups:
+    signals = shown(found)
+    columns = ("Flow", *(signal.title for signal in signals))
+    return Groups(title, "Change", columns, [_group(change, signals) for change in found])
+
+
+def _group(change: Change, signals: Sequence[Signal]) -> Group:
     effects = told(change)
     left = 1 + len(change.others) - len(effects)
     return Group(
         f"{change.say} ({change.cost.name.lower()})",
         [f"--set {shlex.quote(f'{path}={value}')}" for path, value in change.set],
-        list(map(effect_texts, effects)),
+        [(effect.flow, *map(effect.pair, signals)) for effect in effects],
         f"and {left:,} more flows: `--json` has all" if left else "",
     )
 
