@@ -6,7 +6,6 @@
 
 mod adaptive_shaper;
 mod build;
-mod busy_time;
 mod bypassed_line;
 mod cell_ports;
 mod deferred;

@@ -6,9 +6,7 @@ mod inputs;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engpass_cells::{
-    CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment, Window,
-};
+use engpass_cells::{CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Headers;
 use engpass_model::host::ps;
@@ -20,6 +18,7 @@ use engpass_model::source::SourceOutput;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
+use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Line, NodeKind, PathSegment};

@@ -1,8 +1,8 @@
 //! Builds ports and routes of frame links from a topology.
 
-use engpass_cells::Window;
 use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
+use engpass_model::window::Window;
 use engpass_testbed::topology::{LinkEnds, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 

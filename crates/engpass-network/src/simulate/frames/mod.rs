@@ -41,13 +41,13 @@ mod verdict;
 use std::collections::BTreeMap;
 
 use engpass_ledger::{Ledger, Trail};
+use engpass_model::engine::BusyTime;
 use engpass_model::line::Transmission;
 use engpass_model::queue::{self, Backlog, Cause, Ecn};
 use engpass_model::unit::QueueLimit;
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
-use super::busy_time::BusyTime;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 use arp::Resolution;

@@ -1,13 +1,12 @@
 //! An output port of a frame link: queue and transmitter of one direction.
 
-use engpass_cells::{LineStatus, Window};
-use engpass_ledger::FrameLine;
 use engpass_model::idle::LoneLine;
-use engpass_model::line::{LineTotals, Transmission};
+use engpass_model::line::{FrameLine, LineStatus, LineTotals, Transmission};
 use engpass_model::queue::{self, Backlog, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
 use engpass_model::unit::QueueLimit;
+use engpass_model::window::Window;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_ledger::{Piece, StateTimes};
+use engpass_ledger::StateTimes;
 use engpass_model::forward::Headers;
 use engpass_model::queue::Ecn;
 use engpass_model::tunnel::Fragment;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_model::wire::layers::Piece;
 use engpass_testbed::topology::{NodeId, TunnelPath};
 use engpass_testbed::{Topology, tunnel_heads};
 

@@ -1,8 +1,7 @@
 //! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
 
+use engpass_model::window::Window;
 use serde::Serialize;
-
-use engpass_cells::Window;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};

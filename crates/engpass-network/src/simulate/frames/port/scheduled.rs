@@ -1,8 +1,8 @@
 //! Ports whose discipline chooses a packet when the line is free.
 
-use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
+use engpass_model::window::Window;
 
 use super::{AdmitResult, Departure, FramePort, PortQueue};
 use crate::simulate::frames::outage::{Served, drain};
