@@ -13,10 +13,10 @@ use engpass_testbed::{Testbed, Topology};
 use super::engine_load::NodeUse;
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
-use super::frames::PortTally;
 pub use super::members::MemberDelays;
 use super::queueing::Queueing;
 use super::{Network, SimError};
+use engpass_frames::PortTally;
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq)]

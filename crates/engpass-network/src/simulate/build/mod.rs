@@ -7,6 +7,7 @@ mod inputs;
 use std::collections::{BTreeMap, VecDeque};
 
 use engpass_cells::{CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment};
+use engpass_frames::{DecisionMode, Frames, LookaheadRule, NextChange};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Headers;
 use engpass_model::host::ps;
@@ -28,7 +29,6 @@ use crate::simulate::adaptive_shaper::AdaptiveShaper;
 use crate::simulate::cell_ports::{Port, Queue};
 use crate::simulate::event_queue::{Event, EventQueue};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};
-use crate::simulate::frames::{DecisionMode, Frames, LookaheadRule, NextChange};
 use crate::simulate::host::{Cpu, Socket, UdpApplication};
 use crate::simulate::injection::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::nic::Nic;
@@ -404,7 +404,10 @@ impl Builder<'_> {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.is_host_zero_cost = free[host] == users[host];
             // Packets that an endpoint sends ahead of virtual time must not reach a line or a bond that an event may change.
-            let own = frames.first_ports(endpoint.egress_path(), endpoint.nic as usize);
+            let own = match endpoint.egress_path() {
+                EgressPath::Bond { route } => frames.member_ports(route),
+                EgressPath::Circuit { .. } | EgressPath::Frames { .. } => vec![endpoint.nic as usize],
+            };
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
@@ -499,7 +502,7 @@ impl Builder<'_> {
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
         let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
-        frames.update_posting(&ledger);
+        frames.update_posting(|port| ledger.needs_every_transmission(port));
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
         let mut network = Network {
@@ -550,6 +553,8 @@ impl Builder<'_> {
             idle_delays: IdleCache::default(),
             lone_packets: Vec::new(),
             first_fragment_ends: BTreeMap::new(),
+            endpoint_messages: BTreeMap::new(),
+            outer_snapshots: BTreeMap::new(),
             until: 0,
         };
         if !self.outside {

@@ -1,8 +1,8 @@
 //! Packets that routers cannot forward unchanged: too large ones are fragmented (RFC 791 section 3.2) or dropped, those with an expired TTL dropped.
 
+use engpass_frames::{Packet, Step};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 

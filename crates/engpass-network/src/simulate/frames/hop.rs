@@ -1,13 +1,12 @@
 //! Packets from node to node: how a port handles a packet and hands it to the next step.
 //!
-//! Nearly all packets need nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them,
+//! Nearly all packets need nothing but room: [`FramePort::offer`](engpass_frames::FramePort::offer) takes them,
 //! and [`Network::hop`] continues for as many hops as lookahead allows.
 //! Packets that are captured, marked, held or dropped, or clipped by a window edge, take the slow path ([`Network::cross`]).
 
+use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
 use engpass_model::queue::{self, Cause, Ecn};
 
-use super::port::{AdmitResult, Departure, FastPathResult};
-use super::{Frames, Lookahead, Packet, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::ready_packet::ReadyPacket;

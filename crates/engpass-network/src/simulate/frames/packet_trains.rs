@@ -4,10 +4,9 @@
 //! impairments and all queues have room, then only departures and arrivals remain to be computed. Therefore the packets of a train share a datagram, a packet
 //! and, on their first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
 
+use engpass_frames::{AdmitResult, Packet, Route};
 use engpass_model::queue;
 
-use super::port::AdmitResult;
-use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 
