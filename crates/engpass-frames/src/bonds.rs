@@ -89,6 +89,7 @@ impl Frames {
     }
 
     /// Returns the first transmitter of a route that leaves its host by a frame link.
+    #[inline]
     pub fn first_port(&self, route: u32) -> usize {
         let step = self.steps[self.routes[route as usize].first as usize];
         self.ports[step.port() as usize].port as usize
@@ -134,6 +135,7 @@ impl Frames {
     }
 
     /// Returns true if the host at the other end of this transmitter drops what arrives there, because another member of its bond is active.
+    #[inline]
     pub fn drops_on_inactive_member(&self, transmitter: u32) -> bool {
         self.bonds.all.iter().any(|bond| {
             let member = bond.heard.iter().position(|heard| *heard == transmitter);

@@ -112,6 +112,7 @@ impl Frames {
     }
 
     /// Returns true if a route has decision steps.
+    #[inline]
     pub fn has_choices(&self, route: u32) -> bool {
         self.is_branched(self.routes[route as usize].first)
     }

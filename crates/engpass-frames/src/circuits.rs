@@ -177,6 +177,7 @@ impl CircuitQueue {
 
 impl Frames {
     /// Returns the circuit entry of a step; `None` for other steps.
+    #[inline]
     pub(crate) fn entry(&self, step: Step) -> Option<&Entry> {
         match step.verdict {
             Verdict::Circuit(entry) => Some(&self.entries[entry as usize]),

@@ -251,6 +251,7 @@ impl Frames {
 impl Frames {
     /// Gives a packet of `ip` bytes, for the line of `step`, to the engine of a router whose work does not depend on the packet; `copies` of it will leave.
     /// The packet may continue ahead of virtual time until `end`.
+    #[inline]
     pub fn process(
         &mut self,
         step: Step,
@@ -332,6 +333,7 @@ impl Frames {
     }
 
     /// Returns the index of the router to which an engine belongs.
+    #[inline]
     pub fn router_of_engine(&self, engine: u32) -> u32 {
         (self.engines[engine as usize].node - self.engines[0].node) as u32
     }

@@ -59,17 +59,20 @@ impl ForwardingEngine {
     }
 
     /// Returns true if the input queue has room for a packet of `ip` bytes.
+    #[inline]
     pub fn has_room(&self, ip: u32) -> bool {
         let held = Backlog { bytes: self.bytes, packets: self.packets.len() as u64 };
         self.input_limit.is_none_or(|room| held.has_room(room, ip))
     }
 
     /// Returns true if the engine has no work.
+    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.packets.is_empty()
     }
 
     /// Adds work of `takes` picoseconds, which begins at `now` or after all work so far. Returns the instant at which it ends.
+    #[inline]
     pub(crate) fn add_work(&mut self, now: u64, takes: u64) -> u64 {
         let begins = self.busy.until().max(now);
         let done = begins.saturating_add(takes);
@@ -78,6 +81,7 @@ impl ForwardingEngine {
     }
 
     /// Adds a packet of `ip` bytes, which it finishes at `done`.
+    #[inline]
     pub(crate) fn hold(&mut self, done: u64, packet: u32, ip: u32) -> EngineResult {
         self.bytes += u64::from(ip);
         self.packets.push_back((done, packet));
@@ -89,6 +93,7 @@ impl ForwardingEngine {
     ///
     /// # Panics
     /// If the engine has no packet.
+    #[inline]
     pub fn finish(&mut self, length: impl FnOnce(u32) -> u32) -> (u32, Option<u64>) {
         let (_, packet) = self.packets.pop_front().expect("a busy router has a packet");
         self.bytes -= u64::from(length(packet));

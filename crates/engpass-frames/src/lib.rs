@@ -21,6 +21,7 @@ mod circuits;
 mod control;
 mod engines;
 mod forwarding_engine;
+mod fragmentation;
 mod icmp;
 mod idle;
 mod igmp;
@@ -52,6 +53,7 @@ pub use circuits::{CircuitQueue, Entry};
 pub use control::ControlKind;
 pub use engines::{Arrival, Switching};
 pub use forwarding_engine::{EngineResult, ForwardingEngine};
+pub use fragmentation::Stop;
 pub use icmp::{Icmp, IcmpRoute};
 pub use idle::Crossing;
 pub use igmp::{Igmp, Reporter};
@@ -118,8 +120,6 @@ pub struct Frames {
     pub igmp: Igmp,
     /// Keepalives of tunnels.
     pub keepalives: Keepalives,
-    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
-    pub control_counters: u32,
     /// Tunnels, with the packets in them.
     pub tunnels: Tunnels,
     bonds: Bonds,
@@ -168,6 +168,7 @@ impl Frames {
     }
 
     /// Returns the index in [`Self::ports`] of a transmitter; its link must carry frames.
+    #[inline]
     pub fn port_index(&self, port: usize) -> u32 {
         self.port_indices[port]
     }
@@ -207,6 +208,34 @@ impl Frames {
         }
     }
 
+    /// Returns how many packets of `ip` bytes, sent one after the other from `now` on, surely find room in all queues behind the first line of a route without
+    /// decision steps. Returns 0 if a line does not hand packets ahead of time, if `is_shared` is true for its transmitter, or if a router stops the packets.
+    pub fn room_behind_first_line(
+        &mut self,
+        route: u32,
+        (ip, mut ttl): (u32, u8),
+        now: u64,
+        is_shared: impl Fn(usize) -> bool,
+    ) -> u64 {
+        let Route { first, hops, .. } = self.routes[route as usize];
+        let mut most = u64::MAX;
+        for place in first + 1..first + u32::from(hops) {
+            let (before, step) = (self.steps[place as usize - 1], self.steps[place as usize]);
+            let line = &mut self.ports[step.port() as usize];
+            if step.is_routed() {
+                ttl = ttl.saturating_sub(1);
+            }
+            if !before.delivers_ahead()
+                || is_shared(line.port as usize)
+                || step.is_routed() && (ttl == 0 || ip > step.mtu)
+            {
+                return 0;
+            }
+            most = most.min(line.has_room_for(now, ip));
+        }
+        most
+    }
+
     /// Returns the step at which this trail of a route with decision steps ends.
     #[inline]
     pub fn step_behind_trail(&self, trail: u32) -> u32 {
@@ -214,6 +243,7 @@ impl Frames {
     }
 
     /// Returns the number of lines that a packet has crossed before step `place`.
+    #[inline]
     pub fn lines_before(&self, place: u32) -> u16 {
         match place.checked_sub(self.branched) {
             None => self.steps[place as usize].line_index,

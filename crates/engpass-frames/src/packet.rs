@@ -1,6 +1,6 @@
 //! IP packets on frame links.
 
-use engpass_model::queue::Ecn;
+use engpass_model::queue::{self, Ecn};
 
 use super::NONE;
 
@@ -40,6 +40,12 @@ impl Packet {
         priority: 0,
         ecn: Ecn::NotCapable,
     };
+
+    /// Returns the packet as a queue discipline sees it: its number is `id`, and it takes `bytes` bytes of the queue.
+    #[inline(always)]
+    pub fn queued(&self, id: u32, bytes: u32) -> queue::Packet {
+        queue::Packet { id, bytes, flow: self.sender, priority: self.priority, ecn: self.ecn }
+    }
 
     /// Returns true if it stands for "no packet".
     #[inline(always)]

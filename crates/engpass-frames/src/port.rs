@@ -213,6 +213,7 @@ impl FramePort {
     }
 
     /// Starts the line's measurement, and enables the fast path if the queue allows it. Returns the begin of the window if the measurement had not started.
+    #[inline]
     pub fn begin_window(&mut self) -> Option<u64> {
         let from = std::mem::replace(&mut self.window_begin, u64::MAX);
         (self.fast_path, self.largest_immediate) = match self.queue {
@@ -236,21 +237,25 @@ impl FramePort {
     }
 
     /// Returns true if packets arrive in the order in which they leave: the line has neither impairments nor outages.
+    #[inline]
     pub fn is_in_order(&self) -> bool {
         self.impairments.is_none()
     }
 
     /// Returns whether an event may take the line down.
+    #[inline]
     pub fn may_change(&self) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.may_change())
     }
 
     /// Returns whether the line is down.
+    #[inline]
     pub fn is_down(&self) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.is_down())
     }
 
     /// Returns true if the port accepts every packet and delivers all of them in order.
+    #[inline]
     pub fn is_unlimited_in_order(&self) -> bool {
         matches!(self.queue, PortQueue::Unlimited) && self.is_in_order()
     }
@@ -268,6 +273,7 @@ impl FramePort {
     }
 
     /// Returns true if the discipline marks packets on arrival, not when they are sent.
+    #[inline]
     pub fn marks_on_arrival(&self) -> bool {
         match &self.queue {
             PortQueue::Scheduler(service) => service.decides_on_arrival(),
@@ -276,6 +282,7 @@ impl FramePort {
     }
 
     /// Returns true if drops and departures are known when a packet arrives.
+    #[inline]
     pub(crate) fn decides_on_arrival(&self) -> bool {
         !matches!(self.queue, PortQueue::Scheduler(_))
     }
@@ -539,6 +546,7 @@ impl FramePort {
     }
 
     /// Returns the queue at the instant `at`. Everything before `at` must have been handled.
+    #[inline]
     pub fn backlog(&self, at: u64) -> Backlog {
         match &self.queue {
             // Disciplines that decide on arrival also count the packet being sent.
@@ -553,6 +561,7 @@ impl FramePort {
     }
 
     /// Returns true if an outage destroyed the transmission of an arriving packet.
+    #[inline]
     pub fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.destroys(flying))
     }

@@ -235,12 +235,14 @@ impl Frames {
     }
 
     /// Returns the part of its datagram that a packet carries on the line of step `there`. The packet must cross that line as it is now.
+    #[inline]
     pub fn piece(&self, packet: u32, this: &Packet, there: u32) -> Piece {
         let ip = self.length_at(this.ip, this.place, there);
         self.tunnels.piece_on(packet, &Packet { ip, ..*this }, there)
     }
 
     /// Returns true if a step is the entry of a tunnel that drops packets which are too long, whatever their DF bit.
+    #[inline]
     pub fn refuses(&self, step: Step) -> bool {
         match step.verdict {
             Verdict::Wrap(direction) => self.tunnels.directions[direction as usize].refuses,
@@ -251,6 +253,7 @@ impl Frames {
 
 impl Tunnels {
     /// Returns the part of its datagram that a packet carries on the line of step `place`.
+    #[inline]
     pub fn piece_on(&self, packet: u32, this: &Packet, place: u32) -> Piece {
         self.piece(packet, this.offset, this.ip - IP_HEADER_BYTES as u32, self.at(place))
     }

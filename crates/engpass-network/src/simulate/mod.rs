@@ -158,6 +158,8 @@ pub struct Network {
     lone_packets: Vec<LonePacket>,
     /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
     first_fragment_ends: BTreeMap<u32, u32>,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
+    control_counters: u32,
     /// ICMP messages to endpoints that have not arrived.
     endpoint_messages: EndpointMessages,
     /// By number of a fragmented outer packet, the sender snapshot of the packet.

@@ -33,7 +33,7 @@ impl<'a> Builder<'a> {
     /// Returns the empty ledger of the network.
     pub(super) fn build_ledger(
         &self,
-        frames: &Frames,
+        (frames, control_counters): (&Frames, u32),
         processes: &[UdpApplication],
         endpoints: &[Endpoint],
         outside: &[Sender],
@@ -107,12 +107,20 @@ impl<'a> Builder<'a> {
         };
         Ledger::open(
             opening,
-            own.chain(connections).chain(messages).chain(self.control_directions(frames)).chain(branches),
+            own.chain(connections)
+                .chain(messages)
+                .chain(self.control_directions(frames, control_counters))
+                .chain(branches),
         )
     }
 
     /// Returns the flow directions of ARP packets, IGMP messages and keepalives: two for each sender, of which the second is unused.
-    fn control_directions(&self, frames: &Frames) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
+    /// `counters` is the index of their counters.
+    fn control_directions(
+        &self,
+        frames: &Frames,
+        counters: u32,
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
         let frame_line =
             move |number| self.line(RouteLine { number, vc: None, changes: Vec::new(), avoidable: false });
         let links = &self.topology.links;
@@ -125,7 +133,7 @@ impl<'a> Builder<'a> {
             let lines = frames.lines_of(&[], route, MIN_MTU);
             (MIN_MTU, lines.into_iter().map(|line| self.line(line)).collect())
         });
-        let flow = frames.control_counters as usize;
+        let flow = counters as usize;
         resolution.chain(memberships).chain(keepalives).flat_map(move |(mtu, lines)| {
             let (traffic, sender) = (None, None);
             [Some(FlowDirection { flow, against: true, traffic, sender, rare: true, mtu, lines }), None]

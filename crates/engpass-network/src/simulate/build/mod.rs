@@ -475,7 +475,7 @@ impl Builder<'_> {
         let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
-        frames.control_counters = flows.len() as u32;
+        let control_counters = flows.len() as u32;
         if !frames.arp.is_idle() || !frames.igmp.is_idle() || !frames.keepalives.is_idle() {
             flows.push(FlowCounters::default());
         }
@@ -501,7 +501,7 @@ impl Builder<'_> {
         let [.., first_branch] = frames.control_directions(endpoints.len());
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
-        let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
+        let ledger = self.build_ledger((&frames, control_counters), &processes, &endpoints, &senders);
         frames.update_posting(|port| ledger.needs_every_transmission(port));
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
@@ -553,6 +553,7 @@ impl Builder<'_> {
             idle_delays: IdleCache::default(),
             lone_packets: Vec::new(),
             first_fragment_ends: BTreeMap::new(),
+            control_counters,
             endpoint_messages: BTreeMap::new(),
             outer_snapshots: BTreeMap::new(),
             until: 0,

@@ -1,7 +1,7 @@
 //! Packets that cross circuits as cells: how they enter a circuit, are sent and leave it.
 
 use engpass_frames::{Entry, Packet, Verdict};
-use engpass_model::queue::{self, Backlog};
+use engpass_model::queue::Backlog;
 use engpass_model::wire::aal5;
 
 use crate::simulate::Network;
@@ -30,8 +30,7 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let packet = self.shared.datagrams.packet(id);
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
-        let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
-        let view = queue::Packet { id, bytes, flow, priority, ecn };
+        let view = packet.queued(id, bytes);
         let (due, marks) = entry.queue().join(at, view, &mut self.frames.dropped);
         if let Some(due) = due {
             self.events.push(due, position, Event::CircuitFree(number));

@@ -27,7 +27,7 @@ impl Network {
         let direction = self.frames.first_control_direction(kind, self.endpoints.len()) + 2 * sender;
         let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
-            flow: self.frames.control_counters,
+            flow: self.control_counters,
             to: Destination::endpoint(direction + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (bytes - IP_HEADER_BYTES) as u32,

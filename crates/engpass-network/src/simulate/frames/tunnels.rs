@@ -70,11 +70,9 @@ impl Network {
         let since = self.frames.lines_before(whole.place);
         let mut fragments = Vec::new();
         for index in 0..cut.count {
-            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let offset = begin + (index * cut.full / 8) as u16;
-            // The TTL was decremented here for the whole packet, and is again when the fragment continues.
-            let ttl = whole.ttl + 1;
-            let fragment = self.shared.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            let packet = whole.fragment(&cut, index, begin, since);
+            let ip = packet.ip;
+            let fragment = self.shared.datagrams.insert_packet(packet);
             self.frames.tunnels.add_fragment(fragment, &outer);
             self.shared.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some((head, hidden))) = (&mut self.shared.trace, &head) {
