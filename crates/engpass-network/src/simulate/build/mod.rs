@@ -404,10 +404,8 @@ impl Builder<'_> {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.is_host_zero_cost = free[host] == users[host];
             // Packets that an endpoint sends ahead of virtual time must not reach a line or a bond that an event may change.
-            let own = match endpoint.egress_path() {
-                EgressPath::Bond { route } => frames.member_ports(route),
-                EgressPath::Circuit { .. } | EgressPath::Frames { .. } => vec![endpoint.nic as usize],
-            };
+            let (bond, nic) = (endpoint.egress_path().bond(), endpoint.nic as usize);
+            let own = bond.map_or_else(|| vec![nic], |route| frames.member_ports(route));
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
