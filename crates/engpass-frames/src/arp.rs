@@ -1,7 +1,7 @@
 //! Address resolution (docs/model.md): routers hold packets for a neighbour until they know its hardware address.
 //!
 //! The step table has a mark ([`Verdict::Hold`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so that the step of
-//! the line itself is like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction in the ledger. An ARP packet is a
+//! the line itself is like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction. An ARP packet is a
 //! datagram that ends at the end of its line; switches and stations create new ones.
 
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ impl Resolution {
         self.lines.keys().copied()
     }
 
-    /// Returns the number of flow directions for ARP in the ledger: two for each line that may carry ARP packets, of which the second is unused.
+    /// Returns the number of flow directions for ARP: two for each line that may carry ARP packets, of which the second is unused.
     pub(crate) fn count_directions(&self) -> usize {
         2 * self.lines.len()
     }

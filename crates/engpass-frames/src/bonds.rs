@@ -25,7 +25,7 @@ struct Bonded {
 
 /// The bonds of a testbed, and the members chosen for packets that wait for a NIC.
 #[derive(Default)]
-pub struct Bonds {
+pub(crate) struct Bonds {
     all: Vec<Bonded>,
     /// By process or endpoint, the route of the bond member that was chosen for the packet that waits for a NIC.
     chosen: BTreeMap<usize, u32>,

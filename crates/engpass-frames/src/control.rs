@@ -1,6 +1,6 @@
 //! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives. They belong to no flow. (ICMP messages of routers belong to one: `icmp.rs`.)
 //!
-//! In the ledger each kind has flow directions, two for each sender, of which the second is unused. They follow those of endpoints and ICMP messages.
+//! Each kind has flow directions, two for each sender, of which the second is unused. They follow those of endpoints and ICMP messages.
 
 use super::Frames;
 

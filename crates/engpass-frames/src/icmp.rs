@@ -1,6 +1,6 @@
 //! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With injection also "time exceeded".
 //!
-//! A message enters the forwarding engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
+//! A message enters the forwarding engine of its router like a packet that arrives, crosses lines like any other, and may be lost. It has a flow
 //! direction, behind those of all endpoints; the destination of its datagram is the number of that flow direction.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
 //! IGMP messages of hosts that join and leave multicast groups (docs/model.md, "Members that join and leave").
 //!
-//! A message goes from the host to the last router on the path to it, or to the last switch. It has a route, and a flow direction in the ledger behind that of
-//! ARP. Timers of hosts and routers share one kind of event.
+//! A message goes from the host to the last router on the path to it, or to the last switch. It has a route, and a flow direction behind that of ARP.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -84,7 +83,7 @@ impl Igmp {
         self.messages.remove(&datagram).expect("an arriving IGMP message is registered")
     }
 
-    /// Returns the number of flow directions for IGMP in the ledger: two for each receiver, of which the second is unused.
+    /// Returns the number of flow directions for IGMP: two for each receiver, of which the second is unused.
     pub(crate) fn count_directions(&self) -> usize {
         2 * self.members.len()
     }

@@ -1,6 +1,6 @@
 //! Keepalives of GRE tunnels (docs/model.md, "Tunnels").
 //!
-//! A keepalive has a route like any packet: through the tunnel, and back to its router outside it. In the ledger it has a flow direction, behind those of IGMP.
+//! A keepalive has a route like any packet: through the tunnel, and back to its router outside it. It has a flow direction, behind those of IGMP.
 
 use engpass_model::forward::Headers;
 use engpass_model::tunnel::Keepalive;
@@ -39,7 +39,7 @@ impl Keepalives {
         self.ends.is_empty()
     }
 
-    /// Returns the number of flow directions for keepalives in the ledger: two for each end, of which the second is unused.
+    /// Returns the number of flow directions for keepalives: two for each end, of which the second is unused.
     pub(crate) fn count_directions(&self) -> usize {
         2 * self.ends.len()
     }

@@ -1,4 +1,4 @@
-//! Packet lengths along a route: fragmentation by routers and headers of tunnels, recorded for the ledger of every line.
+//! Packet lengths along a route: fragmentation by routers and headers of tunnels, recorded for every line.
 
 use engpass_model::wire::layers::Change;
 

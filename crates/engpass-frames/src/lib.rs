@@ -6,7 +6,7 @@
 //! - A [`FramePort`] has a queue, a transmitter and a line. It knows when a packet leaves as soon as the packet arrives, unless its queue discipline chooses
 //!   packets when the line is free.
 //! - A [`Packet`] is at a [`Step`] of its [`Route`]. [`Frames::steps`] holds the steps of all routes. Each has a [`Verdict`].
-//! - [`Choices`] holds the policies that choose paths, [`Bonds`] the state of bonds, [`Tunnels`] that of packets in tunnels.
+//! - [`Choices`] holds the policies that choose paths, [`Tunnels`] the state of packets in tunnels, [`Frames`] also that of bonds.
 //! - [`Resolution`] (ARP), [`Icmp`], [`Igmp`] and [`Keepalives`] hold the tables of packets that nodes make for themselves.
 //!
 //! A line that is the only feeder of a port hands it each packet ahead of time, together with the instant of arrival, as soon as it knows the departure
@@ -47,7 +47,6 @@ use engpass_model::queue::{self, Backlog, Cause};
 use engpass_testbed::topology::NodeId;
 
 pub use arp::{ArpMessage, FORGET, Resolution};
-pub use bonds::Bonds;
 pub use choices::Choices;
 pub use circuits::{CircuitQueue, Entry};
 pub use control::ControlKind;
@@ -122,7 +121,7 @@ pub struct Frames {
     pub keepalives: Keepalives,
     /// Tunnels, with the packets in them.
     pub tunnels: Tunnels,
-    bonds: Bonds,
+    bonds: bonds::Bonds,
     /// Routes of the branches of all multicast trees, tree by tree.
     pub branches: Vec<u32>,
 }

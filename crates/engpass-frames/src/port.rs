@@ -26,7 +26,7 @@ use scheduled::ScheduledQueue;
 #[repr(C, align(64))]
 pub struct FramePort {
     clock: LineClock,
-    /// Running totals of the line for the ledger.
+    /// Running totals of the line.
     pub totals: LineTotals,
     /// Bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room on a free line and is then no new longest queue. 0 disables this shortcut.
     largest_immediate: u32,
@@ -36,7 +36,7 @@ pub struct FramePort {
     lone_bytes: u32,
     least_ip: u16,
     fast_path: FastPath,
-    /// True if the ledger needs every transmission of the line.
+    /// True if the caller needs every transmission of the line.
     pub posts_each_packet: bool,
     /// Time from the departure of a frame's last bit to its arrival at the next queue, in picoseconds.
     pub delay: u64,
@@ -101,7 +101,7 @@ pub struct Departure {
     pub left: u64,
     /// True if the transmission lies in the measurement window, compared in whole picoseconds.
     pub in_window: bool,
-    /// The transmission, as the ledger posts it.
+    /// Begin, end and length of the transmission.
     pub transmission: Transmission,
 }
 
@@ -332,7 +332,7 @@ impl FramePort {
         }
     }
 
-    /// Slow path: a packet arrives at the port. Unlike [`Self::offer`] it handles all disciplines, and returns details for ledger and captures.
+    /// Slow path: a packet arrives at the port. Unlike [`Self::offer`] it handles all disciplines, and returns details of the transmission.
     /// The port of a host takes every packet.
     #[inline(always)]
     pub fn admit(

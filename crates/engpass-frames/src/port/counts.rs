@@ -21,7 +21,7 @@ impl FramePort {
         (self.clipped, self.lost) = (ClippedFrames::default(), 0);
     }
 
-    /// Sets the frames and bytes sent in the measurement window. With packet injection, a window may begin at any instant, so the ledger counts them.
+    /// Sets the frames and bytes sent in the measurement window. With packet injection, a window may begin at any instant, so the caller counts them.
     pub fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
         (self.totals.frames, self.totals.bytes) = (frames, bytes);
         self.clipped = ClippedFrames::default();
