@@ -18,6 +18,7 @@ PLACES = {
 """The short paths of the page. All other files are those of the engine."""
 
 ENGINE = CRATES / "engpass-network/src/simulate"
+FRAMES = CRATES / "engpass-frames/src"
 QUOTED = re.findall(r"`([^`\n]+)`", (ROOT / "docs/walks.md").read_text())
 FILES = sorted({text for text in QUOTED if text.endswith(".rs")})
 NAMES = sorted({text for text in QUOTED if re.fullmatch(r"\w+(::\w+)+|[a-z]+(_[a-z]+)+", text)})
@@ -33,7 +34,7 @@ def path_of(file: str) -> Path:
 @functools.cache
 def code() -> str:
     """The Rust code of all named places, and of the types of outcomes."""
-    folders = [ENGINE, *PLACES.values(), CRATES / "engpass-outcome/src"]
+    folders = [ENGINE, FRAMES, *PLACES.values(), CRATES / "engpass-outcome/src"]
     return "\n".join(file.read_text() for folder in folders for file in sorted(folder.rglob("*.rs")))
 
 

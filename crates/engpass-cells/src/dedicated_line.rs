@@ -1,8 +1,9 @@
 //! A dedicated line, which only one generator uses: computes when its cells leave, without a queue.
 
+use engpass_model::line::LineStatus;
 use engpass_model::time::{Pace, Stepper};
 
-use super::{CellTrain, LineStatus};
+use super::CellTrain;
 
 /// A dedicated line: its only cells are bursts of one generator, with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for
 /// the last cells of the burst before.

@@ -33,7 +33,6 @@ mod reassembly;
 mod shaper;
 mod strict_priority;
 mod train;
-mod window;
 
 pub use cell_admission::{CellAdmission, CellDropCause, CellThresholds};
 pub use channel::Channel;
@@ -45,10 +44,9 @@ pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 pub use strict_priority::StrictPriority;
 pub use train::{CellTrain, TrainPiece, one_by_one};
-pub use window::Window;
 
 use engpass_model::shape::gcra::VirtualScheduling;
-use engpass_model::time::{Pace, Time};
+use engpass_model::time::Time;
 
 /// Index of one direction of a virtual circuit (VC).
 pub type VcId = u32;
@@ -110,32 +108,6 @@ pub trait CellSink {
     /// Returns the instant up to which cells of one PDU, or of one generator, may be handed to [`Self::sent`] together, even if other cells were sent
     /// between them. Only the last instant of such a record is exact.
     fn coalesce_until(&self) -> u64;
-}
-
-/// State of a line at an instant, up to which its queue was advanced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineStatus {
-    /// Picoseconds since the end of the last transmission, if none is in progress. Not yet reported by [`CellSink::idle`].
-    pub idle: u64,
-    /// Parts of a picosecond by which the end of the last transmission was rounded up, as in [`CellSink::idle`].
-    pub rounding: u64,
-    /// Time since the transmission in progress began, in parts of a picosecond. The denominator of the slot says how many parts a picosecond has.
-    pub begun: u128,
-}
-
-impl LineStatus {
-    /// Returns the status at the instant `at` of a line whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
-    fn of(slot: Pace, base: u64, last_end: u64, rounding: u64, at: u64) -> Self {
-        match at.checked_sub(last_end) {
-            Some(idle) => Self { idle, rounding, begun: 0 },
-            None => {
-                let (num, den) = slot.ratio();
-                let ended = slot.units_within(at - base);
-                let begun = u128::from(at - base) * u128::from(den) - u128::from(ended) * u128::from(num);
-                Self { idle: 0, rounding: 0, begun }
-            }
-        }
-    }
 }
 
 /// How a queue treats the cells of a circuit.

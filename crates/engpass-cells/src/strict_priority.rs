@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use engpass_model::line::LineStatus;
 use engpass_model::time::{Pace, Stepper};
 
 use super::pace_of_line::meets_cell_ahead;
 use super::periodic_priority::{LeftoverService, PeriodicPriority};
-use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, VcTreatment};
+use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, VcTreatment};
 
 /// A line with one queue per class. Class 0 is served first; a cell that is being sent is finished.
 ///

@@ -1,6 +1,7 @@
 //! Cell trains: cells of one PDU at a constant pace.
 
 use engpass_model::time::Pace;
+use engpass_model::window::Window;
 
 use super::{GENERATORS, NO_PDU, PduId, VcId};
 
@@ -87,6 +88,28 @@ impl CellTrain {
         let span = instant.checked_sub(self.base);
         // `units_within` counts the units 1, 2, …; unit 0 is at the base itself.
         span.map_or(0, |span| (self.pace.units_within(span) + 1).saturating_sub(self.n).min(self.count))
+    }
+
+    /// Returns how many cells lie in the window if `shift` picoseconds are added to the instant of each.
+    #[inline]
+    pub fn count_within(&self, window: Window, shift: u64) -> u64 {
+        let last = self.last + shift;
+        // The first cell is not before the train's base.
+        if window.from.is_none_or(|from| self.base + shift > from) && last <= window.end {
+            return self.count;
+        }
+        if window.from.is_some_and(|from| last <= from) {
+            return 0;
+        }
+        self.count_across_edges(window, shift)
+    }
+
+    fn count_across_edges(&self, window: Window, shift: u64) -> u64 {
+        let after = |instant: u64| {
+            // Number of cells of the train later than `instant`.
+            self.count - instant.checked_sub(shift).map_or(0, |instant| self.count_until(instant))
+        };
+        window.from.map_or(self.count, after) - after(window.end)
     }
 
     /// Appends the cells of `next`, which continue this train.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_cells::Window;
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
+use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Wire};

@@ -7,12 +7,13 @@ mod write;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{CellTrain, LineStatus, PduId, Window};
-use engpass_model::line::Transmission;
+use engpass_cells::{CellTrain, PduId};
+use engpass_model::line::{FrameLine, LineStatus, Transmission};
+use engpass_model::window::Window;
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::sender_states::StateTimes;
-use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, LineUsage, Run};
+use super::{DatagramOwner, Ledger, Line, LineSenders, LineUsage, Run};
 
 /// The deferred postings of all lines.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! Frame lines: the ledger learns of each transmission when it begins, or earlier.
 
-use engpass_cells::{LineStatus, Window};
-use engpass_model::line::{LineTotals, Transmission};
+use engpass_model::line::{FrameLine, LineStatus, LineTotals, Transmission};
+use engpass_model::window::Window;
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
 
 use super::sender_states::{StateTimes, parts_of};
-use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, put};
+use super::{DatagramOwner, Ledger, Line, LineSenders, put};
 
 impl Ledger {
     /// Returns whether the line of `port` must report every transmission: several senders share it, or postings are deferred.

@@ -7,11 +7,11 @@
 mod accounts;
 mod balance;
 mod build;
+mod datagram_owner;
 mod deferred;
 mod frame_lines;
 mod idle_reasons;
 mod injected_faults;
-mod line_totals;
 mod lines;
 mod load;
 mod packet_trains;
@@ -22,24 +22,25 @@ mod trails;
 
 use std::collections::BTreeMap;
 
-use engpass_cells::{CellTrain, Window};
+use engpass_cells::CellTrain;
+use engpass_model::window::Window;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
 pub use accounts::{Account, Accounts, FAMILIES, Family};
 pub use balance::{LineLedger, LineUsageStats, Unbalanced};
 pub use build::{FlowDirection, FlowDirectionLine, LedgerInputs};
+pub use datagram_owner::DatagramOwner;
 pub use deferred::{Arrivals, DeferredPostings};
 use idle_reasons::Reasons;
 pub use injected_faults::Fault;
-pub use line_totals::{DatagramOwner, FrameLine};
 pub use load::{DatagramClass, Load};
 use sender_snapshots::{NO_STAMP, SenderSnapshots};
 use sender_states::SenderStates;
 pub use sender_states::{SenderState, StateTimes};
 use senders::put;
 use trails::Parted;
-pub use trails::{Piece, Trail};
+pub use trails::Trail;
 
 /// The ledgers of all lines in one run.
 #[derive(Debug)]
@@ -337,7 +338,7 @@ impl Ledger {
         if self.lines[port].user == LineSenders::Shared && whose.counted {
             // With lookahead a queue also reports cells that leave after the end of the window. They divide no idle time.
             let inside = cells.last <= self.window.end;
-            let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
+            let left = if inside { cells.count } else { cells.count_within(self.window.with_warmup(), 0) };
             let stamp = (inside && cells.ends_pdu()).then(|| self.stamps[cells.pdu as usize]);
             self.cells_left(port, self.usage_of(whose, hop), left, stamp.as_ref());
         }

@@ -1,6 +1,6 @@
 //! Idle time of lines, and the edges of the measurement window.
 
-use engpass_cells::LineStatus;
+use engpass_model::line::LineStatus;
 
 use super::idle_reasons::Reasons;
 use super::{Edge, Ledger, Line};

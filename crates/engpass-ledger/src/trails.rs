@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::wire::layers::Piece;
+
 use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, post_identical};
 
 /// The lines that have carried a packet, as slots: indices into the usage records of the flow direction.
@@ -12,17 +14,6 @@ pub struct Trail(u32);
 
 /// Value of the first trail in the list. A flow direction with a single path has fewer lines than this.
 const LISTED: u32 = 1 << 16;
-
-/// A packet of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Offset in the datagram's IP payload, in bytes.
-    pub offset: u16,
-    /// Bytes of the IP payload in this packet.
-    pub bytes: u16,
-    /// Bytes of tunnel headers behind the packet's IP header.
-    pub added: u16,
-}
 
 /// Ledger data for flows with several paths.
 #[derive(Debug, Default)]

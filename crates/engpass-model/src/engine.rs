@@ -1,11 +1,15 @@
 //! Engines that forward packets: the route processor of a router, a line card, a CPU core.
 
-use schemars::JsonSchema;
+mod busy_time;
+
+pub use busy_time::BusyTime;
+
 use serde::{Deserialize, Serialize};
 
 use crate::range_errors::{LONGEST, RangeErrors};
 use crate::unit::{Duration, QueueLimit};
 use crate::wire::ip::MAX_PACKET_BYTES;
+use schemars::JsonSchema;
 
 /// A forwarding engine. It works on one packet at a time, first come, first served. A time that is not given comes from the `preset`, and is zero without one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

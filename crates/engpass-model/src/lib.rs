@@ -12,6 +12,8 @@
 //! - A [`router`] forwards packets with its [`engine`]s: [`switching`] says which one. [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
 //! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
 //! - [`tcp`] is one TCP endpoint.
+//!
+//! A run measures in a [`window`].
 
 pub mod arp;
 pub mod bond;
@@ -40,4 +42,5 @@ pub mod text;
 pub mod time;
 pub mod tunnel;
 pub mod unit;
+pub mod window;
 pub mod wire;

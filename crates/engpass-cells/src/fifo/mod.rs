@@ -4,13 +4,12 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
+use engpass_model::line::LineStatus;
 use engpass_model::time::{Pace, Stepper};
 
 use super::departures::DepartureBuffer;
 use super::pace_of_line::meets_cell_ahead;
-use super::{
-    CellAdmission, CellDropCause, CellSink, CellTrain, Channel, Inputs, LineStatus, VcId, VcTreatment,
-};
+use super::{CellAdmission, CellDropCause, CellSink, CellTrain, Channel, Inputs, VcId, VcTreatment};
 
 /// A line and its FIFO queue. The departure of a cell is known when it arrives; therefore no cell is stored. The state is the busy period: when it began,
 /// and how many cells it has accepted and sent.

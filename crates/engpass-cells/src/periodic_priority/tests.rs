@@ -1,11 +1,11 @@
 //! Tests that counting at a port with periodic priority cells equals choosing slot by slot.
 
+use engpass_model::discard::tail_drop::Tail;
+use engpass_model::line::LineStatus;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use engpass_model::discard::tail_drop::Tail;
-
-use super::super::{CellAdmission, CellDropCause, CellThresholds, Generator, LineStatus, PduId, Shaper};
+use super::super::{CellAdmission, CellDropCause, CellThresholds, Generator, PduId, Shaper};
 use super::*;
 
 /// Output of a port as a host sees it, and its idle time.

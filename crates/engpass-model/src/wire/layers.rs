@@ -148,6 +148,17 @@ impl Sum {
     }
 }
 
+/// A packet of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset in the datagram's IP payload, in bytes.
+    pub offset: u16,
+    /// Bytes of the IP payload in this packet.
+    pub bytes: u16,
+    /// Bytes of tunnel headers behind the packet's IP header.
+    pub added: u16,
+}
+
 /// A change of a packet's length along its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {

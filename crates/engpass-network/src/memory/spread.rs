@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engpass_frames::choices_are_known;
 use engpass_model::source::Traffic;
 use engpass_testbed::topology::{Fan, FlowPath, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
-
-use crate::simulate::choices_are_known;
 
 /// Number of connections and sources for which each router chooses a path.
 pub(super) type Choosers = BTreeMap<NodeId, f64>;

@@ -1,7 +1,8 @@
 //! Bypassed lines: one generator uses such a line alone, and the next port reads the generator directly. The line's use is posted at the end of the run.
 
-use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment, Window};
+use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment};
 use engpass_ledger::Ledger;
+use engpass_model::window::Window;
 
 use super::Network;
 use super::cell_ports::Queue;
@@ -16,7 +17,7 @@ struct BypassedLine<'a> {
 
 impl CellSink for BypassedLine<'_> {
     fn sent(&mut self, cells: CellTrain) {
-        let count = self.window.count(&cells, 0);
+        let count = cells.count_within(self.window, 0);
         let begun = self.ledger.begun(self.port, &cells, count);
         self.ledger.generated(self.flow, 0, begun);
     }

@@ -1,6 +1,7 @@
 //! Cell ports. A port takes its arrivals as late as possible, or as soon as nothing can change the result.
 
-use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
+use engpass_cells::{Fifo, Inputs, Pdu, PduId, StrictPriority, VcTreatment};
+use engpass_model::line::LineStatus;
 use engpass_model::time::Pace;
 
 use super::Network;

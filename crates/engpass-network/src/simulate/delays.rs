@@ -1,10 +1,10 @@
 //! Delays of received datagrams beyond the plain ones: queueing, which is the delay less that of an idle network, and the delays of TCP messages.
 
+use engpass_frames::Crossing;
 use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
-use super::frames::Crossing;
 use super::packet_store::Datagram;
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
@@ -105,7 +105,7 @@ impl Network {
     /// Returns the path of the packets of a datagram, all of which have arrived.
     pub(super) fn path_of(&self, datagram: u32) -> PathId {
         let this = &self.shared.datagrams[datagram];
-        if let Some(end) = self.frames.end_of_trail(this.trail) {
+        if let Some(end) = this.trail.index().map(|trail| self.frames.step_behind_trail(trail)) {
             return PathId(end);
         }
         let sender = this.to.get().and_then(|to| self.endpoints.get(to as usize ^ 1));

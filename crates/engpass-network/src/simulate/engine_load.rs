@@ -1,11 +1,11 @@
 //! Loads of the engines of nodes: the CPU of a host, the forwarding engine of a router.
 
+use engpass_model::engine::BusyTime;
 use engpass_outcome::{EngineLine, NodeLine};
 use engpass_testbed::Testbed;
 use indexmap::IndexMap;
 
 use super::Network;
-use super::busy_time::BusyTime;
 
 /// The engines of a node.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_ledger::{SenderState, Trail};
+use engpass_model::engine::BusyTime;
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::Arrivals;
@@ -11,7 +12,6 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
-use super::busy_time::BusyTime;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::packet_store::{Datagram, Destination};

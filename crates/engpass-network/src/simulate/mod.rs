@@ -6,7 +6,6 @@
 
 mod adaptive_shaper;
 mod build;
-mod busy_time;
 mod bypassed_line;
 mod cell_ports;
 mod deferred;
@@ -40,6 +39,10 @@ mod trees;
 
 use std::collections::BTreeMap;
 
+#[doc(hidden)]
+pub use engpass_frames::LookaheadRule;
+use engpass_frames::{Frames, NextChange, TooManyPaths};
+use engpass_ledger::StateTimes;
 use engpass_model::idle::LonePacket;
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
@@ -49,10 +52,7 @@ use cell_ports::Port;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::{Event, EventQueue};
-#[doc(hidden)]
-pub use frames::LookaheadRule;
-pub(crate) use frames::choices_are_known;
-use frames::{Frames, NextChange};
+use frames::EndpointMessages;
 use host::{Cpu, Socket, UdpApplication};
 use injection::InjectedSenders;
 use nic::Nic;
@@ -87,6 +87,12 @@ pub enum SimError {
 impl From<engpass_ledger::Unbalanced> for SimError {
     fn from(engpass_ledger::Unbalanced(what): engpass_ledger::Unbalanced) -> Self {
         Self::Ledger(what)
+    }
+}
+
+impl From<TooManyPaths> for SimError {
+    fn from(what: TooManyPaths) -> Self {
+        Self::Unsupported(what.to_string())
     }
 }
 
@@ -152,6 +158,12 @@ pub struct Network {
     lone_packets: Vec<LonePacket>,
     /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
     first_fragment_ends: BTreeMap<u32, u32>,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
+    control_counters: u32,
+    /// ICMP messages to endpoints that have not arrived.
+    endpoint_messages: EndpointMessages,
+    /// By number of a fragmented outer packet, the sender snapshot of the packet.
+    outer_snapshots: BTreeMap<u32, StateTimes>,
     /// Instant up to which the current call of `run_until` handles events.
     until: u64,
 }
@@ -299,7 +311,7 @@ impl Network {
     #[doc(hidden)]
     pub fn disable_ledger(&mut self) {
         self.shared.ledger.on = false;
-        self.frames.update_posting(&self.shared.ledger);
+        self.frames.update_posting(|port| self.shared.ledger.needs_every_transmission(port));
     }
 
     /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.

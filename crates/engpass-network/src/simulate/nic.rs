@@ -103,7 +103,7 @@ impl Network {
         let nic = ready_packet.nic;
         if !self.nics[nic].has_waiters() && self.nic_has_room(&ready_packet) {
             self.emit(sender, &ready_packet);
-            self.clear_bond_member(sender);
+            self.frames.clear_bond_member(sender);
             return true;
         }
         self.shared.ledger.set_sender_state(sender, self.now, SenderState::Nic);
@@ -135,7 +135,7 @@ impl Network {
         self.nics[nic].waiting.pop_front();
         let others = self.nics[nic].has_waiters();
         self.emit(sender, &ready_packet);
-        self.clear_bond_member(sender);
+        self.frames.clear_bond_member(sender);
         match sender.checked_sub(self.processes.len()) {
             None => self.on_fragment_sent(sender),
             Some(endpoint) if endpoint < self.endpoints.len() => self.on_segment_sent(endpoint),

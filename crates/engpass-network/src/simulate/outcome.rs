@@ -1,9 +1,10 @@
 //! The outcome of a simulated run, and its computation at the end.
 
-use engpass_cells::{Generator, Window};
+use engpass_cells::Generator;
 use engpass_ledger::{Accounts, LineUsageStats};
 use engpass_model::queue::Backlog;
 use engpass_model::source::Traffic;
+use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
@@ -12,10 +13,10 @@ use engpass_testbed::{Testbed, Topology};
 use super::engine_load::NodeUse;
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
-use super::frames::PortTally;
 pub use super::members::MemberDelays;
 use super::queueing::Queueing;
 use super::{Network, SimError};
+use engpass_frames::PortTally;
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq)]
@@ -485,8 +486,8 @@ impl Network {
         let ever = window.with_warmup();
         let mut counts = (0, source.before);
         while let Some(cells) = generator.next_cells().filter(|cells| cells.base <= window.end) {
-            counts.0 += window.count(&cells, 0);
-            counts.1 += ever.count(&cells, 0);
+            counts.0 += cells.count_within(window, 0);
+            counts.1 += cells.count_within(ever, 0);
         }
         counts
     }
@@ -550,10 +551,10 @@ impl Network {
             let window = self.shared.window;
             let mut generator = source.generator.clone().shifted(later);
             while let Some(cells) = generator.next_cells() {
-                let left = window.count(&cells, 0);
+                let left = cells.count_within(window, 0);
                 count.sent += left;
                 count.clp += if cells.clp { left } else { 0 };
-                let ever = window.with_warmup().count(&cells, 0);
+                let ever = cells.count_within(window.with_warmup(), 0);
                 if ever > 0 {
                     count.last_sent = Some(cells.nth(ever - 1));
                 }

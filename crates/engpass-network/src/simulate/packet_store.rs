@@ -3,11 +3,11 @@
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 
+use engpass_frames::Packet;
 use engpass_ledger::{DatagramClass, DatagramOwner, Load, Trail};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
-use super::frames::Packet;
 use super::slab::Slab;
 
 /// A datagram in the network.

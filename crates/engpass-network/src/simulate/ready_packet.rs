@@ -31,6 +31,16 @@ pub(super) enum EgressPath {
     Bond { route: u32 },
 }
 
+impl EgressPath {
+    /// Returns the route that begins with the decision step of a bond, if a bond member is chosen for each packet.
+    pub(super) fn bond(self) -> Option<u32> {
+        match self {
+            Self::Bond { route } => Some(route),
+            Self::Circuit { .. } | Self::Frames { .. } => None,
+        }
+    }
+}
+
 impl ReadyPacket {
     /// Returns the bytes that the packet takes in the NIC buffer: those of its AAL5 SDU on a circuit, else those of the packet.
     pub(super) fn memory(&self) -> u64 {

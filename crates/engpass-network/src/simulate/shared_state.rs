@@ -1,12 +1,12 @@
 //! State that all ports share: PDUs, circuits, channels, counters. It takes the cell trains that leave a port.
 
-use engpass_cells::Window;
 use engpass_cells::{
     CellDropCause, CellSink, CellTrain, Channel, DedicatedLine, Pdu, PduId, Reassembly, Shaper, TrainPiece,
     VcId, generator_of, one_by_one,
 };
 use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
 use engpass_model::time::Pace;
+use engpass_model::window::Window;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
 use super::injection::DeliveryReports;
@@ -185,7 +185,7 @@ impl SharedState {
     /// Counts the cells that a port has sent within the measurement window, and returns their number.
     #[inline]
     pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &CellTrain) -> u64 {
-        let counted = self.window.count(cells, 0);
+        let counted = cells.count_within(self.window, 0);
         let counter = &mut self.counters[port][counter];
         counter.sent += counted;
         counter.sent_clp += if cells.clp { counted } else { 0 };
@@ -366,8 +366,8 @@ impl SharedState {
                 return;
             }
         }
-        let count = self.window.count(&cells, delay);
-        let ever = self.window.with_warmup().count(&cells, delay);
+        let count = cells.count_within(self.window, delay);
+        let ever = cells.count_within(self.window.with_warmup(), delay);
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
@@ -543,7 +543,7 @@ impl PortOutput<'_> {
             // Interleaved trains of one circuit are not in order of time.
             counter.last_sent = counter.last_sent.max(Some(last));
         } else {
-            let ever = shared.window.with_warmup().count(cells, 0);
+            let ever = cells.count_within(shared.window.with_warmup(), 0);
             if ever > 0 {
                 counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
             }

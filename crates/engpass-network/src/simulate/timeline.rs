@@ -1,5 +1,6 @@
 //! Timelines: TCP windows, queues, losses, retransmissions and loads of engines, sampled during a run.
 
+use engpass_frames::FramePort;
 use engpass_model::queue::Queue as Discipline;
 use engpass_model::source::multicast::receiver_name;
 use engpass_model::source::{SourceOutput, Traffic};
@@ -9,7 +10,6 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
-use super::frames::FramePort;
 use super::tap::TapBuffers;
 use super::{Network, RunControl, SimError, SimOutcome};
 

@@ -3,13 +3,14 @@
 
 use std::iter::successors;
 
+use engpass_frames::{Frames, RouteLine};
 use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack, Ledger, LedgerInputs};
 use engpass_model::source::Traffic;
 use engpass_model::wire::icmp;
+use engpass_model::wire::ip::MIN_MTU;
 use engpass_testbed::topology::FlowPath;
 
 use super::Builder;
-use crate::simulate::frames::{Frames, RouteLine};
 use crate::simulate::host::UdpApplication;
 use crate::simulate::injection::Sender;
 use crate::simulate::shared_state::Vc;
@@ -32,7 +33,7 @@ impl<'a> Builder<'a> {
     /// Returns the empty ledger of the network.
     pub(super) fn build_ledger(
         &self,
-        frames: &Frames,
+        (frames, control_counters): (&Frames, u32),
         processes: &[UdpApplication],
         endpoints: &[Endpoint],
         outside: &[Sender],
@@ -67,9 +68,6 @@ impl<'a> Builder<'a> {
             let sent = DirectionInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.flow_direction(frames, sent)), None]
         });
-        let resolution = frames.arp_directions(self.topology);
-        let memberships = frames.igmp_directions(self.topology);
-        let keepalives = frames.keepalive_directions(|line| self.line(line));
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch of a tree uses the flow direction of its flow.
             let direction = path.branches[place].of.map(|of| {
@@ -111,11 +109,35 @@ impl<'a> Builder<'a> {
             opening,
             own.chain(connections)
                 .chain(messages)
-                .chain(resolution)
-                .chain(memberships)
-                .chain(keepalives)
+                .chain(self.control_directions(frames, control_counters))
                 .chain(branches),
         )
+    }
+
+    /// Returns the flow directions of ARP packets, IGMP messages and keepalives: two for each sender, of which the second is unused.
+    /// `counters` is the index of their counters.
+    fn control_directions(
+        &self,
+        frames: &Frames,
+        counters: u32,
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
+        let frame_line =
+            move |number| self.line(RouteLine { number, vc: None, changes: Vec::new(), avoidable: false });
+        let links = &self.topology.links;
+        let resolution = frames.arp.ports().map(move |port| (links[port / 2].mtu, vec![frame_line(port)]));
+        let memberships = frames.igmp.members().iter().map(move |member| {
+            let lines = member.links.iter().map(|hop| frame_line(self.topology.port_of(hop)));
+            (links[member.links[0].link].mtu, lines.collect())
+        });
+        let keepalives = frames.keepalives.routes().map(|route| {
+            let lines = frames.lines_of(&[], route, MIN_MTU);
+            (MIN_MTU, lines.into_iter().map(|line| self.line(line)).collect())
+        });
+        let flow = counters as usize;
+        resolution.chain(memberships).chain(keepalives).flat_map(move |(mtu, lines)| {
+            let (traffic, sender) = (None, None);
+            [Some(FlowDirection { flow, against: true, traffic, sender, rare: true, mtu, lines }), None]
+        })
     }
 
     /// Iterates over the branches of all multicast trees: flow, its path, index of the branch in its tree, and the routes of that tree.

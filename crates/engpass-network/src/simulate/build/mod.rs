@@ -6,9 +6,8 @@ mod inputs;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engpass_cells::{
-    CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment, Window,
-};
+use engpass_cells::{CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment};
+use engpass_frames::{DecisionMode, Frames, LookaheadRule, NextChange};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Headers;
 use engpass_model::host::ps;
@@ -20,6 +19,7 @@ use engpass_model::source::SourceOutput;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
+use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Line, NodeKind, PathSegment};
@@ -29,7 +29,6 @@ use crate::simulate::adaptive_shaper::AdaptiveShaper;
 use crate::simulate::cell_ports::{Port, Queue};
 use crate::simulate::event_queue::{Event, EventQueue};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};
-use crate::simulate::frames::{DecisionMode, Frames, LookaheadRule, NextChange};
 use crate::simulate::host::{Cpu, Socket, UdpApplication};
 use crate::simulate::injection::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::nic::Nic;
@@ -405,7 +404,8 @@ impl Builder<'_> {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.is_host_zero_cost = free[host] == users[host];
             // Packets that an endpoint sends ahead of virtual time must not reach a line or a bond that an event may change.
-            let own = frames.first_ports(endpoint.egress_path(), endpoint.nic as usize);
+            let (bond, nic) = (endpoint.egress_path().bond(), endpoint.nic as usize);
+            let own = bond.map_or_else(|| vec![nic], |route| frames.member_ports(route));
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.rule_holds(LookaheadRule::OwnLine, !line.may_change()))
@@ -473,7 +473,7 @@ impl Builder<'_> {
         let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
-        frames.control_counters = flows.len() as u32;
+        let control_counters = flows.len() as u32;
         if !frames.arp.is_idle() || !frames.igmp.is_idle() || !frames.keepalives.is_idle() {
             flows.push(FlowCounters::default());
         }
@@ -499,8 +499,8 @@ impl Builder<'_> {
         let [.., first_branch] = frames.control_directions(endpoints.len());
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.testbed, self.topology, &frames.branches, first_branch)));
-        let ledger = self.build_ledger(&frames, &processes, &endpoints, &senders);
-        frames.update_posting(&ledger);
+        let ledger = self.build_ledger((&frames, control_counters), &processes, &endpoints, &senders);
+        frames.update_posting(|port| ledger.needs_every_transmission(port));
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
         let mut network = Network {
@@ -551,6 +551,9 @@ impl Builder<'_> {
             idle_delays: IdleCache::default(),
             lone_packets: Vec::new(),
             first_fragment_ends: BTreeMap::new(),
+            control_counters,
+            endpoint_messages: BTreeMap::new(),
+            outer_snapshots: BTreeMap::new(),
             until: 0,
         };
         if !self.outside {

@@ -1,10 +1,9 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
+use engpass_frames::{EngineResult, ForwardingEngine, InFlightFrame, Packet, Step, Verdict};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::impairments::InFlightFrame;
-use super::{ForwardingEngine, LookaheadRule, Packet, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -46,7 +45,7 @@ impl Network {
                 self.drop_by_outage(port, landed.packet, self.now);
                 return;
             }
-            if self.frames.bonds.drops_on_inactive_member(line.port) {
+            if self.frames.drops_on_inactive_member(line.port) {
                 self.drop_on_arrival(port, landed.packet, DropLocation::Inactive);
                 return;
             }
@@ -142,7 +141,7 @@ impl Network {
             self.note_end(datagram, place);
         }
         let this = &mut self.shared.datagrams[datagram];
-        this.trail = self.frames.trail(place);
+        this.trail = super::trail(&self.frames, place);
         this.arrived += 1;
         let (complete, train, tracked_per_hop) =
             (this.arrived == this.fragments, this.train, this.tracked_per_hop);
@@ -198,37 +197,21 @@ impl Network {
             return None;
         }
         let ip = self.shared.datagrams.packet(packet).ip;
-        let engine = &mut self.frames.engines[step.router as usize];
-        if !engine.has_room(ip) {
-            self.drop_packet(packet, DropLocation::InputFull(step.router as usize), self.now);
-            return None;
+        match self.frames.process(step, (packet, ip), copies, (self.now, self.end)) {
+            EngineResult::ContinuesAt(done) => Some(done),
+            result => {
+                self.on_engine_entered(packet, (step.router as usize, result));
+                None
+            }
         }
-        let copying = engine.per_copy.saturating_mul(copies.saturating_sub(1));
-        let begins = engine.busy.until().max(self.now);
-        let done = begins.saturating_add(engine.per_packet).saturating_add(copying);
-        engine.busy.add(begins, done);
-        // Everything that leaves by the port comes from this engine, in order.
-        let decides =
-            |step: Step| step.is_line() && self.frames.ports[step.port() as usize].decides_on_arrival();
-        let ahead = !engine.never_ahead || self.frames.disabled_rule == Some(LookaheadRule::DecidingEngine);
-        if ahead && done <= self.end && !self.frames.lookahead_disabled && decides(step) {
-            return Some(done);
-        }
-        engine.hold(done, packet, ip);
-        if engine.packets.len() == 1 {
-            self.events.push(done, engine.node, Event::EngineDone(step.router));
-        }
-        None
     }
 
     /// Forwards a packet that an engine of a router has finished.
     pub(in crate::simulate) fn on_engine_done(&mut self, number: u32) {
-        let first = self.frames.engines[0].node;
+        let router = self.frames.router_of_engine(number);
         let engine = &mut self.frames.engines[number as usize];
-        let router = (engine.node - first) as u32;
-        let (_, packet) = engine.packets.pop_front().expect("a busy router has a packet");
-        engine.bytes -= u64::from(self.shared.datagrams.packet(packet).ip);
-        if let Some(&(at, _)) = engine.packets.front() {
+        let (packet, next) = engine.finish(|packet| self.shared.datagrams.packet(packet).ip);
+        if let Some(at) = next {
             self.events.push(at, engine.node, Event::EngineDone(number));
         }
         if router != number && self.continues_work(router, packet) {

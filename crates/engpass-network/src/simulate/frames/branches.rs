@@ -1,39 +1,8 @@
 //! Multicast copies: routers make them when their engine has finished a packet, switches when the packet arrives.
 
-use engpass_testbed::Topology;
-use engpass_testbed::topology::NodeKind;
+use engpass_frames::{Packet, Step};
 
-use super::build::first_within;
-use super::{Frames, Packet, Route, Step};
 use crate::simulate::Network;
-
-impl Frames {
-    /// Adds the routes of the branches of all multicast trees to the step table, tree by tree.
-    pub(super) fn add_branches(&mut self, topology: &Topology) {
-        for (flow, path) in topology.flows.iter().enumerate() {
-            let whole = self.routes[2 * flow];
-            for branch in &path.branches {
-                let first = self.steps.len() as u32;
-                self.add_run(topology, &branch.legs, &first_within(topology, &branch.legs), false);
-                self.routes.push(Route { first, hops: 0, ..whole });
-                self.branches.push(self.routes.len() as u32 - 1);
-                if let NodeKind::Router(router) = topology.kind(branch.to) {
-                    self.engines[router].never_ahead = true;
-                }
-            }
-            if let Some(first) = self.branches.len().checked_sub(path.branches.len())
-                && !path.branches.is_empty()
-            {
-                self.routes[2 * flow] = self.routes[self.branches[first] as usize];
-            }
-        }
-    }
-}
-
-/// Returns a step that stands for a router which copies packets; it has no line.
-fn behind(router: usize) -> Step {
-    Step { router: router as u32, ..Step::END }
-}
 
 impl Network {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
@@ -54,7 +23,7 @@ impl Network {
             true => self.shared.decide_copies(datagram, self.now),
             false => 0,
         };
-        self.process(behind(router), packet, copies);
+        self.process(Step::at_router(router), packet, copies);
     }
 
     /// Copies a packet to the branches that begin at the node where its own branch ends.
@@ -64,7 +33,7 @@ impl Network {
             && whole.ttl <= 1
         {
             self.shared.datagrams.packet_mut(id).ttl = 0;
-            self.drop_or_fragment(id, behind(router), self.now);
+            self.drop_or_fragment(id, Step::at_router(router), self.now);
             return;
         }
         // For a packet that has left a tunnel here, the copies were not decided before.

@@ -1,153 +1,15 @@
-//! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again at its end.
-//!
-//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. When the line begins the last cell of a packet, the
-//! discipline is asked for the next packet. Therefore circuits share a line, and packets that the line cannot take wait in the queues.
+//! Packets that cross circuits as cells: how they enter a circuit, are sent and leave it.
 
-use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler};
-use engpass_model::random::Stream;
-use engpass_model::time::Time;
-use engpass_model::wire::{Encapsulation, aal5};
-use engpass_testbed::topology::{CircuitPath, LinkEnds};
+use engpass_frames::{Entry, Packet, Verdict};
+use engpass_model::queue::Backlog;
+use engpass_model::wire::aal5;
 
-use super::outage::apart;
-use super::port_counts::LongestQueue;
-use super::{Frames, Packet, Step, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::ready_packet::ReadyPacket;
 use crate::simulate::shared_state::{Aal5Pdu, NicDeparture};
 use crate::simulate::tap::Carrier;
-
-/// Entry of a circuit direction: where packets become cells.
-pub(in crate::simulate) struct Entry {
-    pub(super) vc: u32,
-    pub(in crate::simulate) encapsulation: Encapsulation,
-    /// Transmitters that the circuit crosses. Packets wait at the first one if it belongs to a router.
-    pub(super) ports: Vec<usize>,
-    queue: Option<Queue>,
-}
-
-/// The queue of a circuit direction at a router.
-struct Queue {
-    /// The admission policy, if the discipline decides on arrival.
-    admission: Option<Box<dyn queue::Admission>>,
-    scheduler: Box<dyn Scheduler>,
-    /// Instant of the pending `CircuitFree` event; `u64::MAX` if there is none.
-    asked: u64,
-    /// Instant until which a packet is being sent, and its bytes. The instant is `u64::MAX` while it is unknown when the line begins the last cell.
-    sends: (u64, u32),
-    pdu: Option<u32>,
-    longest: LongestQueue,
-}
-
-impl Entry {
-    /// Creates the entry of a circuit direction over these transmitters. If it begins at a router, `queued` is the first link and the router's end of it.
-    pub(super) fn new(
-        circuit: &CircuitPath,
-        vc: u32,
-        ports: Vec<usize>,
-        queued: Option<(&LinkEnds, usize)>,
-        random: Stream,
-    ) -> Self {
-        let discipline = queued
-            .and_then(|(link, end)| Some(link.queues[end].as_ref()?.build(random, link.lines[end].rate)));
-        let queue = discipline.map(|discipline: Discipline| {
-            let (admission, scheduler) = apart(discipline);
-            let longest = LongestQueue::default();
-            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), pdu: None, longest }
-        });
-        Self { vc, encapsulation: circuit.encapsulation, ports, queue }
-    }
-
-    /// Returns the longest queue in the measurement window; `None` if the circuit does not begin at a router.
-    pub(super) fn longest_queue(&self) -> Option<Backlog> {
-        self.queue.as_ref().map(|queue| queue.longest.lengths())
-    }
-
-    fn queue(&mut self) -> &mut Queue {
-        self.queue.as_mut().expect("a circuit that begins at a router has a queue")
-    }
-}
-
-impl Queue {
-    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `CircuitFree` event, if an earlier one is not pending, and true if the packet was
-    /// marked.
-    fn join(
-        &mut self,
-        now: u64,
-        mut packet: queue::Packet,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> (Option<u64>, bool) {
-        let (until, _) = self.sends;
-        let (backlog, mut marks) = (self.backlog(now), false);
-        if let Some(admission) = &mut self.admission {
-            let idle_since = (backlog.packets == 0).then_some(Time(until));
-            match admission.admit(Time(now), PortView { backlog, idle_since }, &packet) {
-                queue::Verdict::Drop(cause) => {
-                    lost.push((packet, cause));
-                    return (None, false);
-                }
-                queue::Verdict::Accept { mark } => {
-                    marks = mark && packet.ecn != Ecn::Marked;
-                    packet.ecn = if mark { Ecn::Marked } else { packet.ecn };
-                }
-            }
-        }
-        if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
-            // A scheduler expects a `dequeue` whenever the line has sent everything. With an empty queue that call was skipped; this call makes up for it.
-            self.scheduler.dequeue(Time(now), lost);
-        }
-        self.scheduler.enqueue(Time(now), packet, lost);
-        self.longest.note(self.backlog(now));
-        let due = now.max(until);
-        let sooner = due < self.asked;
-        if sooner {
-            self.asked = due;
-        }
-        (sooner.then_some(due), marks)
-    }
-
-    /// Returns the queue at `now`, as the discipline's limit counts it: the packet being sent is included if the discipline decides on arrival.
-    fn backlog(&self, now: u64) -> Backlog {
-        let (until, bytes) = self.sends;
-        let waits = self.scheduler.backlog();
-        if self.admission.is_some() && until > now { waits.with(bytes) } else { waits }
-    }
-
-    /// Returns the packet to send next; otherwise the instant at which there may be one, if known.
-    fn next(
-        &mut self,
-        now: u64,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> Result<queue::Packet, Option<u64>> {
-        if self.asked != now {
-            // Outdated event: an earlier one was scheduled since.
-            return Err(None);
-        }
-        self.asked = u64::MAX;
-        self.scheduler.dequeue(Time(now), lost).ok_or_else(|| {
-            let ready = self.scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
-            self.asked = ready.unwrap_or(u64::MAX);
-            ready
-        })
-    }
-}
-
-impl Frames {
-    /// Returns the circuit entry of a step; `None` for other steps.
-    pub(in crate::simulate) fn entry(&self, step: Step) -> Option<&Entry> {
-        match step.verdict {
-            Verdict::Circuit(entry) => Some(&self.entries[entry as usize]),
-            _ => None,
-        }
-    }
-
-    /// Returns the circuit entry with which a route begins, if its host sends on a circuit.
-    pub(in crate::simulate) fn first_circuit_entry(&self, route: u32) -> Option<&Entry> {
-        self.entry(self.steps[self.routes[route as usize].first as usize])
-    }
-}
 
 impl Network {
     /// Puts a packet into the queue of a circuit that begins at a router.
@@ -168,8 +30,7 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let packet = self.shared.datagrams.packet(id);
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
-        let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
-        let view = queue::Packet { id, bytes, flow, priority, ecn };
+        let view = packet.queued(id, bytes);
         let (due, marks) = entry.queue().join(at, view, &mut self.frames.dropped);
         if let Some(due) = due {
             self.events.push(due, position, Event::CircuitFree(number));
@@ -184,7 +45,7 @@ impl Network {
     pub(in crate::simulate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
-        if entry.queue().asked != self.now {
+        if !entry.queue().is_due(self.now) {
             // Outdated event: an earlier one was scheduled since.
             return;
         }
@@ -199,7 +60,7 @@ impl Network {
             Ok(chosen) => {
                 let ecn = std::mem::replace(&mut self.shared.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
                 let entry = &mut self.frames.entries[number as usize];
-                if ecn != chosen.ecn && entry.queue().admission.is_none() {
+                if ecn != chosen.ecn && entry.queue().marks_when_sent() {
                     self.frames.marks.add(position, self.shared.window.holds(self.now));
                 }
                 if let Some(shaper) = self.shared.vcs[vc].adaptive_shaper {
@@ -207,8 +68,7 @@ impl Network {
                     self.shared.vcs[vc].shaper.restart(self.now, pace);
                 }
                 let pdu = self.create_pdu(chosen.id, number);
-                let queue = self.frames.entries[number as usize].queue();
-                (queue.sends, queue.pdu) = ((u64::MAX, chosen.bytes), Some(pdu));
+                self.frames.entries[number as usize].queue().send(chosen.bytes, pdu);
                 self.emit_router_pdu(pdu);
                 self.is_line_busy(number);
             }
@@ -241,9 +101,7 @@ impl Network {
                 self.advance(position, from);
                 self.collect_nic_departures();
             }
-            let queue = self.frames.entries[number].queue();
-            queue.longest = LongestQueue::default();
-            queue.longest.note(queue.backlog(from));
+            self.frames.entries[number].queue().begin_window(from);
         }
     }
 
@@ -260,20 +118,12 @@ impl Network {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         let queue = entry.queue();
-        let at = match queue.pdu {
-            // The emission time of the last cell is known; the cell leaves the line later.
-            Some(pdu) => self.shared.pdus[pdu].eta.max(self.now) + 1,
-            None => queue.sends.0,
-        };
-        if at <= self.now {
-            return false;
-        }
-        let asks = queue.pdu.is_some() || queue.scheduler.backlog().packets > 0;
-        queue.asked = if asks { at } else { u64::MAX };
-        if asks {
+        let emitted = queue.pdu.map(|pdu| self.shared.pdus[pdu].eta);
+        let (is_busy, asks_at) = queue.wait_for_line(emitted, self.now);
+        if let Some(at) = asks_at {
             self.events.push(at, position, Event::CircuitFree(number));
         }
-        true
+        is_busy
     }
 
     /// Records when the last cell of a PDU leaves the router on which its circuit begins. The next packet is chosen when the line begins that cell, so that a
@@ -287,7 +137,7 @@ impl Network {
             // An adaptive shaper begins its next PDU no earlier than its pace allows.
             let vc = &self.shared.vcs[entry.vc as usize];
             let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
-            (queue.sends.0, queue.pdu) = (begins.max(turn), None);
+            queue.ends_at(begins.max(turn));
         }
     }
 
@@ -333,7 +183,7 @@ impl Network {
         self.shared.datagrams[datagram].refs += 1;
         self.shared.ledger.copy_snapshot_to_pdu(pdu, id);
         if let Some(trace) = &mut self.shared.trace {
-            trace.carries(pdu, id, self.shared.datagrams.packet(id).ttl());
+            trace.carries(pdu, id, self.shared.datagrams.packet(id).ttl);
         }
         pdu
     }

@@ -1,22 +1,11 @@
-//! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives. They belong to no flow. (ICMP messages of routers belong to one: `icmp.rs`.)
-//!
-//! In the ledger each kind has flow directions, two for each sender, of which the second is unused. They follow those of endpoints and ICMP messages.
+//! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives.
 
-use engpass_ledger::{FlowDirection, FlowDirectionLine};
+use engpass_frames::{ControlKind, Packet};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::{Frames, Packet};
 use crate::simulate::Network;
 use crate::simulate::packet_store::{Datagram, Destination};
-
-/// The kinds of these packets, in the order of their numbers in queue disciplines and of their flow directions.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ControlKind {
-    Arp,
-    Igmp,
-    Keepalive,
-}
 
 /// A packet that a node is about to send.
 #[derive(Clone, Copy, Debug)]
@@ -31,37 +20,6 @@ pub(super) struct ControlPacket {
     pub(super) priority: u8,
 }
 
-impl Frames {
-    /// Returns the number of the first flow direction of a kind in a network with `endpoints` endpoints.
-    pub(super) fn first_control_direction(&self, kind: ControlKind, endpoints: usize) -> usize {
-        let arp = endpoints + 2 * self.icmp.ways.len();
-        match kind {
-            ControlKind::Arp => arp,
-            ControlKind::Igmp => arp + self.arp.count_directions(),
-            ControlKind::Keepalive => arp + self.arp.count_directions() + self.igmp.count_directions(),
-        }
-    }
-
-    /// Returns the number of the first flow direction of ARP packets, of IGMP messages and of keepalives, and the first one behind them.
-    pub(in crate::simulate) fn control_directions(&self, endpoints: usize) -> [usize; 4] {
-        use ControlKind::{Arp, Igmp, Keepalive};
-        let [arp, igmp, keepalives] =
-            [Arp, Igmp, Keepalive].map(|kind| self.first_control_direction(kind, endpoints));
-        [arp, igmp, keepalives, keepalives + self.keepalives.count_directions()]
-    }
-
-    /// Returns the flow directions of a sender for the ledger.
-    pub(super) fn ledger_directions<'a>(
-        &self,
-        mtu: u64,
-        lines: Vec<FlowDirectionLine>,
-    ) -> [Option<FlowDirection<'a>>; 2] {
-        let flow = self.control_counters as usize;
-        let (traffic, sender) = (None, None);
-        [Some(FlowDirection { flow, against: true, traffic, sender, rare: true, mtu, lines }), None]
-    }
-}
-
 impl Network {
     /// Creates a packet and its datagram, and returns their numbers.
     pub(super) fn begin_control(&mut self, kind: ControlKind, packet: ControlPacket) -> (u32, u32) {
@@ -69,7 +27,7 @@ impl Network {
         let direction = self.frames.first_control_direction(kind, self.endpoints.len()) + 2 * sender;
         let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
-            flow: self.frames.control_counters,
+            flow: self.control_counters,
             to: Destination::endpoint(direction + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (bytes - IP_HEADER_BYTES) as u32,

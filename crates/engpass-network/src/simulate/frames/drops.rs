@@ -1,8 +1,8 @@
 //! Packets that a port, a line or a router drops.
 
+use engpass_frames::Packet;
 use engpass_model::queue::Cause;
 
-use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
@@ -42,7 +42,7 @@ impl Network {
         let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
         match reports.place_of(packet) {
             DropLocation::Queue(number, cause) => {
-                self.drop_at_port(self.frames.port_indices[number], packet, cause, self.now);
+                self.drop_at_port(self.frames.port_index(number), packet, cause, self.now);
             }
             place => {
                 let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
@@ -53,7 +53,7 @@ impl Network {
 
     pub(super) fn drop_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
         let Packet { datagram, place: came_to, .. } = *self.shared.datagrams.packet(packet);
-        let trail = self.frames.trail(came_to);
+        let trail = super::trail(&self.frames, came_to);
         if packet != datagram || !self.shared.try_drop_unfragmented(datagram, trail, place, at) {
             self.drop_packet_slow_path(packet, place, at);
         }

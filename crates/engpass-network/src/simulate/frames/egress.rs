@@ -1,12 +1,11 @@
 //! Fast path of sending: an unfragmented datagram enters the NIC at once. Sending must cost the host no CPU time, the run must have no timeline and no capture,
 //! and no sender may wait for the NIC.
 
+use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route, Step};
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
-use super::port::FastPathResult;
-use super::{FramePort, Frames, Packet, Route, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::{Event, EventQueue};
 use crate::simulate::nic::Nic;

@@ -60,7 +60,7 @@ impl Network {
     /// Like [`Self::finish_datagram_fast_path`], for a datagram that differs from the one before, or part of which the receiver refused.
     #[inline(never)]
     fn finish_datagram_slow_path(&mut self, datagram: u32) {
-        let trail = self.frames.trail(self.shared.datagrams.packet(datagram).place);
+        let trail = super::trail(&self.frames, self.shared.datagrams.packet(datagram).place);
         let this = &self.shared.datagrams[datagram];
         let (direction, load) = ((this.flow, this.to.get()), self.shared.load_of(this));
         self.shared.ledger.post_datagram(

@@ -1,8 +1,8 @@
 //! Packets that routers cannot forward unchanged: too large ones are fragmented (RFC 791 section 3.2) or dropped, those with an expired TTL dropped.
 
+use engpass_frames::{Step, Stop};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::flow_counters::DropLocation;
 
@@ -10,31 +10,23 @@ impl Network {
     /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet continues; a too large one, or one whose TTL expires, is
     /// handled here.
     pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
-        let packet = self.shared.datagrams.packet_mut(id);
-        // Hosts may send packets with a TTL of 0.
-        packet.ttl = packet.ttl.saturating_sub(1);
-        let stops = packet.ttl == 0 || packet.ip > step.mtu;
-        if stops {
+        let passes = self.shared.datagrams.packet_mut(id).passes_router(&step);
+        if !passes {
             self.drop_or_fragment(id, step, at);
         }
-        !stops
+        passes
     }
 
     /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
     #[cold]
     pub(super) fn drop_or_fragment(&mut self, id: u32, step: Step, at: u64) {
-        let Packet { datagram, ttl, place, .. } = *self.shared.datagrams.packet(id);
-        let in_tunnel = !self.frames.tunnels.at(place).is_empty();
+        let packet = self.shared.datagrams.packet(id);
         let node = self.frames.engines[step.router as usize].node;
-        if ttl == 0 {
-            self.drop_at_router(id, step, DropLocation::Ttl(node), at);
-        } else if !in_tunnel && self.has_df_bit(datagram) || self.frames.refuses(step) {
-            self.drop_at_router(id, step, DropLocation::TooBig(node), at);
-        } else if in_tunnel {
-            // Outer headers carry no DF bit; therefore routers may fragment outer packets.
-            self.fragment_outer(id, step, at);
-        } else {
-            self.fragment(id, step, at);
+        match self.frames.stop(packet, step, || self.has_df_bit(packet.datagram)) {
+            Stop::Expired => self.drop_at_router(id, step, DropLocation::Ttl(node), at),
+            Stop::TooBig => self.drop_at_router(id, step, DropLocation::TooBig(node), at),
+            Stop::Fragment => self.fragment(id, step, at),
+            Stop::FragmentOuter => self.fragment_outer(id, step, at),
         }
     }
 
@@ -67,11 +59,9 @@ impl Network {
         datagram.refs += more as u32;
         let since = self.frames.lines_before(whole.place);
         for index in 0..cut.count {
-            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let offset = whole.offset + (index * cut.full / 8) as u16;
-            // The TTL was decremented here for the whole packet, and is again when the fragment continues.
-            let ttl = whole.ttl + 1;
-            let fragment = self.shared.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            let packet = whole.fragment(&cut, index, whole.offset, since);
+            let ip = packet.ip;
+            let fragment = self.shared.datagrams.insert_packet(packet);
             self.shared.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.shared.trace, head) {
                 let offset = (index * cut.full) as u32;

@@ -1,13 +1,12 @@
 //! Packets from node to node: how a port handles a packet and hands it to the next step.
 //!
-//! Nearly all packets need nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them,
+//! Nearly all packets need nothing but room: [`FramePort::offer`](engpass_frames::FramePort::offer) takes them,
 //! and [`Network::hop`] continues for as many hops as lookahead allows.
 //! Packets that are captured, marked, held or dropped, or clipped by a window edge, take the slow path ([`Network::cross`]).
 
-use engpass_model::queue::{self, Cause, Ecn};
+use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
+use engpass_model::queue::{Cause, Ecn};
 
-use super::port::{AdmitResult, Departure, FastPathResult};
-use super::{Frames, Lookahead, Packet, Verdict};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::ready_packet::ReadyPacket;
@@ -131,10 +130,10 @@ impl Network {
             return None;
         }
         let Self { frames: Frames { ports, dropped, marks, .. }, shared, .. } = self;
-        let Packet { ip, sender: flow, priority, ecn, .. } = *shared.datagrams.packet(id);
+        let packet = *shared.datagrams.packet(id);
         let line = &mut ports[step.port() as usize];
         shared.catch_up_before(line, at);
-        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+        let view = packet.queued(id, line.queue_bytes(packet.ip));
         match line.admit(at, view, dropped, &shared.window) {
             AdmitResult::Departs(sent, mark) => {
                 if mark
@@ -244,9 +243,10 @@ impl Network {
     /// Slow path: sends a packet from the NIC of its host. `sender` has true if the packet carries its data; ARP and IGMP packets have no sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
         let Self { frames: Frames { ports, steps, dropped, .. }, shared, .. } = self;
-        let Packet { sender: flow, priority, ecn, ip, place, .. } = *shared.datagrams.packet(id);
+        let packet = *shared.datagrams.packet(id);
+        let Packet { ip, place, .. } = packet;
         let line = &mut ports[steps[place as usize].port() as usize];
-        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+        let view = packet.queued(id, line.queue_bytes(ip));
         let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");
         };

@@ -1,50 +1,26 @@
-//! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With injection also "time exceeded".
-//!
-//! A message enters the forwarding engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
-//! direction, behind those of all endpoints; the destination of its datagram is the number of that flow direction.
+//! ICMP messages of routers: when a router makes one, and what its receiver does.
 
 use std::collections::BTreeMap;
 
+use engpass_frames::{Packet, Step};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
 use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_testbed::topology::NodeId;
 
-use super::{ForwardingEngine, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 use crate::simulate::flow_counters::DropLocation;
 use crate::simulate::packet_store::{Datagram, Destination};
 use crate::simulate::tap::{Head, Quoted};
 
-/// ICMP messages of routers, and the routes that they take.
-#[derive(Debug, Default)]
-pub(in crate::simulate) struct Icmp {
-    /// By flow: true if its sender sets the DF bit, so that routers must not fragment its data.
-    pub(super) keeps_whole: Vec<bool>,
-    /// Routes of messages, sorted by flow, then by router.
-    pub(in crate::simulate) ways: Vec<IcmpRoute>,
-    /// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
-    messages: BTreeMap<u32, Message>,
-    /// Packets of messages that have not left their router, by message number.
-    begun: BTreeMap<u32, u32>,
-    /// Number of messages made so far.
-    made: u32,
-}
-
-/// Route of the messages of one router about packets of one flow.
-#[derive(Debug)]
-pub(in crate::simulate) struct IcmpRoute {
-    pub(in crate::simulate) flow: u32,
-    pub(in crate::simulate) router: NodeId,
-    pub(in crate::simulate) route: u32,
-}
+/// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
+pub(in crate::simulate) type EndpointMessages = BTreeMap<u32, Message>;
 
 /// Content of a message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Message {
+pub(in crate::simulate) struct Message {
     endpoint: u32,
     seq: u64,
     mtu: u32,
@@ -74,19 +50,6 @@ pub(super) struct Draft {
     head: Option<Head>,
 }
 
-impl Icmp {
-    /// Returns the route of a router's messages about a flow, and the index of that route.
-    fn way(&self, flow: u32, router: NodeId) -> Option<(usize, &IcmpRoute)> {
-        let place = self.ways.binary_search_by_key(&(flow, router), |way| (way.flow, way.router)).ok()?;
-        Some((place, &self.ways[place]))
-    }
-
-    /// Returns the number of messages that routers have made so far.
-    pub(in crate::simulate) fn made(&self) -> u32 {
-        self.made
-    }
-}
-
 impl Network {
     /// Returns true if the packets of a datagram carry the DF bit, so that routers must not fragment them.
     pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
@@ -96,7 +59,7 @@ impl Network {
         }
         // Data goes to the second endpoint of a connection.
         let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints.len());
-        is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
+        is_data && self.frames.icmp.keeps_whole(this.flow)
     }
 
     /// Returns the ICMP message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
@@ -110,7 +73,7 @@ impl Network {
         if in_tunnel || is_too_big && !self.has_df_bit(datagram) {
             return None;
         }
-        let ForwardingEngine { node, .. } = self.frames.engines[step.router as usize];
+        let node = self.frames.engines[step.router as usize].node;
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
         let segment = *self.shared.datagrams.segment(datagram);
@@ -147,8 +110,7 @@ impl Network {
     /// Creates the ICMP message of a router, which enters the router's forwarding engine at `at`.
     pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
-        let made = self.frames.icmp.made;
-        self.frames.icmp.made += 1;
+        let made = self.frames.icmp.begin_message();
         let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
             flow,
@@ -168,7 +130,7 @@ impl Network {
         *self.shared.datagrams.segment_mut(datagram) = segment;
         let (sender, quoted) = match about {
             About::Segment(message) => {
-                self.frames.icmp.messages.insert(datagram, message);
+                self.endpoint_messages.insert(datagram, message);
                 let Message { endpoint, mtu, .. } = message;
                 let quoted = head.map(|head| Quoted { mtu, head, endpoint });
                 ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
@@ -196,14 +158,13 @@ impl Network {
         if let Some(trace) = &mut self.shared.trace {
             trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);
         }
-        self.frames.icmp.begun.insert(made, packet);
+        self.frames.icmp.hold(made, packet);
         self.events.push(at, line, Event::IcmpReady(made));
     }
 
     /// Passes an ICMP message into the forwarding engine of the router that made it.
     pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
-        let packet =
-            self.frames.icmp.begun.remove(&number).expect("the ICMP message has not left its router");
+        let packet = self.frames.icmp.release(number);
         self.receive_or_forward(packet);
     }
 
@@ -213,7 +174,7 @@ impl Network {
             reports.on_message_delivered(datagram, self.now);
             return;
         }
-        let message = self.frames.icmp.messages.remove(&datagram);
+        let message = self.endpoint_messages.remove(&datagram);
         let Message { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
         let endpoint = endpoint as usize;
         let connection = &mut self.endpoints[endpoint].connection;

@@ -4,10 +4,9 @@
 //! impairments and all queues have room, then only departures and arrivals remain to be computed. Therefore the packets of a train share a datagram, a packet
 //! and, on their first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
 
+use engpass_frames::{AdmitResult, Packet, Route};
 use engpass_model::queue;
 
-use super::port::AdmitResult;
-use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event_queue::Event;
 
@@ -17,12 +16,7 @@ const LONGEST: u32 = 1 << 12;
 impl Network {
     /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as surely fit into the NIC buffer and all queues.
     /// Returns 0 if each packet must be sent by itself.
-    pub(in crate::simulate) fn max_train_len(
-        &mut self,
-        route: u32,
-        (ip, mut ttl): (u32, u8),
-        count: u32,
-    ) -> u32 {
+    pub(in crate::simulate) fn max_train_len(&mut self, route: u32, (ip, ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port() as usize];
@@ -40,22 +34,10 @@ impl Network {
         let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
         // The first packet fits, and `room / ip` more after it.
         let fit = |room: u64| room / u64::from(ip) + 1;
-        let mut most = room.map_or(0, fit).min(LONGEST.into());
-        for place in first + 1..first + u32::from(hops) {
-            let (before, step) = (self.frames.steps[place as usize - 1], self.frames.steps[place as usize]);
-            let line = &mut self.frames.ports[step.port() as usize];
-            if step.is_routed() {
-                ttl = ttl.saturating_sub(1);
-            }
-            if !before.delivers_ahead()
-                || self.shared.ledger.is_shared(line.port as usize)
-                || step.is_routed() && (ttl == 0 || ip > step.mtu)
-            {
-                return 0;
-            }
-            most = most.min(line.has_room_for(self.now, ip));
-        }
-        most.min(count.into()) as u32
+        let most = room.map_or(0, fit).min(LONGEST.into()).min(count.into());
+        let ledger = &self.shared.ledger;
+        let is_shared = |port| ledger.is_shared(port);
+        most.min(self.frames.room_behind_first_line(route, (ip, ttl), self.now, is_shared)) as u32
     }
 
     /// Sends a packet train: all packets of this datagram, each of `ip` bytes.

@@ -1,13 +1,12 @@
 //! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, without CPU cost and captures.
 
+use engpass_frames::{FastPathResult, Frames, Packet};
 use engpass_ledger::SenderState;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{LimitedBy, Segment};
 use engpass_model::time::Time;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
-use super::port::FastPathResult;
-use super::{Frames, Packet};
 use crate::simulate::Network;
 use crate::simulate::event_queue::EventQueue;
 use crate::simulate::packet_store::Destination;

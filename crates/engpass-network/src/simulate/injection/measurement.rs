@@ -1,12 +1,11 @@
 //! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
 
+use engpass_frames::FramePort;
+use engpass_model::window::Window;
 use serde::Serialize;
-
-use engpass_cells::Window;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
 use crate::simulate::flow_counters::{FlowCounters, VcCounters};
-use crate::simulate::frames::FramePort;
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 
 /// Kind of traffic of injected flows in an outcome.

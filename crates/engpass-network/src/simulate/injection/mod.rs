@@ -29,8 +29,8 @@ pub(in crate::simulate) use nic_queues::{InjectedSenders, Sender};
 pub(in crate::simulate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;
-use super::frames::DecisionMode;
 use super::{ADVANCE_INTERVAL, Network, SimError};
+use engpass_frames::DecisionMode;
 
 /// A packet to be injected. Its bytes stay with the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl InjectedNetwork {
         if let Some(reports) = &mut network.shared.reports {
             reports.has_cells = has_cells;
         }
-        network.frames.update_posting(&network.shared.ledger);
+        network.frames.update_posting(|port| network.shared.ledger.needs_every_transmission(port));
         // Disciplines number flows in the order of the traffic tables; flows that appear later follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use engpass_frames::{Frames, Verdict};
+
 use super::Packet;
 use crate::simulate::Network;
-use crate::simulate::frames::{Frames, Verdict};
 use crate::simulate::packet_store::Datagram;
 use crate::simulate::ready_packet::EgressPath;
 

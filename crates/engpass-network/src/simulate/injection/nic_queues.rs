@@ -169,7 +169,7 @@ impl Network {
         let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
         let EgressPath::Bond { route } = way else { return (nic, way) };
         let heads = self.frames.choices.injected_heads(self.injected.senders[sender].flow, packet.transport);
-        let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
+        let route = self.frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
         (self.frames.first_port(route), EgressPath::Frames { route })
     }
 

@@ -1,9 +1,9 @@
 //! Outer headers of tunnels, in captures.
 
+use engpass_frames::tunnel_of;
 use engpass_model::queue::Ecn;
 
 use super::{Head, Outer};
-use crate::simulate::frames::tunnel_of;
 use crate::simulate::timeline::Trace;
 
 /// Headers that are hidden by outer headers: for each tunnel that a packet is in, its direction, the sequence number of the packet, and the IP header that it

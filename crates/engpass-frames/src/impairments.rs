@@ -10,17 +10,19 @@ use super::outage::Outages;
 
 /// A frame on a line with impairments or outages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InFlightFrame {
-    pub(super) at: u64,
-    pub(super) packet: u32,
+pub struct InFlightFrame {
+    /// Instant of the arrival.
+    pub at: u64,
+    /// Packet number.
+    pub packet: u32,
     /// True if the frame arrives corrupted, so that the receiver drops it.
-    pub(super) damaged: bool,
+    pub damaged: bool,
     /// Instants at which the transmission began and at which the last bit left.
-    pub(super) sent: (u64, u64),
+    pub sent: (u64, u64),
 }
 
 /// Impairments and outages of a line, with the frames on it.
-pub(super) struct LinkImpairments {
+pub(crate) struct LinkImpairments {
     /// Outages of the line; `None` if no event may take it down.
     outages: Option<Outages>,
     random: Stream,
@@ -35,7 +37,7 @@ pub(super) struct LinkImpairments {
 
 impl LinkImpairments {
     /// Returns the impairments of a link's line; `None` if it has none and no event `changes` it.
-    pub(super) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
+    pub(crate) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         (chance || changes).then(|| Self {
             outages: changes.then(Outages::default),
@@ -49,7 +51,7 @@ impl LinkImpairments {
     }
 
     /// Draws loss, jitter and reordering for a frame that would arrive at `flying.at`. Returns the instant at which it arrives.
-    pub(super) fn draw(&mut self, mut flying: InFlightFrame) -> u64 {
+    pub(crate) fn draw(&mut self, mut flying: InFlightFrame) -> u64 {
         flying.damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
         if self.jitter > 0 {
             flying.at += self.random.below(self.jitter.saturating_add(1));
@@ -67,7 +69,7 @@ impl LinkImpairments {
     }
 
     /// Records that an event takes the line down or brings it up.
-    pub(super) fn change(&mut self, now: u64, down: bool) {
+    pub(crate) fn change(&mut self, now: u64, down: bool) {
         let earliest = self.in_flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
         if let Some(outages) = &mut self.outages {
             outages.change(now, down, earliest);
@@ -75,21 +77,21 @@ impl LinkImpairments {
     }
 
     /// Returns true while an event has taken the line down.
-    pub(super) fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         self.outages.as_ref().is_some_and(Outages::is_down)
     }
 
-    pub(super) fn may_change(&self) -> bool {
+    pub(crate) fn may_change(&self) -> bool {
         self.outages.is_some()
     }
 
     /// Returns true if an outage destroyed this frame.
-    pub(super) fn destroys(&self, flying: &InFlightFrame) -> bool {
+    pub(crate) fn destroys(&self, flying: &InFlightFrame) -> bool {
         self.outages.as_ref().is_some_and(|outages| outages.destroys(flying.sent))
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none).
-    pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+    pub(crate) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         let landed = self.in_flight.pop_front().filter(|flying| flying.at == now);
         (landed, self.in_flight.front().map_or(u64::MAX, |flying| flying.at))
     }

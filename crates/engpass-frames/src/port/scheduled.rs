@@ -1,30 +1,30 @@
 //! Ports whose discipline chooses a packet when the line is free.
 
-use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
+use engpass_model::window::Window;
 
 use super::{AdmitResult, Departure, FramePort, PortQueue};
-use crate::simulate::frames::outage::{Served, drain};
+use crate::outage::{Served, drain};
 
 /// A queue discipline that chooses a packet when the line is free.
-pub(super) struct ScheduledQueue {
-    pub(super) scheduler: Box<dyn Scheduler>,
+pub(crate) struct ScheduledQueue {
+    pub(crate) scheduler: Box<dyn Scheduler>,
     /// Instant of the pending `Dequeue` event; `u64::MAX` if there is none.
-    pub(super) serve_at: u64,
+    pub(crate) serve_at: u64,
     /// Instant since which the discipline has held packets back although the line is free, in picoseconds; `None` if it does not.
-    pub(super) held_since: Option<u64>,
+    pub(crate) held_since: Option<u64>,
     /// State of a served port; present if events may take the line down.
-    pub(super) served: Option<Served>,
+    pub(crate) served: Option<Served>,
 }
 
 impl ScheduledQueue {
-    pub(super) fn new(scheduler: Box<dyn Scheduler>, served: Option<Served>) -> Box<Self> {
+    pub(crate) fn new(scheduler: Box<dyn Scheduler>, served: Option<Served>) -> Box<Self> {
         Box::new(Self { scheduler, serve_at: u64::MAX, held_since: None, served })
     }
 
     /// Returns true if the discipline admits or drops packets on arrival; each packet then counts in the queue until it has left.
-    pub(super) fn decides_on_arrival(&self) -> bool {
+    pub(crate) fn decides_on_arrival(&self) -> bool {
         self.served.as_ref().is_some_and(Served::decides_on_arrival)
     }
 }
@@ -33,7 +33,7 @@ impl FramePort {
     /// Lets the discipline decide about a packet that arrives. Returns `Ok` with the congestion mark if the packet leaves in the order of arrival; otherwise
     /// `Err` with the result.
     #[inline(never)]
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         now: u64,
         mut packet: queue::Packet,
@@ -83,7 +83,7 @@ impl FramePort {
     }
 
     /// Handles a `Dequeue` event: the line may be free. Returns the packet that is sent now, if any, and the instant of the next `Dequeue` event, if any.
-    pub(in crate::simulate::frames) fn serve(
+    pub fn serve(
         &mut self,
         now: u64,
         lost: &mut Vec<(queue::Packet, Cause)>,
@@ -116,7 +116,7 @@ impl FramePort {
     }
 
     /// Records that an event takes the line down or brings it up. Returns the packets that the outage drops from the queue.
-    pub(in crate::simulate::frames) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
+    pub fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
         let Some(impairments) = &mut self.impairments else {
             unreachable!("a line that changes has link impairments")
         };

@@ -1,13 +1,12 @@
 //! An output port of a frame link: queue and transmitter of one direction.
 
-use engpass_cells::{LineStatus, Window};
-use engpass_ledger::FrameLine;
 use engpass_model::idle::LoneLine;
-use engpass_model::line::{LineTotals, Transmission};
+use engpass_model::line::{FrameLine, LineStatus, LineTotals, Transmission};
 use engpass_model::queue::{self, Backlog, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
 use engpass_model::unit::QueueLimit;
+use engpass_model::window::Window;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
@@ -25,10 +24,10 @@ use scheduled::ScheduledQueue;
 ///
 /// In a large network the port is rarely in a CPU cache when a packet arrives. Therefore the fields that every packet needs are at the beginning.
 #[repr(C, align(64))]
-pub(in crate::simulate) struct FramePort {
+pub struct FramePort {
     clock: LineClock,
-    /// Running totals of the line for the ledger.
-    pub(in crate::simulate) totals: LineTotals,
+    /// Running totals of the line.
+    pub totals: LineTotals,
     /// Bytes, as [`Self::queue_bytes`], of the largest frame that surely finds room on a free line and is then no new longest queue. 0 disables this shortcut.
     largest_immediate: u32,
     /// A frame takes `max(ip, least_ip) + overhead` bytes on the line for an IP packet of `ip` bytes.
@@ -37,10 +36,10 @@ pub(in crate::simulate) struct FramePort {
     lone_bytes: u32,
     least_ip: u16,
     fast_path: FastPath,
-    /// True if the ledger needs every transmission of the line.
-    pub(in crate::simulate) posts_each_packet: bool,
+    /// True if the caller needs every transmission of the line.
+    pub posts_each_packet: bool,
     /// Time from the departure of a frame's last bit to its arrival at the next queue, in picoseconds.
-    pub(super) delay: u64,
+    pub delay: u64,
     /// Instant of the pending arrival event; `u64::MAX` if there is none.
     next_arrival: u64,
     /// Packets that wait, are being sent, or are on the line.
@@ -48,7 +47,7 @@ pub(in crate::simulate) struct FramePort {
     /// The longest queue in the measurement window; not for the port of a host.
     longest: LongestQueue,
     /// Number of the transmitter: twice that of the link, plus the end.
-    pub(in crate::simulate) port: u32,
+    pub port: u32,
     /// Instant of the window's begin until the line's measurement has started: it starts before the first packet that arrives later. Then `u64::MAX`.
     window_begin: u64,
     queue: PortQueue,
@@ -68,9 +67,9 @@ const _: () = {
 };
 
 /// Random streams of a port: one for the line, and one for the queue, which depends on the number of outages so far.
-pub(super) struct Draws {
-    pub(super) line: Stream,
-    pub(super) queue: Box<dyn Fn(u32) -> Stream + Send>,
+pub(crate) struct Draws {
+    pub(crate) line: Stream,
+    pub(crate) queue: Box<dyn Fn(u32) -> Stream + Send>,
 }
 
 /// Which packets may take the fast path of a port.
@@ -97,12 +96,13 @@ enum PortQueue {
 }
 
 /// A transmission whose departure is known.
-pub(super) struct Departure {
+pub struct Departure {
     /// Instant at which the last bit leaves, in picoseconds.
-    pub(super) left: u64,
+    pub left: u64,
     /// True if the transmission lies in the measurement window, compared in whole picoseconds.
-    pub(super) in_window: bool,
-    pub(super) transmission: Transmission,
+    pub in_window: bool,
+    /// Begin, end and length of the transmission.
+    pub transmission: Transmission,
 }
 
 impl Departure {
@@ -114,7 +114,7 @@ impl Departure {
 }
 
 /// Result of [`FramePort::offer`].
-pub(super) enum FastPathResult {
+pub enum FastPathResult {
     /// The packet is sent or queued; it reaches the next step at this instant.
     ArrivesAt(u64),
     /// The queue is full.
@@ -124,7 +124,7 @@ pub(super) enum FastPathResult {
 }
 
 /// Result of [`FramePort::admit`].
-pub(super) enum AdmitResult {
+pub enum AdmitResult {
     /// The departure of the packet is known; `true` if the packet gets a congestion mark.
     Departs(Departure, bool),
     /// The packet waits. If an instant is given, a `Dequeue` event is needed then. `true` if the discipline has marked the packet.
@@ -138,7 +138,7 @@ pub(super) enum AdmitResult {
 impl FramePort {
     /// Creates the port with number `port` at end `end` of a link. `latency` is the processing time of the node at the other end, in picoseconds. `changes` is
     /// true if events may take the line down, or if the receiving host may ignore it.
-    pub(super) fn new(
+    pub(crate) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
         latency: u64,
@@ -194,7 +194,7 @@ impl FramePort {
     }
 
     /// Returns the properties of the line that lone packets need (idle delays).
-    pub(in crate::simulate) fn lone_line(&self) -> LoneLine {
+    pub(crate) fn lone_line(&self) -> LoneLine {
         let byte = Pace::new(self.per_byte.into(), self.clock.parts().into());
         // Only on Ethernet do preamble and gap take time on the line without counting in a queue.
         let gap = if self.clock.physical > 0 { ethernet::GAP_BYTES } else { 0 };
@@ -202,18 +202,19 @@ impl FramePort {
     }
 
     /// Returns the bytes that a packet of `ip` bytes takes on the line, preamble and gap included.
-    pub(in crate::simulate) fn line_bytes(&self, ip: u64) -> u64 {
+    pub(crate) fn line_bytes(&self, ip: u64) -> u64 {
         u64::from(self.queue_bytes(ip as u32) + self.clock.physical)
     }
 
     /// Sets that the line's measurement starts before anything arrives later than `at`. Until then the fast path is disabled.
-    pub(super) fn begin_window_after(&mut self, at: u64) {
+    pub(crate) fn begin_window_after(&mut self, at: u64) {
         self.window_begin = at;
         (self.fast_path, self.largest_immediate) = (FastPath::Unavailable, 0);
     }
 
     /// Starts the line's measurement, and enables the fast path if the queue allows it. Returns the begin of the window if the measurement had not started.
-    pub(in crate::simulate) fn begin_window(&mut self) -> Option<u64> {
+    #[inline]
+    pub fn begin_window(&mut self) -> Option<u64> {
         let from = std::mem::replace(&mut self.window_begin, u64::MAX);
         (self.fast_path, self.largest_immediate) = match self.queue {
             _ if self.impairments.is_some() => (FastPath::Unavailable, 0),
@@ -231,32 +232,36 @@ impl FramePort {
 
     /// Returns true if the measurement must start before a packet that arrives at `at`.
     #[inline(always)]
-    pub(super) fn window_is_due(&self, at: u64) -> bool {
+    pub fn window_is_due(&self, at: u64) -> bool {
         at > self.window_begin
     }
 
     /// Returns true if packets arrive in the order in which they leave: the line has neither impairments nor outages.
-    pub(super) fn is_in_order(&self) -> bool {
+    #[inline]
+    pub fn is_in_order(&self) -> bool {
         self.impairments.is_none()
     }
 
     /// Returns whether an event may take the line down.
-    pub(in crate::simulate) fn may_change(&self) -> bool {
+    #[inline]
+    pub fn may_change(&self) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.may_change())
     }
 
     /// Returns whether the line is down.
-    pub(in crate::simulate) fn is_down(&self) -> bool {
+    #[inline]
+    pub fn is_down(&self) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.is_down())
     }
 
     /// Returns true if the port accepts every packet and delivers all of them in order.
-    pub(super) fn is_unlimited_in_order(&self) -> bool {
+    #[inline]
+    pub fn is_unlimited_in_order(&self) -> bool {
         matches!(self.queue, PortQueue::Unlimited) && self.is_in_order()
     }
 
     /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more, or with impairments.
-    pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
+    pub fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
         let PortQueue::TailDrop(limit) = self.queue else { return 0 };
         if !self.is_in_order() {
             return 0;
@@ -268,7 +273,8 @@ impl FramePort {
     }
 
     /// Returns true if the discipline marks packets on arrival, not when they are sent.
-    pub(super) fn marks_on_arrival(&self) -> bool {
+    #[inline]
+    pub fn marks_on_arrival(&self) -> bool {
         match &self.queue {
             PortQueue::Scheduler(service) => service.decides_on_arrival(),
             _ => true,
@@ -276,26 +282,27 @@ impl FramePort {
     }
 
     /// Returns true if drops and departures are known when a packet arrives.
-    pub(super) fn decides_on_arrival(&self) -> bool {
+    #[inline]
+    pub(crate) fn decides_on_arrival(&self) -> bool {
         !matches!(self.queue, PortQueue::Scheduler(_))
     }
 
     /// Returns the bytes with which the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
     #[inline(always)]
-    pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
+    pub fn queue_bytes(&self, ip: u32) -> u32 {
         ip.max(self.least_ip.into()) + self.overhead - self.clock.physical
     }
 
     /// Returns the bytes that the buffer of a host's NIC holds at `now`, and the instant at which the first packet leaves.
     #[inline(always)]
-    pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
+    pub fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
         self.release(now);
         (self.ring.queue().bytes, self.ring.first_leaves())
     }
 
     /// Returns true if the NIC buffer of a host, of `capacity` bytes, has room for a packet of `ip` bytes. An empty buffer takes a packet of any length.
     #[inline(always)]
-    pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
+    pub fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
         let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
         let known = match self.lone_bytes {
             0 => self.ring.queue().bytes,
@@ -325,10 +332,10 @@ impl FramePort {
         }
     }
 
-    /// Slow path: a packet arrives at the port. Unlike [`Self::offer`] it handles all disciplines, and returns details for ledger and captures.
+    /// Slow path: a packet arrives at the port. Unlike [`Self::offer`] it handles all disciplines, and returns details of the transmission.
     /// The port of a host takes every packet.
     #[inline(always)]
-    pub(super) fn admit(
+    pub fn admit(
         &mut self,
         now: u64,
         packet: queue::Packet,
@@ -359,7 +366,7 @@ impl FramePort {
     /// next step by `last`, the caller hands it over ahead of time; otherwise the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the
     /// caller has checked that the NIC buffer has room.
     #[inline(always)]
-    pub(super) fn offer<const NIC: bool>(
+    pub fn offer<const NIC: bool>(
         &mut self,
         now: u64,
         ip: u32,
@@ -486,7 +493,7 @@ impl FramePort {
 
     /// Records that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
     #[inline(always)]
-    pub(super) fn expect_arrival_at(&mut self, at: u64) -> bool {
+    pub fn expect_arrival_at(&mut self, at: u64) -> bool {
         let first = at < self.next_arrival;
         if first {
             self.next_arrival = at;
@@ -496,7 +503,7 @@ impl FramePort {
 
     /// Returns the instant from which on the line is free, as far as known.
     #[inline(always)]
-    pub(super) fn free_at(&self) -> u64 {
+    pub fn free_at(&self) -> u64 {
         self.clock.end
     }
 
@@ -539,7 +546,8 @@ impl FramePort {
     }
 
     /// Returns the queue at the instant `at`. Everything before `at` must have been handled.
-    pub(in crate::simulate) fn backlog(&self, at: u64) -> Backlog {
+    #[inline]
+    pub fn backlog(&self, at: u64) -> Backlog {
         match &self.queue {
             // Disciplines that decide on arrival also count the packet being sent.
             PortQueue::Scheduler(service) if service.decides_on_arrival() => {
@@ -553,19 +561,20 @@ impl FramePort {
     }
 
     /// Returns true if an outage destroyed the transmission of an arriving packet.
-    pub(super) fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
+    #[inline]
+    pub fn outage_destroyed(&self, flying: &InFlightFrame) -> bool {
         self.impairments.as_ref().is_some_and(|impairments| impairments.destroys(flying))
     }
 
     /// Returns true if no packet on the line is still to arrive: all were handed ahead.
     #[inline(always)]
-    pub(super) fn has_no_pending_arrival(&self) -> bool {
+    pub fn has_no_pending_arrival(&self) -> bool {
         self.next_arrival == u64::MAX
     }
 
     /// Records a packet that leaves at `left` and was handed ahead. It takes `bytes` bytes of the queue until then.
     #[inline(always)]
-    pub(super) fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
+    pub fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
         self.ring.push(left, bytes, DELIVERED_AHEAD);
         if let PortQueue::Scheduler(service) = &self.queue
             && !service.decides_on_arrival()
@@ -577,7 +586,7 @@ impl FramePort {
     /// Records a packet that leaves and then travels over the line. It takes `bytes` bytes of the queue until it has left. Returns the instant for which the
     /// caller must schedule an arrival event, if an earlier one is not pending.
     #[inline(always)]
-    pub(super) fn push_in_flight(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
+    pub fn push_in_flight(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
         let mut at = left + self.delay;
         if self.impairments.is_none() {
@@ -593,7 +602,7 @@ impl FramePort {
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX` if there is none). `None` if the event is outdated.
     #[inline(always)]
-    pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+    pub fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         if self.next_arrival != now {
             return (None, u64::MAX);
         }

@@ -1,6 +1,7 @@
 //! Lays out routes as steps: a run of steps where the choice is known in advance, a decision step where it is not.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use engpass_model::forward::{Headers, PacketView};
 use engpass_model::source::{Traffic, poisson::Sizes};
@@ -16,27 +17,45 @@ use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
 use super::verdict::tunnel_of;
 use super::{DecisionMode, Frames, Route, Step, Verdict};
-use crate::simulate::SimError;
 
 /// Largest number of steps for the paths between two hosts. Above it, paths part and meet too often to lay out each one.
 const MOST_STEPS: usize = 1 << 16;
 
+/// Why routes cannot be laid out: there are too many paths between two nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooManyPaths {
+    /// Name of the node at which the paths begin.
+    pub from: String,
+    /// Name of the node at which they end.
+    pub to: String,
+}
+
+impl fmt::Display for TooManyPaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to } = self;
+        write!(
+            f,
+            "there are too many equally short paths from `{from}` to `{to}`: give routers on these paths `ecmp = \"first\"`"
+        )
+    }
+}
+
 /// A line on the routes of a flow direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::simulate) struct RouteLine {
+pub struct RouteLine {
     /// Number of the transmitter: twice that of the link, plus the end.
-    pub(in crate::simulate) number: usize,
+    pub number: usize,
     /// The circuit direction whose cells the line carries; `None` for frames.
-    pub(in crate::simulate) vc: Option<u32>,
+    pub vc: Option<u32>,
     /// Changes of packet lengths on the way to the line.
-    pub(in crate::simulate) changes: Vec<Change>,
+    pub changes: Vec<Change>,
     /// True if some routes of the flow direction do not use this line.
-    pub(in crate::simulate) avoidable: bool,
+    pub avoidable: bool,
 }
 
 /// Knowledge about the packet lengths of a flow direction when the network is built.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Length {
+pub(crate) enum Length {
     /// Every datagram is an IP packet of this many bytes before fragmentation.
     Constant(u64),
     /// No packet exceeds the smallest MTU on the path.
@@ -46,17 +65,17 @@ pub(super) enum Length {
 
 /// First steps of routes that several senders share; the key is the hosts at both ends and the path
 /// segments of the route (none for a route with decision steps).
-pub(super) type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
+pub(crate) type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's ICMP messages, for which a route is built.
-pub(super) struct RouteRequest<'a> {
-    pub(super) testbed: &'a Testbed,
-    pub(super) topology: &'a Topology,
-    pub(super) fan: &'a Fan,
-    pub(super) ends: (NodeId, NodeId),
-    pub(super) heads: Headers,
-    pub(super) length: Length,
-    pub(super) mtu: u64,
+pub(crate) struct RouteRequest<'a> {
+    pub(crate) testbed: &'a Testbed,
+    pub(crate) topology: &'a Topology,
+    pub(crate) fan: &'a Fan,
+    pub(crate) ends: (NodeId, NodeId),
+    pub(crate) heads: Headers,
+    pub(crate) length: Length,
+    pub(crate) mtu: u64,
 }
 
 /// State of the layout at one point of a route.
@@ -220,7 +239,7 @@ impl RouteRequest<'_> {
 
 impl Frames {
     /// Adds the routes of all senders of flows with choices to the step table: first those without decision steps, then those with them.
-    pub(super) fn add_ways(&mut self, testbed: &Testbed, topology: &Topology) -> Result<(), SimError> {
+    pub(crate) fn add_ways(&mut self, testbed: &Testbed, topology: &Topology) -> Result<(), TooManyPaths> {
         let mut known = Known::new();
         for branched in [false, true] {
             if branched {
@@ -270,7 +289,7 @@ impl Frames {
         topology: &Topology,
         branched: bool,
         known: &mut Known,
-    ) -> Result<(), SimError> {
+    ) -> Result<(), TooManyPaths> {
         for (flow, path) in topology.flows.iter().enumerate() {
             for way in &path.icmp {
                 let fan = way.fan.clone().unwrap_or_else(|| {
@@ -296,13 +315,13 @@ impl Frames {
     }
 
     /// Adds the route of one sender if it has decision steps (`branched`) or has none (not `branched`), and returns its index; otherwise just returns `None`.
-    pub(super) fn add_way(
+    pub(crate) fn add_way(
         &mut self,
         request: &RouteRequest<'_>,
         route: Route,
         branched: bool,
         known: &mut Known,
-    ) -> Result<Option<u32>, SimError> {
+    ) -> Result<Option<u32>, TooManyPaths> {
         // Follows the route as far as the choices are known.
         let (mut legs, mut front) = (Vec::new(), request.start());
         let mut within = Vec::new();
@@ -356,7 +375,7 @@ impl Frames {
         request: &RouteRequest<'_>,
         mut front: LayoutState,
         tree: &mut Tree,
-    ) -> Result<(), SimError> {
+    ) -> Result<(), TooManyPaths> {
         loop {
             if request.leaves_tunnel(&front) {
                 let step = self.unwrap_step(request.topology, front.inside[front.inside.len() - 1].0);
@@ -409,9 +428,7 @@ impl Frames {
             self.lay_routes(request, front, tree)?;
             if self.steps.len() > tree.first + MOST_STEPS {
                 let [from, to] = [request.ends.0, request.ends.1].map(|node| &request.topology.nodes[node]);
-                return Err(SimError::Unsupported(format!(
-                    "there are too many equally short paths from `{from}` to `{to}`: give routers on these paths `ecmp = \"first\"`"
-                )));
+                return Err(TooManyPaths { from: from.clone(), to: to.clone() });
             }
         }
         Ok(())
@@ -477,7 +494,7 @@ impl Frames {
     }
 
     /// Returns the largest number of lines that a flow direction has.
-    pub(in crate::simulate) fn most_lines(&self) -> usize {
+    pub fn most_lines(&self) -> usize {
         let trees = self.branched_lines.values().map(Vec::len);
         // The step at the end of a run holds the number of its lines.
         let runs = self.steps[..self.branched as usize].iter().filter(|step| step.is_end());
@@ -485,14 +502,14 @@ impl Frames {
     }
 
     /// Returns the route of one sender of a flow; with `back`, that of the packets that come back to it.
-    pub(in crate::simulate) fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
+    pub fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
         let own = self.own_routes.get(&(flow, stream, usize::from(back)));
         own.copied().unwrap_or((2 * flow + usize::from(back)) as u32)
     }
 
     /// Returns the lines of a route by line index, for packets that their sender has fragmented for `mtu`. For multicast copies, `before` holds the routes of
     /// the branches that the packets took before.
-    pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<RouteLine> {
+    pub fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<RouteLine> {
         let first = self.routes[route as usize].first;
         if let Some(lines) = self.branched_lines.get(&first) {
             return lines.clone();
@@ -529,7 +546,7 @@ impl Frames {
     }
 
     /// Returns the transmitters of a step, each with the circuit direction if it carries cells: one for a line, several for a circuit, none for other steps.
-    pub(super) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
+    pub(crate) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
         match step.verdict {
             Verdict::Out(port) => vec![(self.ports[port as usize].port as usize, None)],
             Verdict::Circuit(entry) => {
@@ -542,7 +559,7 @@ impl Frames {
 }
 
 /// Returns true if the choice of a node is the same for all packets of a sender of this traffic, and is known when the network is built.
-pub(crate) fn choices_are_known(
+pub fn choices_are_known(
     testbed: &Testbed,
     topology: &Topology,
     traffic: &Traffic,

@@ -3,7 +3,7 @@
 use engpass_model::queue::Backlog;
 
 /// Packet number of an entry whose packet was handed ahead (lookahead), so that no arrival follows.
-pub(super) const DELIVERED_AHEAD: u32 = u32::MAX;
+pub(crate) const DELIVERED_AHEAD: u32 = u32::MAX;
 
 /// A scheduled packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ struct TransmitEntry {
 /// Scheduled packets in the order of departure: a ring buffer with two heads, one for the queue and one for arrivals.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct TransmitRing {
+pub(crate) struct TransmitRing {
     /// Instant at which the last packet leaves.
     last: u64,
     /// Bytes in the queue, as of the last release.
@@ -47,7 +47,7 @@ impl TransmitRing {
 
     /// Appends a packet that leaves at `left`.
     #[inline(always)]
-    pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
+    pub(crate) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
         if self.next == self.full {
             self.make_room();
         }
@@ -92,7 +92,7 @@ impl TransmitRing {
 
     /// Allocates the ring when the first packet arrives.
     #[inline(always)]
-    pub(super) fn make_first_places(&mut self) {
+    pub(crate) fn make_first_places(&mut self) {
         if self.entries.is_empty() {
             self.make_room();
         }
@@ -100,13 +100,13 @@ impl TransmitRing {
 
     /// Returns true if the ring surely has a free entry.
     #[inline(always)]
-    pub(super) fn has_place(&self) -> bool {
+    pub(crate) fn has_place(&self) -> bool {
         self.next != self.full
     }
 
     /// Returns true if the queue at `now` satisfies `fits`. Removes packets that have left only as far as needed.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
+    pub(crate) fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
         if !self.has_place() {
             self.release(now);
         }
@@ -135,13 +135,13 @@ impl TransmitRing {
 
     /// Removes all packets from the queue, because all have left.
     #[inline(always)]
-    pub(super) fn release_all(&mut self) {
+    pub(crate) fn release_all(&mut self) {
         (self.queued, self.bytes) = (self.next, 0);
     }
 
     /// Removes the packets that have left by `now` from the queue.
     #[inline(never)]
-    pub(super) fn release(&mut self, now: u64) {
+    pub(crate) fn release(&mut self, now: u64) {
         if now >= self.last {
             self.release_all();
         } else {
@@ -152,17 +152,17 @@ impl TransmitRing {
 
     /// Returns the queue, including packets that have left since the last release.
     #[inline(always)]
-    pub(super) fn queue(&self) -> Backlog {
+    pub(crate) fn queue(&self) -> Backlog {
         Backlog { bytes: self.bytes, packets: self.next.wrapping_sub(self.queued).into() }
     }
 
     /// Returns the instant since which the queue is empty; `None` if it is not, as of the last release.
-    pub(super) fn idle_since(&self) -> Option<u64> {
+    pub(crate) fn idle_since(&self) -> Option<u64> {
         (self.queued == self.next).then_some(self.last)
     }
 
     /// Returns the queue at the instant `at`: the packets that have not left by then.
-    pub(super) fn backlog(&self, at: u64) -> Backlog {
+    pub(crate) fn backlog(&self, at: u64) -> Backlog {
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
         let queued = queued.filter(|sent| sent.left > at);
@@ -170,13 +170,13 @@ impl TransmitRing {
     }
 
     /// Returns the instant at which the first packet of the queue leaves; `None` if the queue is empty.
-    pub(super) fn first_leaves(&self) -> Option<u64> {
+    pub(crate) fn first_leaves(&self) -> Option<u64> {
         (self.queued != self.next).then(|| self.get(self.queued).left)
     }
 
     /// Removes the packet that arrives next. Returns its number, and the departure of the packet that arrives after it, if there is one.
     #[inline(always)]
-    pub(super) fn pop_arrival(&mut self) -> (u32, Option<u64>) {
+    pub(crate) fn pop_arrival(&mut self) -> (u32, Option<u64>) {
         let landed = self.get(self.in_flight).packet;
         loop {
             self.in_flight = self.in_flight.wrapping_add(1);

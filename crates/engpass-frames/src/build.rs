@@ -1,8 +1,8 @@
 //! Builds ports and routes of frame links from a topology.
 
-use engpass_cells::Window;
 use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
+use engpass_model::window::Window;
 use engpass_testbed::topology::{LinkEnds, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
@@ -11,18 +11,22 @@ use super::bonds::Bonds;
 use super::circuits::Entry;
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{DecisionMode, FramePort, Frames, Lookahead, LookaheadRule, NONE, Route, Step, Verdict};
-use crate::simulate::SimError;
+use super::{
+    DecisionMode, FramePort, Frames, Lookahead, LookaheadRule, NONE, Route, Step, TooManyPaths, Verdict,
+};
 
 impl Frames {
     /// Builds ports, routers and routes of a testbed at time zero.
-    pub(in crate::simulate) fn new(
+    ///
+    /// # Errors
+    /// [`TooManyPaths`]: a route with decision steps would have too many steps.
+    pub fn new(
         testbed: &Testbed,
         topology: &Topology,
         seed: u64,
         window: Window,
         (decision_mode, disabled_rule): (DecisionMode, Option<LookaheadRule>),
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, TooManyPaths> {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
         let arp = Resolution::new(testbed, topology);
@@ -97,7 +101,7 @@ impl Frames {
     }
 
     /// Returns the number of lines of a route without decision steps; 0 if it has circuits, tunnels or holds.
-    pub(super) fn hops_from(&self, first: usize) -> u16 {
+    pub(crate) fn hops_from(&self, first: usize) -> u16 {
         let own = self.steps[first..].iter().take_while(|step| !step.is_end());
         let hops = if own.clone().all(Step::is_line) { own.count() } else { 0 };
         u16::try_from(hops).expect("a route has fewer than 65 536 lines")
@@ -172,7 +176,7 @@ impl Frames {
 
     /// Enables lookahead to the host at the end of a route. The caller has checked that the host has one endpoint, or only counts, and nothing else happens
     /// there.
-    pub(in crate::simulate) fn enable_lookahead_to_host(&mut self, route: u32) {
+    pub fn enable_lookahead_to_host(&mut self, route: u32) {
         let Route { first, hops, .. } = self.routes[route as usize];
         let last = first as usize + usize::from(hops);
         // A route with decision steps has `hops` 0.
@@ -182,7 +186,7 @@ impl Frames {
     }
 
     /// Returns the step of a path segment.
-    pub(super) fn step(&mut self, topology: &Topology, leg: &PathSegment) -> Step {
+    pub(crate) fn step(&mut self, topology: &Topology, leg: &PathSegment) -> Step {
         let from = topology.first_hop(*leg).from;
         let router = match topology.kind(from) {
             NodeKind::Router(router) => router as u32,
@@ -227,7 +231,7 @@ impl Frames {
 }
 
 /// Returns the segments of the first path inside each tunnel of these path segments, in the order in which packets take them.
-pub(super) fn first_within(topology: &Topology, legs: &[PathSegment]) -> Vec<PathSegment> {
+pub(crate) fn first_within(topology: &Topology, legs: &[PathSegment]) -> Vec<PathSegment> {
     let mut within = Vec::new();
     for leg in legs {
         let PathSegment::Tunnel { tunnel, forward } = *leg else { continue };

@@ -5,7 +5,7 @@
 
 /// What a node does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulate) enum Verdict {
+pub enum Verdict {
     /// Sends it by this frame port: its index in [`Frames::ports`](super::Frames::ports).
     Out(u32),
     /// Sends it by a circuit, as cells: the index of the circuit's entry.
@@ -25,6 +25,6 @@ pub(in crate::simulate) enum Verdict {
 }
 
 /// Returns the tunnel of a direction, and whether the direction goes from the tunnel's first end to its second.
-pub(in crate::simulate) fn tunnel_of(direction: u32) -> (usize, bool) {
+pub fn tunnel_of(direction: u32) -> (usize, bool) {
     (direction as usize / 2, direction.is_multiple_of(2))
 }

@@ -7,16 +7,16 @@ use super::{Frames, Route, Step, Verdict};
 
 /// Context in which lone packets cross the steps of a route.
 #[derive(Clone, Copy)]
-pub(in crate::simulate) struct Crossing<'a> {
+pub struct Crossing<'a> {
     /// Takes lone packets over a circuit direction, in which they have this encapsulation.
-    pub(in crate::simulate) circuits: &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]),
+    pub circuits: &'a dyn Fn(u32, Encapsulation, &mut [LonePacket]),
     /// The packets go to a multicast group.
-    pub(in crate::simulate) is_multicast: bool,
+    pub is_multicast: bool,
 }
 
 impl Frames {
     /// Returns the index of the step at the end of a route without decision steps.
-    pub(in crate::simulate) fn end_of(&self, route: u32) -> u32 {
+    pub fn end_of(&self, route: u32) -> u32 {
         let Route { first, hops, .. } = self.routes[route as usize];
         if hops > 0 {
             return first + u32::from(hops);
@@ -26,12 +26,7 @@ impl Frames {
     }
 
     /// Takes lone packets over routes without decision steps, one route after the other.
-    pub(in crate::simulate) fn cross_alone(
-        &self,
-        routes: &[u32],
-        crossing: Crossing<'_>,
-        packets: &mut Vec<LonePacket>,
-    ) {
+    pub fn cross_alone(&self, routes: &[u32], crossing: Crossing<'_>, packets: &mut Vec<LonePacket>) {
         let mut arrived = None;
         for route in routes {
             let first = self.routes[*route as usize].first;
@@ -42,12 +37,7 @@ impl Frames {
     }
 
     /// Takes lone packets over the route that ends at the step `end`.
-    pub(in crate::simulate) fn cross_alone_to(
-        &self,
-        end: u32,
-        crossing: Crossing<'_>,
-        packets: &mut Vec<LonePacket>,
-    ) {
+    pub fn cross_alone_to(&self, end: u32, crossing: Crossing<'_>, packets: &mut Vec<LonePacket>) {
         let mut arrived = None;
         if !self.is_branched(end) {
             let before = self.steps[..end as usize].iter().rposition(Step::is_end);

@@ -4,30 +4,30 @@ use engpass_model::queue::Backlog;
 
 /// Traffic of a port in the measurement window. A frame counts as sent if its last bit leaves in the window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::simulate) struct PortTally {
+pub struct PortTally {
     /// Frames sent.
-    pub(in crate::simulate) frames: u64,
+    pub frames: u64,
     /// Bytes that they occupied on the line, framing included.
-    pub(in crate::simulate) bytes: u64,
+    pub bytes: u64,
     /// Frames lost in the queue or on the line.
-    pub(in crate::simulate) lost: u64,
+    pub lost: u64,
 }
 
 /// Frames that an edge of the measurement window cuts and whose last bit leaves in the window: at most one at each edge.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ClippedFrames {
-    pub(super) frames: u32,
-    pub(super) bytes: u32,
+pub(crate) struct ClippedFrames {
+    pub(crate) frames: u32,
+    pub(crate) bytes: u32,
 }
 
 /// Number of packets that queue disciplines marked CE in the measurement window, by transmitter.
 #[derive(Debug, Default)]
-pub(in crate::simulate) struct CongestionMarks(Vec<u64>);
+pub struct CongestionMarks(Vec<u64>);
 
 impl CongestionMarks {
     /// Counts a packet that the discipline in front of a transmitter has marked, if `counts` is true: in the measurement window.
     #[cold]
-    pub(super) fn add(&mut self, port: usize, counts: bool) {
+    pub fn add(&mut self, port: usize, counts: bool) {
         if port >= self.0.len() {
             self.0.resize(port + 1, 0);
         }
@@ -35,7 +35,7 @@ impl CongestionMarks {
     }
 
     /// Returns the number of packets marked in front of a transmitter.
-    pub(in crate::simulate) fn of(&self, port: usize) -> u64 {
+    pub fn of(&self, port: usize) -> u64 {
         self.0.get(port).copied().unwrap_or(0)
     }
 }
@@ -44,7 +44,7 @@ impl CongestionMarks {
 /// fields.
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
-pub(super) struct LongestQueue {
+pub(crate) struct LongestQueue {
     bytes: u64,
     packets: u32,
 }
@@ -52,13 +52,13 @@ pub(super) struct LongestQueue {
 impl LongestQueue {
     /// Returns true if `queue` is no longer than the longest one.
     #[inline(always)]
-    pub(super) fn covers(self, queue: Backlog) -> bool {
+    pub(crate) fn covers(self, queue: Backlog) -> bool {
         queue.bytes <= self.bytes && queue.packets <= self.packets.into()
     }
 
     /// Updates the longest queue with `queue`, the queue after a packet has joined.
     #[inline(always)]
-    pub(super) fn note(&mut self, queue: Backlog) {
+    pub(crate) fn note(&mut self, queue: Backlog) {
         if !self.covers(queue) {
             self.bytes = self.bytes.max(queue.bytes);
             // A port has fewer than 2^32 packets.
@@ -67,7 +67,7 @@ impl LongestQueue {
     }
 
     /// Returns the longest queue in bytes and in packets.
-    pub(super) fn lengths(self) -> Backlog {
+    pub(crate) fn lengths(self) -> Backlog {
         Backlog { bytes: self.bytes, packets: self.packets.into() }
     }
 }

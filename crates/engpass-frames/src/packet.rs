@@ -1,31 +1,35 @@
 //! IP packets on frame links.
 
-use engpass_model::queue::Ecn;
+use engpass_model::queue::{self, Ecn};
 
 use super::NONE;
 
 /// An IP packet in the network.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) struct Packet {
-    pub(in crate::simulate) datagram: u32,
+pub struct Packet {
+    /// The datagram of which it carries all or a part.
+    pub datagram: u32,
     /// Length in bytes, IP header included.
-    pub(super) ip: u32,
+    pub ip: u32,
     /// Index of the sender. Queue disciplines use it as the flow.
-    pub(super) sender: u32,
+    pub sender: u32,
     /// Index of the packet's next step in the step table; the steps before it on its route are done.
-    pub(in crate::simulate) place: u32,
+    pub place: u32,
     /// Number of lines that carried the original before this fragment or copy was created; zero for an original.
-    pub(super) since: u16,
+    pub since: u16,
     /// Offset of the payload in the datagram, in units of 8 bytes (RFC 791 section 3.1).
-    pub(super) offset: u16,
-    pub(super) ttl: u8,
-    pub(super) priority: u8,
-    pub(super) ecn: Ecn,
+    pub offset: u16,
+    /// Time to live (RFC 791).
+    pub ttl: u8,
+    /// Priority, for queue disciplines.
+    pub priority: u8,
+    /// Its congestion mark.
+    pub ecn: Ecn,
 }
 
 impl Packet {
     /// Stands for "no packet".
-    pub(in crate::simulate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         datagram: NONE,
         ip: 0,
         sender: 0,
@@ -37,14 +41,16 @@ impl Packet {
         ecn: Ecn::NotCapable,
     };
 
+    /// Returns the packet as a queue discipline sees it: its number is `id`, and it takes `bytes` bytes of the queue.
     #[inline(always)]
-    pub(in crate::simulate) fn is_none(&self) -> bool {
-        self.datagram == NONE
+    pub fn queued(&self, id: u32, bytes: u32) -> queue::Packet {
+        queue::Packet { id, bytes, flow: self.sender, priority: self.priority, ecn: self.ecn }
     }
 
-    /// Returns the time to live.
-    pub(in crate::simulate) fn ttl(&self) -> u8 {
-        self.ttl
+    /// Returns true if it stands for "no packet".
+    #[inline(always)]
+    pub fn is_none(&self) -> bool {
+        self.datagram == NONE
     }
 }
 

@@ -29,7 +29,7 @@ fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) 
 impl Frames {
     /// Adds a route without decision steps to the step table. `within` holds the path segments inside its tunnels, one tunnel after the other. Routers resolve
     /// addresses if `resolves` is true, and always within tunnels.
-    pub(super) fn add_run(
+    pub(crate) fn add_run(
         &mut self,
         topology: &Topology,
         legs: &[PathSegment],
@@ -78,7 +78,7 @@ impl Frames {
     }
 
     /// Returns the step at which packets leave a tunnel direction.
-    pub(super) fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
+    pub(crate) fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];
         let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at a router") };

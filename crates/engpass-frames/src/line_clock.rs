@@ -6,15 +6,15 @@ use engpass_model::time::{FOREVER, Pace};
 ///
 /// A time is a pair: picoseconds, rounded up, and the amount of that rounding in parts. `parts` of them make a picosecond.
 #[repr(C)]
-pub(super) struct LineClock {
+pub(crate) struct LineClock {
     /// End of the last transmission, its gap included.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     rounding: u64,
     /// Transmission time of `length` bytes, rounded up, and its rounding in parts.
     takes: (u64, u64),
     length: u32,
     /// Bytes around a frame that occupy the line but count in no queue: preamble and gap.
-    pub(super) physical: u32,
+    pub(crate) physical: u32,
     /// Parts that make a picosecond.
     parts: u64,
     /// Duration of the gap after a frame: whole picoseconds, rounded down, and the remaining parts.
@@ -22,7 +22,7 @@ pub(super) struct LineClock {
 }
 
 impl LineClock {
-    pub(super) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
+    pub(crate) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
         let (per_byte, parts) = pace.ratio();
         let mut clock = Self { parts, physical, gap: (0, 0), length: 0, takes: (0, 0), end: 0, rounding: 0 };
         clock.gap = clock.time_of(gap, per_byte);
@@ -37,37 +37,37 @@ impl LineClock {
     }
 
     /// Returns the number of parts that make a picosecond.
-    pub(super) fn parts(&self) -> u64 {
+    pub(crate) fn parts(&self) -> u64 {
         self.parts
     }
 
     /// Returns the parts by which the end of the last transmission is rounded up.
     #[inline(always)]
-    pub(super) fn rounding(&self) -> u64 {
+    pub(crate) fn rounding(&self) -> u64 {
         self.rounding
     }
 
     /// Returns the end of the last transmission: whole picoseconds, rounded down, and the remaining parts.
     #[inline(always)]
-    pub(super) fn exact(&self) -> (u64, u64) {
+    pub(crate) fn exact(&self) -> (u64, u64) {
         if self.rounding > 0 { (self.end - 1, self.parts - self.rounding) } else { (self.end, 0) }
     }
 
     /// Starts a busy period at `now` after an idle time.
     #[inline(always)]
-    pub(super) fn restart(&mut self, now: u64) {
+    pub(crate) fn restart(&mut self, now: u64) {
         (self.end, self.rounding) = (now, 0);
     }
 
     /// Returns true if the transmission time of this length is cached.
     #[inline(always)]
-    pub(super) fn is_cached_length(&self, bytes: u32) -> bool {
+    pub(crate) fn is_cached_length(&self, bytes: u32) -> bool {
         bytes == self.length
     }
 
     /// Appends a transmission of `bytes` bytes, each of `per_byte` parts. Returns the instant at which its last bit leaves; the gap follows.
     #[inline(always)]
-    pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
+    pub(crate) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if !self.is_cached_length(bytes) {
             self.cache_length(bytes, per_byte);
         }
@@ -86,12 +86,12 @@ impl LineClock {
 
     /// Returns the end of a transmission of the cached length if the packet arrived at `now`. The end may lie beyond all runs.
     #[inline(always)]
-    pub(super) fn end_if_sent_at(&self, now: u64) -> (u64, u64) {
+    pub(crate) fn end_if_sent_at(&self, now: u64) -> (u64, u64) {
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
     }
 
     #[cold]
-    pub(super) fn cache_length(&mut self, bytes: u32, per_byte: u64) {
+    pub(crate) fn cache_length(&mut self, bytes: u32, per_byte: u64) {
         let (whole, parts) = self.time_of(bytes.into(), per_byte);
         self.takes = if parts > 0 { (whole + 1, self.parts - parts) } else { (whole, 0) };
         self.length = bytes;
@@ -99,25 +99,25 @@ impl LineClock {
 
     /// Returns the end of a transmission of the cached length that begins at `now`; `None` if the line is busy then.
     #[inline(always)]
-    pub(super) fn end_if_idle_at(&self, now: u64) -> Option<(u64, u64)> {
+    pub(crate) fn end_if_idle_at(&self, now: u64) -> Option<(u64, u64)> {
         (now > self.end).then_some((now + self.takes.0, self.takes.1))
     }
 
     /// Returns the instant at which the last bit of a transmission leaves, given the end of the gap after it.
     #[inline(always)]
-    pub(super) fn last_bit_at(&self, (end, rounding): (u64, u64)) -> u64 {
+    pub(crate) fn last_bit_at(&self, (end, rounding): (u64, u64)) -> u64 {
         end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
     }
 
     /// Returns the instant at which the last bit of the last transmission leaves, before the gap.
     #[inline(always)]
-    pub(super) fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.last_bit_at((self.end, self.rounding))
     }
 
     /// Sets the end of the last transmission, its gap included.
     #[inline(always)]
-    pub(super) fn set_end(&mut self, end: (u64, u64)) {
+    pub(crate) fn set_end(&mut self, end: (u64, u64)) {
         (self.end, self.rounding) = end;
     }
 }

@@ -2,7 +2,7 @@
 
 /// The time for which an engine has been busy, and will be with the work that it has accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct BusyTime {
+pub struct BusyTime {
     /// Duration of all work accepted so far, in picoseconds.
     work: u64,
     /// End of the last work, in picoseconds. The engine is busy from the present until then.
@@ -13,35 +13,35 @@ pub(super) struct BusyTime {
 
 impl BusyTime {
     /// Adds work from `from` to `until`, in picoseconds. It must follow all work so far.
-    pub(super) fn add(&mut self, from: u64, until: u64) {
+    pub fn add(&mut self, from: u64, until: u64) {
         debug_assert!(from >= self.until, "an engine does one thing at a time");
         self.work += until - from;
         self.until = until;
     }
 
     /// Interrupts the work in progress at `now`.
-    pub(super) fn interrupt(&mut self, now: u64) {
+    pub fn interrupt(&mut self, now: u64) {
         self.work -= self.until - now;
         self.until = now;
     }
 
     /// Returns the instant at which all work so far ends.
-    pub(super) fn until(&self) -> u64 {
+    pub fn until(&self) -> u64 {
         self.until
     }
 
     /// Returns the busy time up to `at`, in picoseconds. Everything at `at` must have happened.
-    pub(super) fn up_to(&self, at: u64) -> u64 {
+    pub fn up_to(&self, at: u64) -> u64 {
         self.work - self.until.saturating_sub(at)
     }
 
     /// Begins the measurement window at `from`.
-    pub(super) fn begin_window(&mut self, from: u64) {
+    pub fn begin_window(&mut self, from: u64) {
         self.before = self.up_to(from);
     }
 
     /// Returns the busy time in the measurement window, which ends at `end`, in picoseconds.
-    pub(super) fn in_window(&self, end: u64) -> u64 {
+    pub fn in_window(&self, end: u64) -> u64 {
         self.up_to(end) - self.before
     }
 }
