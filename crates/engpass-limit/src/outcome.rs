@@ -111,16 +111,10 @@ fn flow(flow: FlowLimit) -> FlowOutcome {
         paths: flow.paths,
         goodput_bit_per_s: flow.goodput_bit_per_s,
         offered_bit_per_s: flow.offered_bit_per_s,
-        datagrams: None,
-        efci_pdus: None,
-        delay_s: None,
-        tcp: None,
-        transfer: None,
-        outage: None,
         bottleneck: Some(flow.bottleneck),
         next_bottleneck: flow.next,
         summary: Some(flow.summary),
-        real: None,
+        ..FlowOutcome::default()
     }
 }
 

@@ -7,6 +7,7 @@ use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tcp::congestion::Congestion;
 use engpass_model::tunnel::TunnelHeader;
 use engpass_model::wire::{Encapsulation, Medium};
 use schemars::JsonSchema;
@@ -44,6 +45,11 @@ pub fn catalogue() -> Value {
             nested(Ecmp::FAMILY, "`ecmp` of a router", Ecmp::listing(&mut generator())),
             nested(BondMode::FAMILY, "`mode` of a bond", BondMode::listing(&mut generator())),
             nested(TunnelHeader::FAMILY, "`header` of a tunnel", TunnelHeader::listing(&mut generator())),
+            nested(
+                Congestion::FAMILY,
+                "`congestion` in `tcp` of a host or traffic",
+                Congestion::listing(&mut generator()),
+            ),
             family("run", "[run]", [("run", &SHAPES.run)]),
         ],
         "words": [

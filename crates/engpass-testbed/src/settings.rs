@@ -134,6 +134,8 @@ fn json_of(node: &Node) -> Json {
 
 #[cfg(test)]
 mod tests {
+    use engpass_model::forward::Ecmp;
+
     use super::*;
     use crate::source::Source;
 
@@ -267,7 +269,7 @@ mod tests {
     fn keys_with_a_closed_set_of_values_list_them() {
         let settings = at(None, &[], &[]);
         let choices = |path: &[&str]| settings.at(path).unwrap().choices.clone();
-        assert_eq!(choices(&["router", "r", "ecmp"]), ["first", "hash", "round-robin"]);
+        assert_eq!(choices(&["router", "r", "ecmp"]), Ecmp::KINDS);
         assert_eq!(choices(&["host", "a", "tcp", "path_mtu"]), ["known", "discovered"]);
         assert!(choices(&["link", "l", "medium"]).contains(&"oc-3c".into()));
         assert_eq!(choices(&["router", "r", "process_switched"]), ["unicast", "multicast", "tunnels"]);

@@ -63,7 +63,10 @@ impl Kind for Datagrams<'_> {
             Traffic::Multicast(config) if let Some(frames) = config.video => {
                 Some(Self::video(config.rate, frames))
             }
-            _ => self.size().1.map(|rate| Schedule::even(rate.0)),
+            Traffic::UdpStream(_) | Traffic::Multicast(_) => self.size().1.map(|rate| Schedule::even(rate.0)),
+            Traffic::TcpStream(_) | Traffic::RequestResponse(_) | Traffic::Cbr(_) | Traffic::OnOff(_) => {
+                unreachable!("the traffic sends datagrams")
+            }
         }
     }
 

@@ -59,11 +59,7 @@ fn flow(flow: Flow) -> FlowOutcome {
         transfer: flow.transfer.map(transfer),
         outage: flow.outage.map(outage),
         receivers: flow.receivers.into_iter().map(|(host, one)| (host, receiver(one))).collect(),
-        bottleneck: None,
-        next_bottleneck: None,
-        summary: None,
-        limit: None,
-        real: None,
+        ..FlowOutcome::default()
     }
 }
 
