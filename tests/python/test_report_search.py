@@ -135,6 +135,9 @@ def test_path_result_has_a_page() -> None:
         "fraction": 0.5,
         "window_bytes": 25_000,
         "granted_bytes": 26_000,
+        "bytes": 2_437_500,
+        "seconds": 5.0,
+        "rtt_s": 0.032,
         "expected_bit_per_s": 4e6,
         "achieved_bit_per_s": 3.9e6,
         "finished": False,
@@ -146,6 +149,7 @@ def test_path_result_has_a_page() -> None:
     result = {
         "mtu_bytes": 1400,
         "rtt_s": 0.025,
+        "rtt_p50_s": 0.026,
         "bandwidth_bit_per_s": 1e7,
         "bandwidth_known": True,
         "bdp_bytes": 31_250,
