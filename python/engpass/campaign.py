@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass  # `check` needs no msgspec, whose import takes as long
+from dataclasses import asdict, dataclass  # not msgspec: `check` and `--help` start without it
 from pathlib import Path
 from typing import TYPE_CHECKING
 

@@ -7,7 +7,7 @@ objects and multiplies by the parallel jobs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass  # not msgspec: `check` starts without it
 from typing import TYPE_CHECKING, NamedTuple
 
 from engpass import _engpass

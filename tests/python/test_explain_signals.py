@@ -1,4 +1,4 @@
-"""Changes are judged by what an application sees: delays of its messages, gaps, and times of transfers."""
+"""Advice judges a change by figures that the application sees: message delays, gaps and transfer times."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ pub struct Resolution {
     packets: BTreeMap<u32, ArpMessage>,
 }
 
-/// In place of a neighbour's number in an event: routers forget all addresses.
+/// Stands for a neighbour's number in an `ArpTimeout` event that makes all routers forget their addresses.
 pub const FORGET: u32 = u32::MAX >> 1;
 
 /// Key of a neighbour: the index of the router's interface, and the station behind it.

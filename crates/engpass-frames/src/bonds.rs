@@ -30,7 +30,7 @@ pub(crate) struct Bonds {
     /// By process or endpoint, the route of the bond member that was chosen for the packet that waits for a NIC.
     chosen: BTreeMap<usize, u32>,
     /// Instant that counts as time 0 of the file's events.
-    pub(crate) from: u64,
+    from: u64,
 }
 
 impl Bonds {

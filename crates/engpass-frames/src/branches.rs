@@ -1,4 +1,4 @@
-//! Multicast copies: routers make them when their engine has finished a packet, switches when the packet arrives.
+//! Routes of the branches of multicast trees.
 
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;

@@ -46,6 +46,14 @@ pub(crate) struct DecisionStep {
 }
 
 impl Choices {
+    /// Records in the policies of a node that the members on these path segments are up or down. Policies of bonds are updated elsewhere.
+    pub(crate) fn set_members(&mut self, node: NodeId, up: bool, is_here: impl Fn(&PathSegment) -> bool) {
+        for group in self.groups.iter_mut().filter(|group| group.node == node && group.bond.is_none()) {
+            let here = group.legs.iter().zip(&mut group.members).filter(|(leg, _)| is_here(leg));
+            here.for_each(|(_, member)| (member.up, member.carrier) = (up, up));
+        }
+    }
+
     /// Returns true if the network has decision steps.
     pub fn has_decisions(&self) -> bool {
         !self.decisions.is_empty()

@@ -1,7 +1,7 @@
 //! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again at its end.
 //!
-//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. When the line begins the last cell of a packet, the
-//! discipline is asked for the next packet. Therefore circuits share a line, and packets that the line cannot take wait in the queues.
+//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The queue sends one packet at a time. The discipline
+//! chooses the next packet when the link begins to transmit the last cell of this one. So circuits share the link, and packets wait in the queue, not as cells.
 
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler};
 use engpass_model::random::Stream;
@@ -73,8 +73,8 @@ impl Entry {
 }
 
 impl CircuitQueue {
-    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `CircuitFree` event, if an earlier one is not pending, and true if the packet was
-    /// marked.
+    /// Admits or drops a packet that arrives at `now`. Returns the instant of a new `CircuitFree` event, unless an earlier one is pending, and true if the packet
+    /// got a congestion mark.
     pub fn join(
         &mut self,
         now: u64,
@@ -137,8 +137,8 @@ impl CircuitQueue {
         (self.sends.0, self.pdu) = (at, None);
     }
 
-    /// Returns true if the line has not begun the last cell of the packet being sent, and the instant for which the caller must then schedule a `CircuitFree`
-    /// event, if any. `emitted` is the emission time of the packet's PDU, if it has one.
+    /// Returns true if the line has not begun the last cell of the packet being sent. Then also returns the instant for which the caller must schedule a
+    /// `CircuitFree` event, if any. `emitted` is the emission time of the packet's PDU, if it has one.
     pub fn wait_for_line(&mut self, emitted: Option<u64>, now: u64) -> (bool, Option<u64>) {
         // The emission time of the last cell is known; the cell leaves the line later.
         let at = emitted.map_or(self.sends.0, |emitted| emitted.max(now) + 1);

@@ -1,6 +1,7 @@
 //! Routers with several engines, or with several kinds of work: which engine works on a packet, and how long.
 //!
-//! [`engpass_model::switching`] decides. What a route says about a packet is the same for all packets at one step, so it is found once for each step.
+//! The rules are in [`engpass_model::switching`]. They need the links and tunnels of a packet, which are the same for all packets at a step. The work is
+//! therefore found once for each step, and separately for multicast packets.
 
 use std::collections::BTreeMap;
 
@@ -72,12 +73,16 @@ struct Segment {
     refuses: bool,
 }
 
-/// What lies behind a step.
+/// Links and tunnels that packets take at the router behind a step.
 #[derive(Default)]
 struct Onward {
+    /// Links by which they leave.
     links: Vec<usize>,
+    /// True if they enter a tunnel.
     enters: bool,
+    /// True if they leave a tunnel.
     leaves: bool,
+    /// The tunnels that they enter, then the line by which they leave.
     segments: Vec<Segment>,
 }
 
@@ -191,8 +196,8 @@ impl Frames {
             .insert((place, is_multicast), StepWork { punt, work, segments: onward.segments });
     }
 
-    /// Follows a route from step `place` up to the line by which packets leave: where a policy chooses, its first path segment. Returns the step behind
-    /// the tunnels that end here.
+    /// Follows a route from step `place` to the line by which packets leave the router, and records links and tunnels in `onward`. At a decision step it follows
+    /// the first result. Returns the step behind the tunnels that end here.
     fn look_onward(&self, place: u32, branches: &[u32], onward: &mut Onward) -> u32 {
         let mut at = place;
         let mut after = place;

@@ -9,7 +9,7 @@ use engpass_model::unit::QueueLimit;
 /// The forwarding engine of a router: processes one packet at a time.
 #[derive(Debug, Default)]
 pub struct ForwardingEngine {
-    /// The router.
+    /// Node number of its router.
     pub node: usize,
     /// Time for each packet, in picoseconds.
     pub(crate) per_packet: u64,
@@ -21,9 +21,10 @@ pub struct ForwardingEngine {
     bytes: u64,
     /// The time in which it works.
     pub busy: BusyTime,
-    /// Of a route processor: some engine of the router takes time.
+    /// True if some engine of the router takes time. Only set at route processors.
     pub(crate) takes_time: bool,
-    /// It never works ahead of virtual time: its input queue is bounded, its work depends on the packet, copies take time, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
+    /// True if it never works ahead of virtual time. Its input queue is bounded, its work depends on the packet, or copies take time; or some packets need a
+    /// decision, a copy, a tunnel or an address when it finishes them.
     pub(crate) never_ahead: bool,
     /// Packets that wait for the engine or are in it, in order: the instant at which each is finished, and its packet number.
     packets: VecDeque<(u64, u32)>,
@@ -95,7 +96,7 @@ impl ForwardingEngine {
     /// If the engine has no packet.
     #[inline]
     pub fn finish(&mut self, length: impl FnOnce(u32) -> u32) -> (u32, Option<u64>) {
-        let (_, packet) = self.packets.pop_front().expect("a busy router has a packet");
+        let (_, packet) = self.packets.pop_front().expect("an engine that finishes has a packet");
         self.bytes -= u64::from(length(packet));
         (packet, self.packets.front().map(|(at, _)| *at))
     }

@@ -1,6 +1,7 @@
 //! Keepalives of GRE tunnels (docs/model.md, "Tunnels").
 //!
-//! A keepalive has a route like any packet: through the tunnel, and back to its router outside it. It has a flow direction, behind those of IGMP.
+//! A keepalive goes through the tunnel to its other end, and from there outside the tunnel back to the router that sent it. This way is one route. Each end that
+//! sends keepalives has such a route, and a flow direction behind those of IGMP.
 
 use engpass_model::forward::Headers;
 use engpass_model::tunnel::Keepalive;
@@ -9,7 +10,6 @@ use engpass_model::wire::ip::MIN_MTU;
 use engpass_testbed::topology::{NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
-use super::choices::Choices;
 use super::routes::{Known, Length, RouteRequest};
 use super::verdict::tunnel_of;
 use super::{Frames, Route, TooManyPaths};
@@ -73,7 +73,7 @@ impl Keepalives {
         format!("{} at {}", topology.tunnels[tunnel_of(*direction).0].name, topology.nodes[*router])
     }
 
-    /// Returns the tunnel and direction of the keepalives of each end.
+    /// Returns, for each end, the tunnel and the direction in which its keepalives enter it.
     pub fn all(&self) -> impl Iterator<Item = (usize, bool)> {
         self.ends.iter().map(|end| tunnel_of(end.direction))
     }
@@ -152,20 +152,7 @@ impl Frames {
     fn set_tunnel_state(&mut self, end: usize, up: bool) {
         let this = &mut self.keepalives.ends[end];
         this.is_down = !up;
-        self.choices.set_tunnel_state(this.router, tunnel_of(this.direction), up);
-    }
-}
-
-impl Choices {
-    /// Records in all policies of a node that a tunnel that begins there is up or down.
-    fn set_tunnel_state(&mut self, router: NodeId, (tunnel, forward): (usize, bool), up: bool) {
-        let entry = PathSegment::Tunnel { tunnel, forward };
-        for group in self.groups.iter_mut().filter(|group| group.node == router) {
-            for (leg, member) in group.legs.iter().zip(&mut group.members) {
-                if *leg == entry {
-                    (member.up, member.carrier) = (up, up);
-                }
-            }
-        }
+        let (tunnel, forward) = tunnel_of(this.direction);
+        self.choices.set_members(this.router, up, |leg| *leg == PathSegment::Tunnel { tunnel, forward });
     }
 }

@@ -1,7 +1,8 @@
 //! Ethernet and point-to-point links: their ports, and the routes of packets over switches and routers.
 //!
-//! The crate holds the state of frame links and the rules by which it changes. It knows no hosts, no TCP, no ledger and no events: a rule returns what has
-//! happened, and the engine `simulate` schedules events, posts and reports accordingly. It knows where a circuit begins, and its queue there, but no cells.
+//! The crate holds the state of frame links and the rules by which it changes. It has no state of hosts or TCP, no ledger and no event queue. Its functions
+//! return what has happened. The engine `simulate` then schedules events, tells the ledger, and reports losses and deliveries. Of a circuit, the crate knows the
+//! entry and the queue there, but no cells.
 //!
 //! - A [`FramePort`] has a queue, a transmitter and a line. It knows when a packet leaves as soon as the packet arrives, unless its queue discipline chooses
 //!   packets when the line is free.
@@ -78,11 +79,11 @@ pub struct Frames {
     port_indices: Vec<u32>,
     /// Routes of every flow: that of the data at `2 * flow`, that of the reverse direction at `2 * flow + 1`. Further routes follow.
     pub routes: Vec<Route>,
-    /// The step table: the steps of all routes in one array. A mark ends each route.
+    /// The step table: the steps of all routes in one array. A step with [`Verdict::Up`] ends each route.
     pub steps: Vec<Step>,
     /// The engines of all routers: first the route processors, in the order of the file, then the line cards.
     pub engines: Vec<ForwardingEngine>,
-    /// Which of them work on a packet.
+    /// Routers whose work depends on the packet: which engine works on it, and how long.
     pub switching: Switching,
     /// Nodes at the ends of every link; empty if the testbed has no events.
     link_ends: Vec<[NodeId; 2]>,
@@ -109,7 +110,7 @@ pub struct Frames {
     pub dropped: Vec<(queue::Packet, Cause)>,
     /// Test switch: disables lookahead, so that every hop schedules an event.
     lookahead_disabled: bool,
-    /// Number of packets that queue disciplines have marked.
+    /// Number of packets that queue disciplines have marked in the measurement window, by transmitter.
     pub marks: CongestionMarks,
     /// ICMP messages of routers.
     pub icmp: Icmp,
@@ -148,7 +149,7 @@ pub enum DecisionMode {
 }
 
 impl Frames {
-    /// Makes every line report each of its transmissions for which `needs` is true, given its transmitter.
+    /// Sets which lines report each of their transmissions: those with a transmitter for which `needs` returns true.
     pub fn update_posting(&mut self, needs: impl Fn(usize) -> bool) {
         self.ports.iter_mut().for_each(|line| line.posts_each_packet = needs(line.port as usize));
     }

@@ -9,11 +9,10 @@ use engpass_model::queue::{
     Admission, Backlog, Cause, Discipline, Ecn, Packet, PortView, Scheduler, Verdict,
 };
 use engpass_model::time::Time;
-use engpass_testbed::topology::{NodeId, PathSegment};
+use engpass_testbed::topology::PathSegment;
 use engpass_testbed::{Change, EventChanges};
 
 use super::Frames;
-use super::choices::Choices;
 use super::port::AdmitResult;
 use super::transmit_ring::TransmitRing;
 
@@ -52,7 +51,7 @@ impl Outages {
     }
 }
 
-/// The changes that one event of the testbed file makes, one after the other.
+/// The changes of links that one event of the testbed file makes, in order of time.
 #[derive(Debug)]
 pub struct NextChange {
     next: Option<Change>,
@@ -171,19 +170,6 @@ pub(crate) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Pac
     all
 }
 
-impl Choices {
-    /// Records in all policies of a node that the interface on this link is up or down; policies of bonds are updated elsewhere.
-    fn see(&mut self, router: NodeId, link: usize, up: bool) {
-        for group in self.groups.iter_mut().filter(|group| group.node == router && group.bond.is_none()) {
-            for (leg, member) in group.legs.iter().zip(&mut group.members) {
-                if matches!(leg, PathSegment::Link(hop) if hop.link == link) {
-                    (member.up, member.carrier) = (up, up);
-                }
-            }
-        }
-    }
-}
-
 impl Frames {
     /// Records that the node at an end of a link notices that the link goes down or comes up: its policies choose accordingly. If the link belongs to a bond
     /// whose monitor has now to look at it, returns the bond and the instant.
@@ -194,7 +180,11 @@ impl Frames {
         now: u64,
     ) -> Option<(u32, u64)> {
         let node = self.link_ends[link][end];
-        self.choices.see(node, link, !down);
+        self.choices.set_members(
+            node,
+            !down,
+            |leg| matches!(leg, PathSegment::Link(hop) if hop.link == link),
+        );
         let (bond, looks) = self.bonds.see(node, link, !down, now)?;
         self.choices.update_bond_policies(bond, &self.bonds);
         looks.map(|at| (bond as u32, at))

@@ -261,7 +261,7 @@ impl FramePort {
     }
 
     /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives; 0 if the discipline checks more, or with impairments.
-    pub fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
+    pub(crate) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
         let PortQueue::TailDrop(limit) = self.queue else { return 0 };
         if !self.is_in_order() {
             return 0;

@@ -1,4 +1,4 @@
-//! The step table: the steps of all routes, and the verdicts on packets that have come to them.
+//! Routes and their steps.
 
 use super::Verdict;
 
@@ -21,9 +21,9 @@ pub struct Route {
 /// One entry of the step table: a verdict on packets that have come to this place of their route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What the node there does with packets.
+    /// What the node at this step does with a packet.
     pub verdict: Verdict,
-    /// Index of the router that does it; `u32::MAX` if a host or switch does.
+    /// Index of the router at this step; `u32::MAX` at a host or switch.
     pub router: u32,
     /// MTU of the line, circuit or tunnel that the step leads to, in bytes.
     pub mtu: u32,

@@ -243,7 +243,7 @@ impl Frames {
 
     /// Returns true if a step is the entry of a tunnel that drops packets which are too long, whatever their DF bit.
     #[inline]
-    pub fn refuses(&self, step: Step) -> bool {
+    pub(crate) fn refuses(&self, step: Step) -> bool {
         match step.verdict {
             Verdict::Wrap(direction) => self.tunnels.directions[direction as usize].refuses,
             _ => false,

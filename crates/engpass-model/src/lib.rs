@@ -13,7 +13,7 @@
 //! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
 //! - [`tcp`] is one TCP endpoint.
 //!
-//! A run measures in a [`window`].
+//! A [`window`] is the part of a run that is measured.
 
 pub mod arp;
 pub mod bond;

@@ -13,14 +13,14 @@ sees, one for each quantity (`Needs.figures`). These do not count:
 - Minima, maxima and the other percentiles of a delay. One change would count several times, and an extreme
   is a single packet, which may be chance. The p99 is that of ITU-T Y.1541.
 - The queueing delay, which is a part of the delay, and losses on lines that are down, a part of the loss.
-- The delay of messages of a transfer, whose application waits only for the end. Of a flow that the
-  application paces it counts, in place of the delay of single segments.
+- The message delay of a transfer, whose application waits only for the end. If the application paces a TCP
+  flow, the message delay counts, and the delay of single segments does not.
 - Gaps of a transfer, which cost it goodput; of on-off traffic, which pauses itself; and of a flow that lost
   nothing to a line that was down.
 
 Figures may differ by chance if the seed matters. A change helps only if the score rises with every seed
-(`advice`). It harms if the folded figure is worse: a harm by chance moves a change behind others, and hides
-none.
+(`advice`). A change harms if the figure over all seeds is worse. This may be chance, but such a change is
+still listed, behind those without harm.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     met: float
     """The least value, or the greatest if lower ones are better, that meets the needs of the flow."""
     share: float = 0.0
+    """A change is notable if it exceeds both this share of the value before and `least`."""
     least: float = 0.0
-    """A change is notable if it exceeds both this amount and `share` of the value before."""
     harm: float = 0.0
     """A notable change does harm only if it exceeds this amount."""
 
@@ -211,7 +211,9 @@ class Needs(msgspec.Struct, frozen=True):
 
     def pauses(self, served: Served) -> bool:
         """True if the failure of a line makes a gap that exceeds what the flow tolerates."""
-        return samples.LONGEST_GAP in {one.signal for one in self.figures(served) if one.is_missed(served)}
+        return any(
+            one.signal is samples.LONGEST_GAP and one.is_missed(served) for one in self.figures(served)
+        )
 
     def score(self, served: Served) -> float:
         """The power of the flow: 1 at its limit, without harmful losses, and with a tolerable delay and gap.

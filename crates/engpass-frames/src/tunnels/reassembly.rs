@@ -9,7 +9,7 @@ use engpass_testbed::topology::NodeId;
 use super::{Encapsulation, FragmentedOuter, Packet, Tunnels};
 use crate::NONE;
 
-/// What comes to the end of a tunnel.
+/// Kind of a packet at the end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunnelArrival {
     /// A packet that is no fragment of an outer packet.
@@ -20,12 +20,12 @@ pub enum TunnelArrival {
     Late,
 }
 
-/// An outer packet that a router fragments.
+/// Values that all fragments of an outer packet get while a router creates them.
 #[derive(Clone, Copy, Debug)]
 pub struct OuterCut {
     /// Number of the fragmented outer packet.
     pub number: u32,
-    /// True if the packet is not itself a fragment whose reassembly has timed out: the number is new.
+    /// True if the packet is not itself a fragment of an outer packet: the number is new.
     pub is_new: bool,
     /// Offset of the first fragment, in units of 8 bytes.
     pub begin: u16,
@@ -37,7 +37,7 @@ pub struct OuterCut {
 #[derive(Clone, Copy, Debug)]
 pub struct Gathered {
     /// Number of the fragmented outer packet.
-    pub number: u32,
+    number: u32,
     /// The tunnel direction at whose end it is.
     pub tunnel: u32,
     /// True if all fragments are there.
@@ -46,7 +46,7 @@ pub struct Gathered {
     pub paths_differ: bool,
 }
 
-/// An outer packet that is complete again, or whose reassembly has timed out.
+/// A reassembly that has ended: the outer packet is complete, or its time is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Reassembled {
     /// Number of the fragmented outer packet.
@@ -82,7 +82,7 @@ impl Tunnels {
     pub fn begin_cut(&mut self, id: u32, whole: Packet) -> OuterCut {
         let depth = self.at(whole.place).len();
         let hidden = self.hidden[id as usize];
-        // The packet may be a fragment of an outer packet whose reassembly has timed out. The `offset` of a packet that is no fragment is that of the inner
+        // A fragment keeps its number, even if its outer packet is no longer in the list. The `offset` of a packet that is no fragment is that of the inner
         // packet.
         if self.is_fragment(id, depth) {
             return OuterCut { number: hidden.cut, is_new: false, begin: whole.offset, hidden, depth };
@@ -102,7 +102,7 @@ impl Tunnels {
         OuterCut { number: self.cuts, is_new: true, begin: 0, hidden, depth }
     }
 
-    /// Records the headers that hide the packet with number `fragment`, a fragment of an outer packet.
+    /// Records the values that outer headers hide, for the packet with number `fragment`, a fragment of an outer packet.
     pub fn add_fragment(&mut self, fragment: u32, cut: &OuterCut) {
         let OuterCut { number, depth, hidden, .. } = *cut;
         *self.hide(fragment) = Encapsulation { cut: number, depth: depth as u8, ..hidden };
@@ -185,7 +185,7 @@ impl Tunnels {
         Reassembled { number, whole: Packet { ecn, ..whole }, fragments: come.1, hidden }
     }
 
-    /// Records the headers that hide the packet with number `packet`, which takes the place of its fragments.
+    /// Records the values that outer headers hide, for the packet with number `packet`, which takes the place of its fragments.
     pub fn restore(&mut self, packet: u32, outer: &Reassembled) {
         *self.hide(packet) = outer.hidden;
     }

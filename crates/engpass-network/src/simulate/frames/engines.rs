@@ -34,7 +34,7 @@ impl Network {
         true
     }
 
-    /// Returns a packet as a router sees it to which the packet has come, after its work there has been found.
+    /// Returns the arrival of a packet at a router. Finds the work on such packets if it is not known.
     fn arrival_at(&mut self, router: u32, packet: u32) -> Arrival {
         let Packet { datagram, place, ip, .. } = *self.shared.datagrams.packet(packet);
         let is_of_tree = self.shared.is_of_tree(datagram);
@@ -66,7 +66,7 @@ impl Network {
             }
             EngineResult::Held(None) => {}
             EngineResult::ContinuesAt(_) => {
-                unreachable!("packets continue ahead where all take the same time")
+                unreachable!("an engine whose work depends on the packet never works ahead")
             }
         }
     }
