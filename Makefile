@@ -56,7 +56,7 @@ prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
 # optimises: after its build, ten minutes of one core. The networks in which mechanisms of forwarding are counted come last, with their tables.
 prove-properties: $(STAMP)
 	PROPTEST_CASES=2560 cargo test --profile prove --workspace --exclude engpass-python --lib --tests --no-fail-fast --quiet -- --skip acted::
-	PROPTEST_CASES=2560 cargo test --profile prove -p engpass-network --test oracle --quiet acted:: -- --nocapture
+	PROPTEST_CASES=2560 cargo test --profile prove -p engpass-simulate --test oracle --quiet acted:: -- --nocapture
 	$(BIN)/pytest -q tests/python --hypothesis-profile prove -m "hypothesis and not prove"
 
 prove-mutations: $(STAMP)

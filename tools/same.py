@@ -93,7 +93,6 @@ class Side:
             if not target.exists() or target.read_bytes() != file.read_bytes():
                 shutil.copyfile(file, target)
         shutil.copyfile(self.folder / "engine/Cargo.lock", copy / "Cargo.lock")
-        self.lay_out_limit()
         environment = os.environ | {"CARGO_TARGET_DIR": str(self.folder / "target")}
         for program in programs:
             command = ["cargo", "build", "--quiet", "--profile", program.profile]
@@ -107,24 +106,6 @@ class Side:
                     "help: programs in `tools/same` use only what both engines have; after a renaming of it, "
                     "compare with BASE set to the commit that renames"
                 )
-
-    def lay_out_limit(self) -> None:
-        """Write a crate `limit` that re-exports the limit engine, so that programs find it under one name.
-
-        In older commits the engine is a module of `engpass-network`, not the crate `engpass-limit`.
-        """
-        old = not (self.folder / "engine/crates/engpass-limit").exists()
-        crate, path = ("engpass-network", "engpass_network::limit") if old else ("engpass-limit",) * 2
-        manifest = '[package]\nname = "limit"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
-        files = {
-            "Cargo.toml": f'{manifest}{crate} = {{ path = "../engine/crates/{crate}" }}\n',
-            "src/lib.rs": f"pub use {path.replace('-', '_')}::*;\n",
-        }
-        for name, text in files.items():
-            file = self.folder / "limit" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            if not file.exists() or file.read_text(encoding="utf-8") != text:
-                file.write_text(text, encoding="utf-8")
 
     def run(
         self, program: Program, *arguments: str, given: str = "", out: int | IO[bytes] = subprocess.PIPE

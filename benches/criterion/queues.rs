@@ -17,11 +17,11 @@ use engpass_bench::line::frames;
 use engpass_bench::phones::phones;
 use engpass_bench::workload::point;
 use engpass_model::random::Stream;
-use engpass_network::simulate::Network;
+use engpass_simulate::Network;
 use radix_heap::RadixHeapMap;
 
 // The queue is not part of the public interface, so this includes its file. The log is disabled here.
-#[path = "../../crates/engpass-network/src/simulate/event_queue.rs"]
+#[path = "../../crates/engpass-simulate/src/event_queue.rs"]
 #[allow(dead_code, unused_imports, unexpected_cfgs, reason = "the engine and its tests use all of it")]
 mod event;
 

@@ -12,7 +12,7 @@ from ns3 import pace
 
 from parts.cells import MESSAGE
 
-COUNTS = ROOT / "crates/engpass-network/tests/counts/table.txt"
+COUNTS = ROOT / "crates/engpass-simulate/tests/counts/table.txt"
 
 
 def flows(tools: Tools, quick: bool) -> Iterator[Row]:

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
-use engpass_network::simulate::{Network, SimError, SimOutcome};
 use engpass_oracle::engine::Engine;
 use engpass_oracle::outcome::Observed;
+use engpass_simulate::{Network, SimError, SimOutcome};
 use engpass_testbed::{Point, Testbed, Topology};
 
 use crate::heap;

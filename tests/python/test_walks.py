@@ -17,7 +17,7 @@ PLACES = {
 }
 """The short paths of the page. All other files are those of the engine."""
 
-ENGINE = CRATES / "engpass-network/src/simulate"
+ENGINE = CRATES / "engpass-simulate/src"
 FRAMES = CRATES / "engpass-frames/src"
 QUOTED = re.findall(r"`([^`\n]+)`", (ROOT / "docs/walks.md").read_text())
 FILES = sorted({text for text in QUOTED if text.endswith(".rs")})

@@ -1,6 +1,6 @@
 //! Captures: writes the packets or cells that pass a link point to a pcapng file.
 //!
-//! [`simulate::captured`](engpass_network::simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form that suits the
+//! [`simulate::captured`](engpass_simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form that suits the
 //! link, and writes them as blocks to a file that the caller has opened. `docs/capture.md` describes such files for their readers.
 
 mod link;
@@ -18,7 +18,7 @@ pub use packet_bytes::{Packets, SyntheticPackets, address, passing};
 use pcapng::{Interface, Writer};
 pub use point::{Form, Limit, Point};
 
-use engpass_network::simulate::{CaptureRecord, CaptureSink};
+use engpass_simulate::{CaptureRecord, CaptureSink};
 
 /// Result of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

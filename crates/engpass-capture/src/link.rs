@@ -9,7 +9,7 @@ use engpass_model::wire::arp::{Operation, write_arp};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_model::wire::igmp;
-use engpass_network::simulate::{CaptureRecord, Cell, Content, Igmp, Packet, Pdu, Unit};
+use engpass_simulate::{CaptureRecord, Cell, Content, Igmp, Packet, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 

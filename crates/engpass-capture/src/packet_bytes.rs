@@ -10,7 +10,7 @@ use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{FlowPath, NodeId};
 
-use engpass_network::simulate::{Content, Head, Outer, Packet};
+use engpass_simulate::{Content, Head, Outer, Packet};
 
 /// Source of the bytes of packets, which the model does not have.
 pub trait Packets {

@@ -44,7 +44,7 @@ use receivers::SeparateReceivers;
 /// Returns the limit of every flow, and the use of every link if all flows are at their limits.
 ///
 /// # Panics
-/// If `engpass_network::unmodelled` rejects the testbed.
+/// If `engpass_simulate::unmodelled` rejects the testbed.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     match SeparateReceivers::new(testbed, topology) {
         None => limit_of(testbed, topology, None),

@@ -1,7 +1,7 @@
 //! The oracle: a reference engine in which every cell, and every begin and end of a transmission, is an event.
 //!
 //! It is written from the pages of docs/ and from the standards that they cite. docs/why/ lists the code that it shares with the product;
-//! `tools/oracle_apart.py` checks the list. The oracle is slow and simple on purpose: it is the specification in code. The tests of `engpass-network`
+//! `tools/oracle_apart.py` checks the list. The oracle is slow and simple on purpose: it is the specification in code. The tests of `engpass-simulate`
 //! compare the fast engine with it, and the benchmarks measure how much time cell trains save.
 
 mod accounts;

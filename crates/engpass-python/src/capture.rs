@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use engpass_capture::{File, Files, Form, Limit, Point, SyntheticPackets, about};
 use engpass_live::CaptureFile;
-use engpass_network::SupportedTestbed;
-use engpass_network::simulate::{RunControl, SimError, SimOutcome, captured};
+use engpass_simulate::SupportedTestbed;
+use engpass_simulate::{RunControl, SimError, SimOutcome, captured};
 use serde_json::{Value, json};
 
 /// Capture points of a testbed, and the size limit of each capture.

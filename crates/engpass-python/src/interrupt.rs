@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use engpass_network::simulate::RunControl;
+use engpass_simulate::RunControl;
 use engpass_testbed::Point;
 use pyo3::prelude::*;
 

@@ -18,9 +18,9 @@ use std::time::Duration;
 use engpass_limit::limit;
 use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
-use engpass_network::simulate::{SimError, simulate, timeline};
-use engpass_network::{Engine, modelled};
 use engpass_outcome::{self as outcome, Outcome, Results, SweptValue};
+use engpass_simulate::{Engine, modelled};
+use engpass_simulate::{SimError, simulate, timeline};
 use engpass_testbed::{Diagnostics, Source};
 use indexmap::IndexMap;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -162,7 +162,7 @@ impl PyCampaign {
     /// Settings of a point that `limit` and `simulate` ignore: one sentence per key.
     fn left_out(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<Vec<String>> {
         let point = self.point(py, variant, &sweep)?;
-        Ok(engpass_network::left_out(&point.testbed))
+        Ok(engpass_simulate::left_out(&point.testbed))
     }
 
     /// TCP settings of a point that `measure` or `emulate` cannot set for a socket: one sentence per end.

@@ -2,8 +2,8 @@
 
 use engpass_limit::limit;
 use engpass_measured::{Answers, Asked, Failure, check_end, measured, requests};
-use engpass_network::{Engine, modelled};
 use engpass_outcome::Outcome;
+use engpass_simulate::{Engine, modelled};
 use engpass_testbed::Point;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

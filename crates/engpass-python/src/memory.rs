@@ -1,6 +1,6 @@
 //! Estimates the memory for the runs of a campaign before they start.
 
-use engpass_network::{Engine, Memory, memory, modelled};
+use engpass_simulate::{Engine, Memory, memory, modelled};
 use engpass_testbed::Axis;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-#[path = "../../engine/crates/engpass-network/tests/networks/mod.rs"]
+#[path = "../../engine/crates/engpass-simulate/tests/networks/mod.rs"]
 mod networks;
 
 fn main() {

@@ -7,14 +7,14 @@ use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
+use engpass_limit::limit;
 use engpass_model::queue::Ecn;
 use engpass_model::random::Stream;
-use engpass_network::simulate::injection::{DeliveryReport, Errors, InjectedNetwork, Packet, Transport};
-use engpass_network::simulate::{SimError, SimOutcome, simulate};
-use engpass_network::{Engine, modelled};
 use engpass_outcome::Results;
+use engpass_simulate::injection::{DeliveryReport, Errors, InjectedNetwork, Packet, Transport};
+use engpass_simulate::{Engine, modelled};
+use engpass_simulate::{SimError, SimOutcome, simulate};
 use engpass_testbed::{Campaign, Point, Source, load};
-use limit::limit;
 use serde::Serialize;
 
 /// An outcome, or the reason why there is none.

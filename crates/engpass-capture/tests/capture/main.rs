@@ -1,6 +1,6 @@
 //! Tests of capture files, read by the tests' own reader, and by tshark if it is installed.
 
-#[path = "../../../engpass-network/tests/common/mod.rs"]
+#[path = "../../../engpass-simulate/tests/common/mod.rs"]
 mod common;
 mod outside;
 mod reader;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use engpass_capture::{Captured, File, Files, Form, Limit, Point, SyntheticPackets};
-use engpass_network::simulate::{SimOutcome, captured, simulate};
+use engpass_simulate::{SimOutcome, captured, simulate};
 
 use common::point;
 use reader::{Block, read};

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use engpass_capture::{File, Files, Limit, Packets, Point, passing};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, udp};
-use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet as Input};
-use engpass_network::simulate::{Content, Head, Packet};
+use engpass_simulate::injection::{DeliveryReport, InjectedNetwork, Packet as Input};
+use engpass_simulate::{Content, Head, Packet};
 
 use crate::common::point;
 use crate::reader::{Block, read};

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engpass_capture::{File, Files, Form, Limit, Packets, Point, passing};
-use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork};
-use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Packet};
+use engpass_simulate::injection::{DeliveryReport, InjectedNetwork};
+use engpass_simulate::{CaptureRecord, CaptureSink, Content, Packet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use engpass_model::queue::Ecn;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
-use engpass_network::simulate::SimError;
-use engpass_network::simulate::injection::{DeliveryReport, InjectedNetwork, Packet};
+use engpass_simulate::SimError;
+use engpass_simulate::injection::{DeliveryReport, InjectedNetwork, Packet};
 use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// Returns the capacity of a line in bit/s, counted as in [`LineStats::bits`](engpass_network::simulate::injection::LineStats::bits): 424 bits
+/// Returns the capacity of a line in bit/s, counted as in [`LineStats::bits`](engpass_simulate::injection::LineStats::bits): 424 bits
 /// per cell, without the line's framing.
 fn most(line: &Line) -> u64 {
     match line.framing {

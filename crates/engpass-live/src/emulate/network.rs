@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use engpass_model::wire::icmp::{Error, Errors};
-pub(super) use engpass_network::simulate::injection::{MessageContent, Transport};
+pub(super) use engpass_simulate::injection::{MessageContent, Transport};
 use serde_json::Value;
 
 /// A path in one direction between two hosts that the topology connects.

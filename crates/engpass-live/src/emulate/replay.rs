@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek};
 
-use engpass_network::simulate::injection::FOREVER;
+use engpass_simulate::injection::FOREVER;
 use serde_json::{Value, json};
 
 use super::log::{Reading, Record};

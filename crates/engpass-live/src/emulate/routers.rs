@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use engpass_capture::passing;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp;
-use engpass_network::simulate::Head;
+use engpass_simulate::Head;
 
 use super::network::MessageContent;
 use super::packet::set_identification;

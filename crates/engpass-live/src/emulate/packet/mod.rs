@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use engpass_model::wire::icmp::Errors;
-use engpass_network::simulate::injection::Transport;
+use engpass_simulate::injection::Transport;
 
 pub(crate) use gso::{Change, HEAD, forward, set_identification};
 use offload::{Kind, Offload};

@@ -1,0 +1,202 @@
+//! Fast path of sending: an unfragmented datagram enters the NIC at once. Sending must cost the host no CPU time, the run must have no timeline and no capture,
+//! and no sender may wait for the NIC.
+
+use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route, Step};
+use engpass_ledger::Trail;
+use engpass_model::queue::Ecn;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use crate::Network;
+use crate::event_queue::{Event, EventQueue};
+use crate::nic::Nic;
+use crate::packet_store::{Datagram, Destination};
+use crate::ready_packet::EgressPath;
+use crate::shared_state::SharedState;
+
+/// The NIC and first line of a route, looked up once for several datagrams.
+pub(super) struct Egress<'a> {
+    nic: &'a Nic,
+    pub(super) route: Route,
+    /// The port of the first line; `port` is its index in `Frames::ports`.
+    line: &'a mut FramePort,
+    port: u32,
+    line_index: u16,
+    /// Bound of lookahead: a packet that arrives at the next port at or before this instant is handed to it ahead of time; 0 if the line tells no port.
+    pub(super) last: u64,
+    pub(super) now: u64,
+}
+
+/// An unfragmented datagram that is about to be sent.
+#[derive(Clone, Copy)]
+pub(super) struct UnfragmentedDatagram {
+    pub(super) flow: u32,
+    pub(super) index: u64,
+    /// The receiving endpoint of a TCP segment; otherwise the socket.
+    pub(super) to: Destination,
+    pub(super) sender: u32,
+    /// Length of the transport header, and of the payload, in bytes.
+    pub(super) header: u32,
+    pub(super) bytes: u32,
+    /// True if the datagram carries data of the sender, so that it counts in the results of its flow.
+    pub(super) counted: bool,
+    /// True for a segment whose data was sent before.
+    pub(super) resent: bool,
+    pub(super) ecn: Ecn,
+}
+
+/// The sender of a datagram.
+#[derive(Clone, Copy)]
+pub(super) enum SenderRef {
+    /// An endpoint; the index of its sender states in the ledger, if the ledger keeps any.
+    Endpoint(Option<usize>),
+    Process(usize),
+}
+
+impl UnfragmentedDatagram {
+    /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
+    #[inline(always)]
+    pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
+        let Self { flow, index, to, header, bytes, counted, resent, .. } = self;
+        Datagram {
+            flow,
+            index,
+            bytes,
+            fragments: 1,
+            train: false,
+            resent,
+            paths_differ: false,
+            arrived: 0,
+            sent,
+            to,
+            counted,
+            header,
+            begun,
+            lost: false,
+            refs: 1,
+            refused: 0,
+            trail: Trail::default(),
+            tracked_per_hop: false,
+        }
+    }
+}
+
+impl<'a> Egress<'a> {
+    #[inline(always)]
+    pub(super) fn of(
+        nic: &'a Nic,
+        route: Route,
+        (ports, steps): (&'a mut [FramePort], &[Step]),
+        (now, end): (u64, u64),
+    ) -> Self {
+        let step = steps[route.first as usize];
+        let last = if step.delivers_ahead() { end } else { 0 };
+        Self {
+            nic,
+            route,
+            line: &mut ports[step.port() as usize],
+            port: step.port(),
+            line_index: step.line_index,
+            last,
+            now,
+        }
+    }
+
+    /// Sends a datagram, which gets the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        id: u32,
+        whole: UnfragmentedDatagram,
+        shared: &mut SharedState,
+        events: &mut EventQueue,
+        whose: SenderRef,
+    ) -> FastPathResult {
+        let Self { nic, route, now, .. } = *self;
+        let line = &mut *self.line;
+        let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
+        if nic.has_waiters() || !line.has_memory(now, ip, nic.capacity) {
+            return FastPathResult::NeedsSlowPath;
+        }
+        let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &shared.window) else {
+            return FastPathResult::NeedsSlowPath;
+        };
+        let packet = Packet {
+            datagram: id,
+            ip,
+            sender: whole.sender,
+            place: route.first + 1,
+            since: 0,
+            offset: 0,
+            ttl: route.ttl,
+            priority: route.priority,
+            ecn: whole.ecn,
+        };
+        shared.datagrams.insert_next(id, whole.datagram(now, true), packet);
+        let until = line.free_at();
+        match whose {
+            SenderRef::Endpoint(states) => {
+                shared.ledger.sends_packet(states, (whole.counted, id), now, until);
+            }
+            SenderRef::Process(process) => shared.ledger.sends_message(process, id, now, until),
+        }
+        if line.posts_each_packet {
+            shared.ledger.attribute_shared_idle(self.line_index, shared.datagrams[id].owner(), id, ip, line);
+        }
+        if whole.counted {
+            let tally = &mut shared.flows[whole.flow as usize];
+            tally.in_flight += 1;
+            if shared.window.holds(now) {
+                tally.sent += 1;
+                tally.sent_bytes += u64::from(whole.bytes);
+            }
+        }
+        if at > self.last && line.expect_arrival_at(at) {
+            events.push(at, line.port as usize, Event::FrameArrival(self.port));
+        }
+        FastPathResult::ArrivesAt(at)
+    }
+}
+
+impl Network {
+    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
+    /// effect, if the slow path must take it.
+    #[inline(always)]
+    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
+        if !self.fast_path_allowed() || self.shared.reports.is_some() {
+            return false;
+        }
+        let (now, end) = (self.now, self.end);
+        let Self { processes, frames, shared, events, nics, .. } = self;
+        let this = &mut processes[process];
+        let EgressPath::Frames { route } = this.way else { return false };
+        if this.fragments.count > 1 {
+            return false;
+        }
+        let Frames { ports, steps, routes, .. } = frames;
+        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let whole = UnfragmentedDatagram {
+            flow: this.flow as u32,
+            index: this.messages,
+            to: Destination::SOCKET,
+            sender: process as u32,
+            header: UDP_HEADER_BYTES as u32,
+            bytes: this.message as u32,
+            counted: true,
+            resent: false,
+            ecn: Ecn::NotCapable,
+        };
+        let id = shared.datagrams.next();
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, events, SenderRef::Process(process))
+        else {
+            return false;
+        };
+        let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
+        this.messages += 1;
+        let due = this.next_message();
+        events.push(due.max(now), this.flow, Event::ProcessWake(process as u32));
+        if is_ahead {
+            self.forward(id, next, at, false);
+        }
+        true
+    }
+}

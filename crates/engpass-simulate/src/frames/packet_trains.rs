@@ -1,0 +1,118 @@
+//! Packet trains: identical packets that are injected for one instant and handled as one record.
+//!
+//! The NIC of a host takes packets one after the other. If every line on their path hands packets ahead, nothing else shares these lines, there are no
+//! impairments and all queues have room, then only departures and arrivals remain to be computed. Therefore the packets of a train share a datagram, a packet
+//! and, on their first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
+
+use engpass_frames::{AdmitResult, Packet, Route};
+use engpass_model::queue;
+
+use crate::Network;
+use crate::event_queue::Event;
+
+/// Largest number of packets in a train: the ledger counts the bytes of a train in 32 bits.
+const LONGEST: u32 = 1 << 12;
+
+impl Network {
+    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as surely fit into the NIC buffer and all queues.
+    /// Returns 0 if each packet must be sent by itself.
+    pub(crate) fn max_train_len(&mut self, route: u32, (ip, ttl): (u32, u8), count: u32) -> u32 {
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        let step = self.frames.steps[first as usize];
+        let line = &mut self.frames.ports[step.port() as usize];
+        let port = line.port as usize;
+        // A capture needs every packet. A route with decision steps, circuits, tunnels or holds has `hops` 0.
+        if hops == 0
+            || self.shared.trace.is_some()
+            || step.is_routed()
+            || !line.is_unlimited_in_order()
+            || self.shared.ledger.is_shared(port)
+        {
+            return 0;
+        }
+        let (occupied, _) = line.memory(self.now);
+        let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
+        // The first packet fits, and `room / ip` more after it.
+        let fit = |room: u64| room / u64::from(ip) + 1;
+        let most = room.map_or(0, fit).min(LONGEST.into()).min(count.into());
+        let ledger = &self.shared.ledger;
+        let is_shared = |port| ledger.is_shared(port);
+        most.min(self.frames.room_behind_first_line(route, (ip, ttl), self.now, is_shared)) as u32
+    }
+
+    /// Sends a packet train: all packets of this datagram, each of `ip` bytes.
+    pub(crate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        let Self { frames, shared, events, .. } = self;
+        let this = &mut shared.datagrams[datagram];
+        this.refs += 1;
+        let (has_data, count) = (this.counted, this.fragments);
+        let head = *shared.reports.as_ref().expect("only injected packets form trains").head(datagram);
+        let steps = &frames.steps[first as usize..][..hops as usize];
+        // Packets whose TTL would expire form no train.
+        let routers = steps.iter().filter(|step| step.is_routed()).count();
+        let id = shared.datagrams.insert_packet(Packet {
+            datagram,
+            ip,
+            sender: head.flow,
+            place: first + u32::from(hops),
+            since: 0,
+            offset: 0,
+            ttl: head.ttl - routers as u8,
+            priority: head.priority,
+            ecn: head.ecn,
+        });
+        let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
+        let (mut until, mut begins) = (self.now, None);
+        for _ in 0..count {
+            let mut at = self.now;
+            for (hop, step) in steps.iter().enumerate() {
+                let line = &mut frames.ports[step.port() as usize];
+                if hop > 0 {
+                    shared.catch_up_before(line, at);
+                }
+                let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &shared.window)
+                else {
+                    unreachable!("every line has room for the train");
+                };
+                // A NIC buffer counts IP packets, a queue counts frames.
+                let bytes = if hop == 0 { ip } else { view.bytes };
+                if hop == 0 {
+                    until = sent.transmission.end;
+                    begins.get_or_insert(sent.transmission);
+                } else if line.posts_each_packet {
+                    let datagram = (datagram, shared.datagrams[datagram].owner());
+                    shared.ledger.post_transmission(
+                        step.line_index,
+                        datagram,
+                        id,
+                        &{ sent.transmission },
+                        line,
+                    );
+                }
+                if hop + 1 < steps.len() {
+                    line.push_delivered_ahead(sent.left, bytes);
+                    at = sent.left + line.delay;
+                } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
+                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
+                }
+            }
+        }
+        let line = &frames.ports[steps[0].port() as usize];
+        if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
+            shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
+        }
+        shared.ledger.emitted_packet(sender, (has_data, id), self.now, until);
+    }
+
+    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
+    #[inline]
+    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
+        self.delivered(datagram);
+        self.shared.datagrams[datagram].index += 1;
+        if let Some(reports) = &mut self.shared.reports {
+            reports.next_token(datagram);
+        }
+    }
+}

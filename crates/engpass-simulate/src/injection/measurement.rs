@@ -1,0 +1,187 @@
+//! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
+
+use engpass_frames::FramePort;
+use engpass_model::window::Window;
+use serde::Serialize;
+
+use super::{DeliveryReport, FOREVER, InjectedNetwork};
+use crate::flow_counters::{FlowCounters, VcCounters};
+use crate::{Flow, Network, SimError, SimOutcome};
+
+/// Kind of traffic of injected flows in an outcome.
+const KIND: &str = "outside";
+
+/// Window that contains no instant: nothing is measured.
+pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
+
+/// Counters of one direction of a link while the network runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LineStats {
+    /// Name of the link.
+    pub link: String,
+    /// Node of the transmitter.
+    pub from: String,
+    /// Node at the other end.
+    pub to: String,
+    /// Bits carried since the beginning: of frames with all framing, of cells 424 each.
+    pub bits: u64,
+    /// Cells or frames carried since the beginning.
+    pub sent: u64,
+    /// Cells or frames lost since the beginning: in the line's queue, in the policer before it, corrupted on the line, or by outages.
+    pub lost: u64,
+    /// True while an event has taken the line down.
+    pub down: bool,
+    /// Length of the queue in front of the line, in `unit`.
+    pub queue: u64,
+    /// Unit of `queue`: `cells`, including the one being sent, or `bytes` that wait, in a FIFO including those being sent.
+    pub unit: &'static str,
+}
+
+impl InjectedNetwork {
+    /// Returns the start of the open measurement window, in picoseconds, if there is one.
+    pub fn window(&self) -> Option<u64> {
+        self.network.shared.window.from.filter(|from| *from < FOREVER)
+    }
+
+    /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. Discards a window that is open. Reports go to `each`.
+    pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(DeliveryReport)) {
+        self.run_until(at, each);
+        self.network.open_window(self.reached);
+        if !self.topology.events.is_empty() {
+            for (path, flow) in self.topology.flows.iter().zip(&mut self.network.shared.flows) {
+                // Events never affect links that carry the cells of generators.
+                if path.cells.is_none() {
+                    flow.note_gaps(self.reached);
+                }
+            }
+        }
+        self.handled = self.network.handled;
+    }
+
+    /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
+    /// injections come after it. The outcome leaves out paths without traffic.
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
+    ///
+    /// # Panics
+    /// If no window is open.
+    pub fn end_window(
+        &mut self,
+        at: u64,
+        each: &mut impl FnMut(DeliveryReport),
+    ) -> Result<SimOutcome, SimError> {
+        let from = self.window().expect("a measurement window has begun");
+        self.run_until(at.max(from + 1), each);
+        self.network.close_window(self.reached);
+        // Everything at this instant has been processed.
+        self.earliest = self.reached + 1;
+        let outcome = self.network.outcome(&self.testbed, &self.topology);
+        self.network.set_window(CLOSED);
+        let mut outcome = outcome?;
+        outcome.events -= self.handled;
+        let mut place = 0;
+        let first = self.topology.flows.len() - self.ways.len();
+        outcome.flows.retain_mut(|(name, flow)| {
+            place += 1;
+            if place > first {
+                flow.kind = KIND;
+            }
+            place <= first || has_happened(flow) || outcome.drops.iter().any(|drop| drop.flow == *name)
+        });
+        Ok(outcome)
+    }
+
+    /// Returns the counters of all lines up to now. Later injections come after this instant.
+    pub fn seen(&mut self) -> Vec<LineStats> {
+        if self.inputs.front().is_none_or(|input| input.at > self.reached) {
+            self.network.advance_all(self.reached);
+            self.earliest = self.earliest.max(self.reached + 1);
+        } else if let Some(before) = self.reached.checked_sub(1) {
+            // Packets injected for this instant have not entered yet.
+            self.network.advance_all(before);
+        }
+        self.network.shared.post_until(self.reached);
+        let ports = 0..self.network.nics.len();
+        let circuits: Vec<_> =
+            ports.map(|port| self.network.backlog_before_circuits(port, self.reached)).collect();
+        let network = &self.network;
+        let line = |port: usize| {
+            let link = &self.topology.links[port / 2];
+            let (queue, unit, down) = match network.frames.port(port) {
+                None if let Some(packets) = circuits[port] => (packets.bytes, "bytes", false),
+                Some(line) => (line.backlog(self.reached).bytes, "bytes", line.is_down()),
+                None => {
+                    let line = &network.ports[port];
+                    (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
+                }
+            };
+            let deferred = network.shared.ledger.deferred.as_ref();
+            let totals = deferred.map(|deferred| deferred.totals(port)).unwrap_or_default();
+            LineStats {
+                link: link.name.clone(),
+                from: self.topology.nodes[link.ends[port % 2]].clone(),
+                to: self.topology.nodes[link.ends[1 - port % 2]].clone(),
+                bits: totals.bits,
+                sent: totals.sent,
+                lost: totals.lost,
+                down,
+                queue,
+                unit,
+            }
+        };
+        (0..network.nics.len()).map(line).collect()
+    }
+}
+
+/// Returns true if a flow had any traffic.
+fn has_happened(flow: &Flow) -> bool {
+    let counts =
+        [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
+    counts.iter().any(|count| *count > 0)
+}
+
+impl Network {
+    fn set_window(&mut self, window: Window) {
+        self.shared.window = window;
+        self.shared.ledger.set_window(window);
+    }
+
+    /// Begins a measurement window at `from`. Everything at `from` must have happened.
+    fn open_window(&mut self, from: u64) {
+        self.shared.post_until(from);
+        self.set_window(Window { from: Some(from), end: FOREVER });
+        self.shared.ledger.begin_window(from);
+        for (port, line) in self.ports.iter().enumerate() {
+            // Other ports begin when they are advanced to `from`.
+            if line.is_advanced_to(from) {
+                self.shared.ledger.begin_window_on(port, line.line_status(from));
+            }
+        }
+        for counter in self.shared.counters.iter_mut().flatten() {
+            *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
+        }
+        self.shared.flows.iter_mut().for_each(FlowCounters::reset_counters);
+        self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
+        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
+        self.sources.iter_mut().for_each(|source| source.forget_before(from));
+    }
+
+    /// Ends the measurement window at `end`. Everything at `end` must have happened.
+    fn close_window(&mut self, end: u64) {
+        self.advance_all(end);
+        self.shared.post_until(end);
+        self.set_window(Window { end, ..self.shared.window });
+        self.shared.count_open_losses();
+        let ledger = &mut self.shared.ledger;
+        for port in 0..self.nics.len() {
+            match self.frames.port_mut(port) {
+                Some(line) => {
+                    ledger.close_deferred_line(port, end);
+                    line.set_sent(ledger.deferred.as_ref().map_or((0, 0), |deferred| deferred.left(port)));
+                }
+                None => ledger.end_window_on(port, self.ports[port].line_status(end)),
+            }
+        }
+    }
+}

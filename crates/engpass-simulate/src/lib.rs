@@ -1,0 +1,333 @@
+//! The `simulate` engine: exact for every frame and cell, in virtual time. `docs/model.md` is its contract. Pure: no clock, no socket, no file.
+//!
+//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Hosts, packets at ports and routers, adaptive shapers and
+//! changes of the testbed have events ([`event_queue`]). Cells have none: they move in trains, and only when a result depends on them ([`shared_state`],
+//! [`cell_ports`]). An event checks whether the last cell of a packet has arrived.
+
+mod adaptive_shaper;
+mod build;
+mod bypassed_line;
+mod cell_ports;
+mod deferred;
+mod delays;
+mod drops;
+mod engine_load;
+mod event_queue;
+mod flow_counters;
+mod frames;
+mod histogram;
+mod host;
+pub mod injection;
+#[cfg(test)]
+mod ledger_faults;
+mod members;
+mod memory;
+mod nic;
+mod outcome;
+mod packet_store;
+mod pull;
+mod queueing;
+mod ready_packet;
+mod shared_state;
+mod slab;
+mod source;
+mod stored;
+mod tap;
+mod tcp;
+mod tcp_application;
+mod timeline;
+mod trees;
+mod unsupported;
+
+use std::collections::BTreeMap;
+
+#[doc(hidden)]
+pub use engpass_frames::LookaheadRule;
+use engpass_frames::{Frames, NextChange, TooManyPaths};
+use engpass_ledger::StateTimes;
+use engpass_model::idle::LonePacket;
+use engpass_model::time::{SECOND, Time};
+use engpass_testbed::{Testbed, Topology};
+
+use adaptive_shaper::AdaptiveShaper;
+use cell_ports::Port;
+pub use engine_load::{EngineUse, NodeUse};
+pub use engpass_ledger::{Accounts, LineUsageStats};
+use event_queue::{Event, EventQueue};
+use frames::EndpointMessages;
+use host::{Cpu, Socket, UdpApplication};
+use injection::InjectedSenders;
+pub use memory::{Memory, memory};
+use nic::Nic;
+pub use outcome::{
+    Carried, Direction, Drop, Flow, LinkUse, MemberDelays, MemberTimes, Outage, QueueUse, Received,
+    Receptions, SimOutcome, TcpCounts, VcCount,
+};
+use pull::{Ring, Worklist};
+use queueing::IdleCache;
+use shared_state::SharedState;
+use source::Source;
+pub use tap::{
+    Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
+};
+use tcp::{Endpoint, SegmentCost, WarmupCounts};
+#[doc(hidden)]
+pub use timeline::watched;
+pub use timeline::{MOST_EVENTS, timeline};
+pub(crate) use unsupported::unsupported_group;
+pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};
+
+/// Why a run has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimError {
+    /// The run was interrupted; it leaves no result.
+    Interrupted,
+    /// The testbed needs something that this engine does not support; the text is a sentence.
+    Unsupported(String),
+    /// The ledger of a link does not balance, so the outcome would be wrong. The text names the link, the rule and the difference. This is a bug of the engine,
+    /// never of a testbed.
+    Ledger(String),
+}
+
+impl From<engpass_ledger::Unbalanced> for SimError {
+    fn from(engpass_ledger::Unbalanced(what): engpass_ledger::Unbalanced) -> Self {
+        Self::Ledger(what)
+    }
+}
+
+impl From<TooManyPaths> for SimError {
+    fn from(what: TooManyPaths) -> Self {
+        Self::Unsupported(what.to_string())
+    }
+}
+
+/// Progress and cancellation callback, called every few thousand events and every 10 ms of virtual time.
+///
+/// A closure that returns whether to stop implements it.
+pub trait RunControl {
+    /// Returns true to end the run with [`SimError::Interrupted`].
+    fn interrupted(&self) -> bool;
+
+    /// Reports the virtual time that the run has reached, in picoseconds.
+    fn reached(&self, _ps: u64) {}
+}
+
+impl<F: Fn() -> bool> RunControl for F {
+    fn interrupted(&self) -> bool {
+        self()
+    }
+}
+
+/// A network in virtual time: built, running, or finished.
+pub struct Network {
+    now: u64,
+    end: u64,
+    /// Instant at which all cell ports are advanced next, so that no channel grows without bound.
+    next_advance: u64,
+    events: EventQueue,
+    ports: Vec<Port>,
+    rings: Vec<Ring>,
+    worklist: Worklist,
+    shared: SharedState,
+    frames: Frames,
+    processes: Vec<UdpApplication>,
+    /// TCP endpoints, two for every connection.
+    endpoints: Vec<Endpoint>,
+    /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
+    warmup_counts: Vec<WarmupCounts>,
+    /// CPU costs of endpoints; an endpoint refers to its entry.
+    costs: Vec<SegmentCost>,
+    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
+    unprocessed_segments: Vec<u32>,
+    cpus: Vec<Cpu>,
+    nics: Vec<Nic>,
+    /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
+    sender_ranks: Vec<u32>,
+    /// Senders of injected packets, with the packets that wait at NICs.
+    injected: InjectedSenders,
+    groups: injection::Groups,
+    /// Adaptive shapers of circuits.
+    adaptive_shapers: Vec<AdaptiveShaper>,
+    /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
+    sockets: Vec<Option<Box<Socket>>>,
+    sources: Vec<Source>,
+    /// By event of the testbed file: its next change of a line.
+    line_changes: Vec<NextChange>,
+    /// Number of events handled, and the number at which the [`RunControl`] is called next.
+    handled: u64,
+    next_callback: u64,
+    /// Instant at which endpoints next release memory that they do not need, in picoseconds.
+    next_release: u64,
+    /// Cache of idle delays, and a scratch buffer to compute one.
+    idle_delays: IdleCache,
+    lone_packets: Vec<LonePacket>,
+    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
+    first_fragment_ends: BTreeMap<u32, u32>,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
+    control_counters: u32,
+    /// ICMP messages to endpoints that have not arrived.
+    endpoint_messages: EndpointMessages,
+    /// By number of a fragmented outer packet, the sender snapshot of the packet.
+    outer_snapshots: BTreeMap<u32, StateTimes>,
+    /// Instant up to which the current call of `run_until` handles events.
+    until: u64,
+}
+
+/// Number of events between two calls of the [`RunControl`].
+const EVENTS_PER_CALLBACK: u64 = 4096;
+
+/// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
+const RELEASE_INTERVAL: u64 = SECOND;
+
+/// Longest interval at which all cell ports are advanced, in picoseconds of virtual time.
+const ADVANCE_INTERVAL: u64 = 10_000_000_000;
+
+/// Simulates one run.
+///
+/// # Errors
+/// [`SimError`]: the testbed is not supported, `watch` ended the run, or the ledger does not balance.
+pub fn simulate(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    watch: &dyn RunControl,
+) -> Result<SimOutcome, SimError> {
+    let mut network = Network::new(testbed, topology, seed)?;
+    network.run(watch)?;
+    network.outcome(testbed, topology)
+}
+
+impl Network {
+    /// Runs to the end of the testbed's duration.
+    pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
+        if let Some(from) = self.shared.window.from {
+            self.run_until(from, watch)?;
+            self.begin_window(from);
+        }
+        self.run_until(self.end, watch)?;
+        self.finish();
+        Ok(())
+    }
+
+    /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
+    fn begin_window(&mut self, from: u64) {
+        self.warmup_counts =
+            self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
+        self.begin_measurement(from);
+        self.begin_window_on_circuits(from);
+        self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
+        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
+    }
+
+    /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
+    fn finish(&mut self) {
+        self.now = self.end;
+        self.advance_all(self.end);
+        self.record_packets_in_flight();
+        self.shared.count_open_losses();
+        self.end_measurement();
+    }
+
+    /// Handles everything that happens at or before `until`.
+    fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
+        self.until = until;
+        loop {
+            let limit = self.next_advance.min(until);
+            if let Some((at, event)) = self.events.pop_until(limit) {
+                self.now = at;
+                self.handled += 1;
+                match event {
+                    // Nearly all events are of these kinds.
+                    Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
+                    Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+                    other => self.handle_event(other),
+                }
+                if self.handled < self.next_callback {
+                    continue;
+                }
+                self.next_callback = self.handled + EVENTS_PER_CALLBACK;
+                self.release_unused_memory(self.now);
+            } else if limit < until {
+                self.advance_periodically();
+            } else {
+                break;
+            }
+            // With only generators there are no events, and without cells there are no sweeps.
+            let swept = if self.next_advance == u64::MAX {
+                0
+            } else {
+                self.next_advance.saturating_sub(ADVANCE_INTERVAL)
+            };
+            watch.reached(self.now.max(swept));
+            if watch.interrupted() {
+                return Err(SimError::Interrupted);
+            }
+        }
+        self.release_unused_memory(until);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_advance)),
+            Event::EngineDone(router) => self.on_engine_done(router),
+            Event::IcmpReady(number) => self.send_icmp(number),
+            Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
+            Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
+            Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
+            Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
+            Event::Dequeue(port) => self.dequeue_port(port),
+            Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => self.on_pdu_may_arrive(pdu),
+            Event::CpuDone(host) => self.on_cpu_done(host),
+            Event::ProcessWake(process) => self.on_process_wake(process),
+            Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+            Event::ShaperFeedback(shaper, marked) => self.on_feedback(shaper, marked),
+            Event::NextPdu(shaper) => self.start_next_pdu(shaper),
+            Event::NicSpace(nic) => self.serve_waiting(nic),
+            Event::HandOver(sender) => self.hand_over(sender),
+            Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
+            Event::CircuitFree(entry) => self.feed_circuit(entry),
+            Event::LineChange(event) => self.change_line(event),
+            Event::BondMonitor(bond) => self.on_bond_monitor(bond),
+        }
+    }
+
+    /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
+    fn release_unused_memory(&mut self, now: u64) {
+        self.events.release_unused_memory();
+        if now >= self.next_release {
+            self.next_release = now.saturating_add(RELEASE_INTERVAL);
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
+        }
+        if self.shared.datagrams.release_unused_memory() {
+            self.shared.losses = Vec::new();
+            self.shared.ledger.forget_packets();
+        }
+    }
+
+    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
+    fn advance_periodically(&mut self) {
+        self.advance_all(self.next_advance - 1);
+        self.next_advance += ADVANCE_INTERVAL;
+    }
+
+    /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
+    #[doc(hidden)]
+    pub fn disable_ledger(&mut self) {
+        self.shared.ledger.on = false;
+        self.frames.update_posting(|port| self.shared.ledger.needs_every_transmission(port));
+    }
+
+    /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.
+    #[cfg(feature = "event-log")]
+    #[doc(hidden)]
+    pub fn event_log(&self) -> &[u128] {
+        &self.events.log
+    }
+
+    /// Returns the number of events handled so far.
+    pub fn events_handled(&self) -> u64 {
+        self.handled
+    }
+}
