@@ -28,7 +28,7 @@ pub struct Resolution {
 }
 
 /// Stands for a neighbour's number in an `ArpTimeout` event that makes all routers forget their addresses.
-pub const FORGET: u32 = u32::MAX >> 1;
+pub const ALL_NEIGHBOURS: u32 = u32::MAX >> 1;
 
 /// Key of a neighbour: the index of the router's interface, and the station behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

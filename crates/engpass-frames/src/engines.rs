@@ -51,6 +51,8 @@ pub struct Arrival {
     pub place: u32,
     /// True for a multicast packet.
     pub is_multicast: bool,
+    /// True if routers must not fragment the packet.
+    pub never_fragmented: bool,
 }
 
 /// Work on the packets at a step.
@@ -286,15 +288,9 @@ impl Frames {
         self.engine_index(arrival.router, punt.unwrap_or(work))
     }
 
-    /// Gives a packet to the first engine that works on it; its work must be known. `copies` of it will leave. Routers must not fragment it if `is_whole` is
-    /// true. Returns the index of the engine, and what it does.
-    pub fn begin_work(
-        &mut self,
-        arrival: &Arrival,
-        copies: u64,
-        is_whole: bool,
-        now: u64,
-    ) -> (usize, EngineResult) {
+    /// Gives a packet to the first engine that works on it; its work must be known. `copies` of it will leave. Returns the index of the
+    /// engine, and what it does.
+    pub fn begin_work(&mut self, arrival: &Arrival, copies: u64, now: u64) -> (usize, EngineResult) {
         match self.switching.known[&arrival.key()].punt {
             Some(punt) => {
                 let (engine, result) = self.enter_engine(arrival, punt, 0, now);
@@ -303,22 +299,16 @@ impl Frames {
                 }
                 (engine, result)
             }
-            None => self.forward_with_engine(arrival, copies, is_whole, now),
+            None => self.forward_with_engine(arrival, copies, now),
         }
     }
 
     /// Like [`Self::begin_work`], for the engine that forwards the packet.
-    pub fn forward_with_engine(
-        &mut self,
-        arrival: &Arrival,
-        copies: u64,
-        is_whole: bool,
-        now: u64,
-    ) -> (usize, EngineResult) {
+    pub fn forward_with_engine(&mut self, arrival: &Arrival, copies: u64, now: u64) -> (usize, EngineResult) {
         let StepWork { work, segments, .. } = &self.switching.known[&arrival.key()];
         let work = *work;
         let mut more = work.per_copy.saturating_mul(copies.saturating_sub(1));
-        if work.per_fragment > 0 && !(is_whole && u64::from(arrival.ip) > segments[0].mtu) {
+        if work.per_fragment > 0 && !(arrival.never_fragmented && u64::from(arrival.ip) > segments[0].mtu) {
             let fragments = fragments_beyond_the_first(arrival.ip, segments);
             more = more.saturating_add(work.per_fragment.saturating_mul(fragments));
         }

@@ -127,7 +127,7 @@ impl Frames {
 
     /// Records that an end sends a keepalive at `now`. Returns the instant of the next one, and true if the end now takes its tunnel for down: policies at
     /// its router no longer use the tunnel.
-    pub fn begin_keepalive(&mut self, end: usize, now: u64) -> (u64, bool) {
+    pub fn keepalive_sent(&mut self, end: usize, now: u64) -> (u64, bool) {
         let this = &mut self.keepalives.ends[end];
         let next = now.saturating_add(this.config.period.0);
         let goes_down = !this.is_down && this.unanswered >= this.config.retries;
@@ -139,7 +139,7 @@ impl Frames {
     }
 
     /// Records that a keepalive has come back to its end. Returns true if the end now takes its tunnel for up, so that policies at its router use it.
-    pub fn end_keepalive(&mut self, end: usize) -> bool {
+    pub fn keepalive_returned(&mut self, end: usize) -> bool {
         let this = &mut self.keepalives.ends[end];
         this.unanswered = 0;
         let comes_up = this.is_down;

@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use engpass_model::queue::{self, Backlog, Cause};
 use engpass_testbed::topology::NodeId;
 
-pub use arp::{ArpMessage, FORGET, Resolution};
+pub use arp::{ALL_NEIGHBOURS, ArpMessage, Resolution};
 pub use choices::Choices;
 pub use circuits::{CircuitQueue, Entry};
 pub use control::ControlKind;
@@ -67,7 +67,7 @@ pub use port_counts::{CongestionMarks, PortTally};
 pub use routes::{RouteLine, TooManyPaths, choices_are_known};
 pub(crate) use steps::NONE;
 pub use steps::{Lookahead, Route, Step};
-pub use tunnels::{Gathered, OuterCut, Reassembled, TunnelArrival, Tunnels};
+pub use tunnels::{EndedReassembly, Gathered, OuterCut, TunnelArrival, Tunnels};
 pub use verdict::{Verdict, tunnel_of};
 
 /// State of all frame links: ports, the step table that packets walk, routers and the policies that choose paths.

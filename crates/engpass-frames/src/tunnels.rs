@@ -18,7 +18,7 @@ use super::{Frames, Packet, Step, Verdict};
 
 mod reassembly;
 
-pub use reassembly::{Gathered, OuterCut, Reassembled, TunnelArrival};
+pub use reassembly::{EndedReassembly, Gathered, OuterCut, TunnelArrival};
 
 /// Largest number of tunnels that a packet is in at a time.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;

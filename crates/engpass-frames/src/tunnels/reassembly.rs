@@ -48,7 +48,7 @@ pub struct Gathered {
 
 /// A reassembly that has ended: the outer packet is complete, or its time is over.
 #[derive(Clone, Copy, Debug)]
-pub struct Reassembled {
+pub struct EndedReassembly {
     /// Number of the fragmented outer packet.
     pub number: u32,
     /// The packet as it was before, with the congestion mark that a fragment has got.
@@ -170,23 +170,23 @@ impl Tunnels {
     }
 
     /// Ends the reassembly of an outer packet of which all fragments are there.
-    pub fn reassemble(&mut self, gathered: Gathered) -> Reassembled {
+    pub fn reassemble(&mut self, gathered: Gathered) -> EndedReassembly {
         let Gathered { number, tunnel, .. } = gathered;
         self.directions[tunnel as usize].waiting.remove(&self.cut[&number].until);
         self.end_reassembly(number, tunnel)
     }
 
     /// Removes an outer packet from the list, and its fragments from the memory at the end of the tunnel.
-    fn end_reassembly(&mut self, number: u32, tunnel: u32) -> Reassembled {
+    fn end_reassembly(&mut self, number: u32, tunnel: u32) -> EndedReassembly {
         let FragmentedOuter { whole, hidden, come, ecn, .. } =
             self.cut.remove(&number).expect("the outer packet is in reassembly");
         let direction = &mut self.directions[tunnel as usize];
         direction.bytes -= u64::from(come.0) + u64::from(come.1) * IP_HEADER_BYTES;
-        Reassembled { number, whole: Packet { ecn, ..whole }, fragments: come.1, hidden }
+        EndedReassembly { number, whole: Packet { ecn, ..whole }, fragments: come.1, hidden }
     }
 
     /// Records the values that outer headers hide, for the packet with number `packet`, which takes the place of its fragments.
-    pub fn restore(&mut self, packet: u32, outer: &Reassembled) {
+    pub fn restore(&mut self, packet: u32, outer: &EndedReassembly) {
         *self.hide(packet) = outer.hidden;
     }
 
@@ -203,7 +203,7 @@ impl Tunnels {
     }
 
     /// Removes and returns an outer packet whose reassembly has timed out by `now`, with the router at the end of the tunnel.
-    pub fn pop_timed_out(&mut self, tunnel: u32, now: u64) -> Option<(Reassembled, NodeId)> {
+    pub fn pop_timed_out(&mut self, tunnel: u32, now: u64) -> Option<(EndedReassembly, NodeId)> {
         let direction = &mut self.directions[tunnel as usize];
         let end = direction.end;
         let entry = direction.waiting.first_entry().filter(|entry| entry.key().0 <= now)?;

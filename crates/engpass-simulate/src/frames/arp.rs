@@ -1,6 +1,6 @@
 //! Address resolution: packets that routers hold, timers of requests, and ARP packets that arrive.
 
-use engpass_frames::{ArpMessage, ControlKind, FORGET};
+use engpass_frames::{ALL_NEIGHBOURS, ArpMessage, ControlKind};
 use engpass_model::arp::{HoldResult, TimeoutAction};
 use engpass_model::wire::arp::BYTES;
 
@@ -50,7 +50,7 @@ impl Network {
 
     /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
     pub(crate) fn on_arp_timeout(&mut self, neighbour: u32) {
-        if neighbour == FORGET {
+        if neighbour == ALL_NEIGHBOURS {
             self.frames.arp.forget_known(self.now);
             return;
         }

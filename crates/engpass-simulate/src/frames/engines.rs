@@ -19,8 +19,7 @@ impl Network {
     /// Gives a packet to the first engine that works on it; `copies` of it will leave.
     pub(super) fn begin_work(&mut self, router: u32, packet: u32, copies: u64) {
         let arrival = self.arrival_at(router, packet);
-        let is_whole = self.is_never_fragmented(packet);
-        let entered = self.frames.begin_work(&arrival, copies, is_whole, self.now);
+        let entered = self.frames.begin_work(&arrival, copies, self.now);
         self.on_engine_entered(packet, entered);
     }
 
@@ -28,8 +27,7 @@ impl Network {
     pub(super) fn continues_work(&mut self, router: u32, packet: u32) -> bool {
         let Some(copies) = self.frames.switching.take_punted(packet) else { return false };
         let arrival = self.arrival_at(router, packet);
-        let is_whole = self.is_never_fragmented(packet);
-        let entered = self.frames.forward_with_engine(&arrival, copies, is_whole, self.now);
+        let entered = self.frames.forward_with_engine(&arrival, copies, self.now);
         self.on_engine_entered(packet, entered);
         true
     }
@@ -42,18 +40,14 @@ impl Network {
             || self.frames.switching.is_multicast(self.shared.datagrams[datagram].flow)
             // Only injected packets to a group take the first of equal-cost paths.
             || self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
-        let arrival = Arrival { router, packet, ip, place, is_multicast };
+        // The headers of a tunnel let routers fragment the packets in it.
+        let never_fragmented = self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram);
+        let arrival = Arrival { router, packet, ip, place, is_multicast, never_fragmented };
         if !self.frames.switching.knows(&arrival) {
             let branches = if is_of_tree { self.shared.branches_behind(datagram) } else { Vec::new() };
             self.frames.find_work(&arrival, &branches);
         }
         arrival
-    }
-
-    /// Returns true if routers must not fragment a packet. The headers of a tunnel let them fragment the packets in it.
-    fn is_never_fragmented(&self, packet: u32) -> bool {
-        let Packet { datagram, place, .. } = *self.shared.datagrams.packet(packet);
-        self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram)
     }
 
     /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work.

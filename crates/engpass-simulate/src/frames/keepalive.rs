@@ -21,7 +21,7 @@ impl Network {
 
     /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
     pub(crate) fn on_keepalive_timer(&mut self, end: u32) {
-        let (next, goes_down) = self.frames.begin_keepalive(end as usize, self.now);
+        let (next, goes_down) = self.frames.keepalive_sent(end as usize, self.now);
         if goes_down {
             self.record_tunnel_change(end as usize, true);
         }
@@ -55,7 +55,7 @@ impl Network {
 
     /// Handles a keepalive that has come back: the end takes the tunnel for up.
     pub(super) fn take_keepalive(&mut self, end: usize) {
-        if self.frames.end_keepalive(end) {
+        if self.frames.keepalive_returned(end) {
             self.record_tunnel_change(end, false);
         }
     }

@@ -1,6 +1,6 @@
 //! Outages: lines that go down and come up.
 
-use engpass_frames::FORGET;
+use engpass_frames::ALL_NEIGHBOURS;
 use engpass_testbed::Change;
 
 use crate::Network;
@@ -17,7 +17,7 @@ impl Network {
         }
         self.begin_keepalives(from);
         if self.shared.reports.is_some() && !self.frames.arp.is_idle() {
-            self.events.push(from, 0, Event::ArpTimeout(FORGET));
+            self.events.push(from, 0, Event::ArpTimeout(ALL_NEIGHBOURS));
         }
     }
 
