@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::train::Pattern;
+use super::train_piece::Pattern;
 use super::{CellTrain, Generator, TrainPiece};
 use cursor::Strides;
 

@@ -32,7 +32,7 @@ mod periodic_priority;
 mod reassembly;
 mod shaper;
 mod strict_priority;
-mod train;
+mod train_piece;
 
 pub use cell_admission::{CellAdmission, CellDropCause, CellThresholds};
 pub use channel::Channel;
@@ -43,34 +43,11 @@ pub use input_channels::Inputs;
 pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
 pub use strict_priority::StrictPriority;
-pub use train::{CellTrain, TrainPiece, one_by_one};
+pub use train_piece::{TrainPiece, one_by_one};
 
+pub use engpass_model::cell_train::{CellTrain, NO_PDU, PduId, VcId, generated_by, generator_of};
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::time::Time;
-
-/// Index of one direction of a virtual circuit (VC).
-pub type VcId = u32;
-/// Index of an AAL5 PDU. The highest indices stand for generators, whose cells are PDUs of one cell each: see [`generated_by`].
-pub type PduId = u32;
-/// [`PduId`] that stands for "no PDU".
-pub const NO_PDU: PduId = PduId::MAX;
-/// PDU indices from this one on stand for generators, not for PDUs.
-const GENERATORS: PduId = PduId::MAX - (1 << 24);
-
-/// Returns the PDU index of all cells that source number `flow` generates.
-///
-/// # Panics
-/// When there are more than 2^24 flows.
-pub fn generated_by(flow: usize) -> PduId {
-    let flow =
-        u32::try_from(flow).ok().filter(|flow| *flow < 1 << 24).expect("there are fewer than 2^24 flows");
-    GENERATORS + flow
-}
-
-/// Returns the number of the source if the PDU index `pdu` stands for a generator.
-pub fn generator_of(pdu: PduId) -> Option<usize> {
-    pdu.checked_sub(GENERATORS).map(|flow| flow as usize)
-}
 
 /// Receiver of the cells of a queue: the network, which counts them and passes them on.
 pub trait CellSink {

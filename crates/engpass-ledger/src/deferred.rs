@@ -7,7 +7,7 @@ mod write;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{CellTrain, PduId};
+use engpass_model::cell_train::{CellTrain, PduId};
 use engpass_model::line::{FrameLine, LineStatus, Transmission};
 use engpass_model::window::Window;
 use engpass_model::wire::ethernet::GAP_BYTES;

@@ -22,7 +22,7 @@ mod trails;
 
 use std::collections::BTreeMap;
 
-use engpass_cells::CellTrain;
+use engpass_model::cell_train::CellTrain;
 use engpass_model::window::Window;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};

@@ -1,6 +1,6 @@
 //! Sender states, from which lines learn the reasons for their idle time.
 
-use engpass_cells::PduId;
+use engpass_model::cell_train::PduId;
 
 use super::Ledger;
 use super::sender_states::{SenderState, SenderStates, StateTimes};

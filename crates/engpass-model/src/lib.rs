@@ -8,7 +8,7 @@
 //!
 //! - [`source`] creates messages, and [`host`] computes the CPU time of sending and receiving them.
 //! - [`wire`] gives their length at every layer, [`idle`] their time in a network without other traffic.
-//! - [`shape`] paces cells. [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
+//! - [`shape`] paces cells, which move in [trains](cell_train). [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
 //! - A [`router`] forwards packets with its [`engine`]s: [`switching`] says which one. [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
 //! - An [`event`] takes a link down or up, or lets a receiver join or leave a group ([`igmp`]). A [`tunnel`] adds headers between two routers.
 //! - [`tcp`] is one TCP endpoint.
@@ -17,6 +17,7 @@
 
 pub mod arp;
 pub mod bond;
+pub mod cell_train;
 pub mod circuit;
 pub mod component_family;
 pub mod discard;

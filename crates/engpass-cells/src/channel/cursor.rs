@@ -3,7 +3,7 @@
 use engpass_model::time::{Leap, Pace, Stepper};
 
 use super::super::CellTrain;
-use super::super::train::Pattern;
+use super::super::train_piece::Pattern;
 use super::Channel;
 
 impl Channel {

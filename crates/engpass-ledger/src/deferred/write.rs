@@ -1,6 +1,6 @@
 //! Posts deferred entries once virtual time has reached them.
 
-use engpass_cells::CellTrain;
+use engpass_model::cell_train::CellTrain;
 
 use super::{Arrivals, DeferredPostings, FEW, SentCells, split};
 use crate::Ledger;
@@ -92,7 +92,7 @@ impl Ledger {
         let SentCells { cells, hop, datagram, shows, .. } = &due.sent;
         let begun = self.begun(port, cells, counted);
         let Some(datagram) = *datagram else {
-            let flow = engpass_cells::generator_of(cells.pdu);
+            let flow = engpass_model::cell_train::generator_of(cells.pdu);
             self.generated(flow.expect("cells without a datagram come from a generator"), *hop, begun);
             return;
         };
