@@ -43,16 +43,11 @@ impl Seen {
 
 impl From<&SimOutcome> for Seen {
     fn from(outcome: &SimOutcome) -> Self {
-        let flows = outcome.flows.iter().map(|(_, flow)| {
-            let receptions = &flow.receptions;
-            [
-                flow.sent_datagrams,
-                flow.received_datagrams,
-                flow.lost_datagrams,
-                flow.in_flight_datagrams,
-                receptions.times,
-                receptions.weighted,
-            ]
+        let flows = outcome.flows.values().zip(outcome.instants.values()).map(|(flow, instants)| {
+            let counts = flow.datagrams.expect("`simulate` counts datagrams");
+            let in_flight = counts.in_flight.expect("`simulate` counts datagrams in flight");
+            let receptions = instants.receptions;
+            [counts.sent, counts.received, counts.lost, in_flight, receptions.times, receptions.weighted]
         });
         let directions = || outcome.links.iter().flat_map(|(_, link)| &link.directions);
         Self {

@@ -481,7 +481,9 @@ impl Ledger {
             flows,
             delays: self.delays.iter().map(|all| Times::of(all)).collect(),
             queueing: self.queueing.iter().map(|all| Times::of_queueing(all.as_ref()?)).collect(),
-            message_delays: self.message_delays.iter().map(|all| Times::of(all)).collect(),
+            message_delays: (self.message_delays.iter().zip(&self.delays))
+                .map(|(all, delays)| Times::of(all).filter(|_| !delays.is_empty()))
+                .collect(),
             round_trips: self.round_trips.iter().map(|all| Times::of(all)).collect(),
             departures: self.departures.clone(),
             frames: self

@@ -22,6 +22,7 @@ pub struct Observed {
     /// By flow: the part of these delays that an idle network would not cause; `None` also if packets of a datagram took different paths.
     pub queueing: Vec<Option<Times>>,
     /// By flow: delays of its messages in the measurement window, from the first transmission of a segment until all its data is in order.
+    /// `None` also if no datagram was received in the window.
     pub message_delays: Vec<Option<Times>>,
     /// By flow: round trips that writing ends measured in the measurement window.
     pub round_trips: Vec<Option<Times>>,

@@ -60,8 +60,7 @@ use injection::InjectedSenders;
 pub use memory::{Memory, memory};
 use nic::Nic;
 pub use outcome::{
-    Carried, Direction, Drop, Flow, LinkUse, MemberDelays, MemberTimes, Outage, QueueUse, Received,
-    Receptions, SimOutcome, TcpCounts, VcCount,
+    Carried, Direction, Drop, FlowInstants, LinkUse, QueueUse, Receptions, SimOutcome, VcCount,
 };
 use pull::{Ring, Worklist};
 use queueing::IdleCache;

@@ -37,11 +37,11 @@ struct Arrivals {
 
 /// Delays of a receiver in the whole run, each the longest of several, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemberDelays {
+pub(super) struct MemberDelays {
     /// From joining to the first datagram; `None` if none came after a join.
-    pub join: Option<u64>,
+    pub(super) join: Option<u64>,
     /// From leaving to the last datagram; zero if none came after that, `None` if the receiver never left.
-    pub leave: Option<u64>,
+    pub(super) leave: Option<u64>,
 }
 
 /// All receivers that join or leave.

@@ -1,28 +1,30 @@
 //! The outcome of a simulated run, and its computation at the end.
 
 use engpass_cells::Generator;
+use engpass_frames::PortTally;
 use engpass_ledger::{Accounts, LineUsageStats};
 use engpass_model::queue::Backlog;
 use engpass_model::source::Traffic;
 use engpass_model::window::Window;
 use engpass_model::wire::Framing;
-use engpass_outcome::{Path, Place as Located, Quantiles};
+use engpass_outcome::{Datagrams, Delays, FlowOutcome, Outage, Place as Located, Receiver, Tcp, Transfer};
 use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
+use indexmap::IndexMap;
 
 use super::engine_load::NodeUse;
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
-pub use super::members::MemberDelays;
 use super::queueing::Queueing;
 use super::{Network, SimError};
-use engpass_frames::PortTally;
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimOutcome {
     /// Flows by the name of their traffic table, in the order of the file.
-    pub flows: Vec<(String, Flow)>,
+    pub flows: IndexMap<String, FlowOutcome>,
+    /// Instants of each flow.
+    pub instants: IndexMap<String, FlowInstants>,
     /// Links by name, in the order of the file.
     pub links: Vec<(String, LinkUse)>,
     /// Nodes with engines that take time, in the order of the file.
@@ -33,128 +35,15 @@ pub struct SimOutcome {
     pub events: u64,
 }
 
-/// Results of one flow, in the measurement window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Flow {
-    /// Kind of traffic.
-    pub kind: &'static str,
-    /// Paths of its packets.
-    pub paths: Vec<Path>,
-    /// Payload received, in bit/s.
-    pub goodput_bit_per_s: f64,
-    /// Payload sent, in bit/s.
-    pub offered_bit_per_s: f64,
-    /// Datagrams sent; for generators: cells.
-    pub sent_datagrams: u64,
-    /// Datagrams received completely.
-    pub received_datagrams: u64,
-    /// Datagrams that lost a fragment or cell.
-    pub lost_datagrams: u64,
-    /// Datagrams sent and neither received nor lost at the end of the run.
-    pub in_flight_datagrams: u64,
-    /// Counters of the flow's connections, for TCP.
-    pub tcp: Option<TcpCounts>,
-    /// Good PDUs whose last cell arrived with the EFCI mark; for generators: marked cells.
-    pub efci_pdus: u64,
-    /// Delays of datagrams; `None` for generators.
-    pub delays: Option<Quantiles>,
-    /// Queueing delays: what each delay exceeds the idle delay by; `None` for generators, and if packets of a datagram took different paths.
-    pub queueing: Option<Quantiles>,
-    /// Message delays; `None` for generators.
-    pub message_delays: Option<Quantiles>,
-    /// Round-trip times that TCP measured.
-    pub round_trips: Option<Quantiles>,
-    /// Instants at which the flow's data was received.
+/// Exact instants of one flow in picoseconds, which tests compare; the warm-up is included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowInstants {
+    /// Receptions of the flow's data; with several receivers, at the one with the fewest datagrams.
     pub receptions: Receptions,
-    /// The transfer of a traffic with a `count`, warm-up included: payload received in bytes; begin and end of the time that its receiver measures, in
-    /// picoseconds, if it has ended.
-    pub transfer: Option<(u64, Option<[u64; 2]>)>,
-    /// Effect of outages; `None` in a run without events.
-    pub outage: Option<Outage>,
-    /// For a multicast traffic with several receivers: the results of each, by host, in the order of the file. The flow itself then has the figures of the
-    /// receiver with the fewest datagrams.
-    pub receivers: Vec<(String, Received)>,
-}
-
-/// Results of one receiver of a multicast traffic.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Received {
-    /// Payload received, in bit/s.
-    pub goodput_bit_per_s: f64,
-    /// Payload sent while the receiver was a member, in bit/s.
-    pub offered_bit_per_s: f64,
-    /// Datagrams sent while the receiver was a member.
-    pub sent_datagrams: u64,
-    /// Datagrams received completely.
-    pub received_datagrams: u64,
-    /// Datagrams of which the receiver lost a part.
-    pub lost_datagrams: u64,
-    /// Datagrams sent and neither received nor lost at the end of the run.
-    pub in_flight_datagrams: u64,
-    /// Delays of datagrams.
-    pub delays: Option<Quantiles>,
-    /// Queueing delays: what each delay exceeds the idle delay by; `None` if packets of a datagram took different paths.
-    pub queueing: Option<Quantiles>,
-    /// Message delays.
-    pub message_delays: Option<Quantiles>,
-    /// Instants at which the receiver received data.
-    pub receptions: Receptions,
-    /// Effect of outages; `None` in a run without events.
-    pub outage: Option<Outage>,
-    /// Membership of the receiver, if it joins or leaves.
-    pub membership: Option<MemberTimes>,
-}
-
-/// Membership of a receiver that joins or leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberTimes {
-    /// Time for which the receiver was a member in the measurement window, in picoseconds.
-    pub within: u64,
-    /// Length of the measurement window, in picoseconds.
-    pub window: u64,
-    /// Delays of joining and leaving, in the whole run.
-    pub delays: MemberDelays,
-}
-
-impl Received {
-    fn of(flow: &Flow, membership: Option<MemberTimes>) -> Self {
-        Self {
-            goodput_bit_per_s: flow.goodput_bit_per_s,
-            offered_bit_per_s: flow.offered_bit_per_s,
-            sent_datagrams: flow.sent_datagrams,
-            membership,
-            received_datagrams: flow.received_datagrams,
-            lost_datagrams: flow.lost_datagrams,
-            in_flight_datagrams: flow.in_flight_datagrams,
-            delays: flow.delays,
-            queueing: flow.queueing,
-            message_delays: flow.message_delays,
-            receptions: flow.receptions,
-            outage: flow.outage,
-        }
-    }
-}
-
-/// Effect of outages on a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outage {
-    /// The longest time without a reception, in picoseconds.
-    pub longest: u64,
-    /// Datagrams lost on lines that were down, or at the ports of these lines.
-    pub lost: u64,
-}
-
-/// Counters of the sending ends of a TCP flow, in the measurement window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TcpCounts {
-    /// Retransmitted segments.
-    pub retransmitted_segments: u64,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u64,
-    /// Entries into fast recovery.
-    pub fast_retransmits: u64,
-    /// Smoothed round-trip time of one connection at the end, in seconds; `None` if none was measured.
-    pub smoothed_rtt_s: Option<f64>,
+    /// Begin and end of the time that the receiver of a transfer measures, if it has ended.
+    pub transfer: Option<[u64; 2]>,
+    /// Receptions at each receiver of a multicast traffic, in the order of the file.
+    pub receivers: Vec<Receptions>,
 }
 
 /// Usage of a link.
@@ -301,9 +190,10 @@ impl Network {
     pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
         let window = self.shared.window;
         let measured = window.end - window.from.unwrap_or(0);
-        let mut flows = Vec::with_capacity(testbed.traffic.len());
+        let mut flows = IndexMap::with_capacity(testbed.traffic.len());
+        let mut instants = IndexMap::with_capacity(testbed.traffic.len());
         let mut drops = Vec::new();
-        for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
+        for (index, name) in testbed.traffic.keys().enumerate() {
             let path = &topology.flows[index];
             let trees = self.shared.trees.as_ref();
             let receivers = trees.map_or(&[][..], |trees| trees.receivers(index));
@@ -336,47 +226,86 @@ impl Network {
                     port,
                 }
             }));
-            let mut flow = self.flow_of(index, index, testbed);
-            let membership = |host: &str| {
-                let of = tallies[1..].iter().find(|(node, _)| topology.nodes[*node] == host);
-                let (membership, delays) = trees?.members.seen(of?.1)?;
-                let within = membership.within(window.from.unwrap_or(0), window.end);
-                let within = within.into_iter().map(|(from, to)| to - from).sum();
-                Some(MemberTimes { within, window: measured, delays })
-            };
-            let received = tallies[1..]
-                .iter()
-                .map(|(host, tally)| (topology.nodes[*host].clone(), self.flow_of(index, *tally, testbed)));
-            let receivers: Vec<(String, Flow)> = received.collect();
-            // The flow has the figures of the receiver with the fewest datagrams.
-            if let Some((_, least)) = receivers.iter().min_by_key(|(_, flow)| flow.received_datagrams) {
-                let marked = receivers.iter().map(|(_, flow)| flow.efci_pdus).sum::<u64>();
-                flow = Flow {
-                    // Marks count on all branches.
-                    efci_pdus: flow.efci_pdus + marked,
-                    offered_bit_per_s: flow.offered_bit_per_s,
-                    sent_datagrams: flow.sent_datagrams,
-                    ..least.clone()
-                };
-            }
-            let only = (name.clone(), flow.clone());
-            // Receivers are in the order of the file.
-            let received = |host: &String| {
-                let (_, flow) = receivers.iter().find(|(name, _)| name == host).unwrap_or(&only);
-                (host.clone(), Received::of(flow, membership(host)))
-            };
-            let receivers = match traffic {
-                Traffic::Multicast(config) => config.to.iter().map(received).collect(),
-                _ => Vec::new(),
-            };
-            flows.push((name.clone(), Flow { paths: topology.paths(testbed, index), receivers, ..flow }));
+            let (flow, of_flow) = self.flow_of(index, &tallies, testbed, topology);
+            flows.insert(name.clone(), flow);
+            instants.insert(name.clone(), of_flow);
         }
         let links = self.links(topology, measured)?;
-        Ok(SimOutcome { flows, links, nodes: self.node_uses(testbed), drops, events: self.handled })
+        Ok(SimOutcome { flows, instants, links, nodes: self.node_uses(testbed), drops, events: self.handled })
     }
 
-    /// Returns the results of a flow, or of one of its receivers if `counted` is its counter index; without paths and receivers.
-    fn flow_of(&self, index: usize, counted: usize, testbed: &Testbed) -> Flow {
+    /// Returns the results of a flow and its receivers. `tallies` has the receiving host and the counter index of the flow, then those of each receiver.
+    fn flow_of(
+        &self,
+        index: usize,
+        tallies: &[(NodeId, usize)],
+        testbed: &Testbed,
+        topology: &Topology,
+    ) -> (FlowOutcome, FlowInstants) {
+        let mut flow = self.counted_flow(index, index, testbed);
+        let mut shown = index;
+        let receivers: Vec<(usize, FlowOutcome)> = tallies[1..]
+            .iter()
+            .map(|&(_, tally)| (tally, self.counted_flow(index, tally, testbed)))
+            .collect();
+        // The flow has the figures of the receiver with the fewest datagrams.
+        let received = |flow: &FlowOutcome| flow.datagrams.map(|datagrams| datagrams.received);
+        if let Some((tally, least)) = receivers.iter().min_by_key(|(_, flow)| received(flow)) {
+            shown = *tally;
+            // Marks count on all branches.
+            let marked = receivers.iter().filter_map(|(_, flow)| flow.efci_pdus).sum::<u64>();
+            let sent = flow.datagrams.map_or(0, |datagrams| datagrams.sent);
+            flow = FlowOutcome {
+                efci_pdus: flow.efci_pdus.map(|own| own + marked),
+                offered_bit_per_s: flow.offered_bit_per_s,
+                datagrams: least.datagrams.map(|datagrams| Datagrams { sent, ..datagrams }),
+                ..least.clone()
+            };
+        }
+        let is_stream = matches!(testbed.traffic[index], Traffic::TcpStream(_));
+        let mut instants = FlowInstants {
+            receptions: self.shared.flows[shown].receptions(),
+            transfer: self.shared.flows[index].transfer(is_stream).and_then(|(_, times)| times),
+            receivers: Vec::new(),
+        };
+        if let Traffic::Multicast(config) = &testbed.traffic[index] {
+            let mut listed = IndexMap::with_capacity(config.to.len());
+            for host in &config.to {
+                let place = tallies[1..].iter().position(|(node, _)| topology.nodes[*node] == *host);
+                let (tally, outcome) =
+                    place.map_or((index, &flow), |place| (receivers[place].0, &receivers[place].1));
+                listed.insert(host.clone(), self.receiver(outcome, place.map(|_| tally)));
+                instants.receivers.push(self.shared.flows[tally].receptions());
+            }
+            flow.receivers = listed;
+        }
+        flow.paths = topology.paths(testbed, index);
+        (flow, instants)
+    }
+
+    /// Returns the results of a receiver from those that it would have as a flow; `tally` is its counter index, if it has counters of its own.
+    fn receiver(&self, flow: &FlowOutcome, tally: Option<usize>) -> Receiver {
+        let window = self.shared.window;
+        let from = window.from.unwrap_or(0);
+        let seconds = |ps: u64| ps as f64 / 1e12;
+        let seen = tally.and_then(|tally| self.shared.trees.as_ref()?.members.seen(tally));
+        let delays = seen.map(|(_, delays)| delays).unwrap_or_default();
+        Receiver {
+            member_share: seen.map(|(membership, _)| {
+                let within = membership.within(from, window.end).into_iter().map(|(from, to)| to - from);
+                within.sum::<u64>() as f64 / (window.end - from) as f64
+            }),
+            join_delay_s: delays.join.map(seconds),
+            leave_delay_s: delays.leave.map(seconds),
+            datagrams: flow.datagrams,
+            delay_s: flow.delay_s,
+            outage: flow.outage,
+            ..Receiver::of(flow.goodput_bit_per_s, flow.offered_bit_per_s)
+        }
+    }
+
+    /// Returns the results of the counters `counted` of a flow or one of its receivers, without paths and receivers.
+    fn counted_flow(&self, index: usize, counted: usize, testbed: &Testbed) -> FlowOutcome {
         let window = self.shared.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
         let (tally, traffic) = (&self.shared.flows[counted], &testbed.traffic[index]);
@@ -388,28 +317,33 @@ impl Network {
                 * 8.0
         };
         let until = traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end);
-        Flow {
-            kind: traffic.kind(),
-            paths: Vec::new(),
+        let in_flight = if generated { ever - received_ever - lost_ever } else { tally.in_flight };
+        FlowOutcome {
+            kind: traffic.kind().to_owned(),
             goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
             offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
-            sent_datagrams: sent,
-            received_datagrams: tally.received,
-            lost_datagrams: lost,
-            in_flight_datagrams: if generated { ever - received_ever - lost_ever } else { tally.in_flight },
-            tcp: self.tcp_counts(index),
-            efci_pdus: marked,
-            delays: tally.network_delays().in_seconds(),
-            queueing: tally.queueing().and_then(Queueing::in_seconds),
-            message_delays: tally.message_delays().in_seconds(),
-            round_trips: tally.round_trips.in_seconds(),
-            receptions: tally.receptions(),
-            transfer: tally.transfer(matches!(traffic, Traffic::TcpStream(_))),
+            datagrams: Some(Datagrams {
+                sent,
+                received: tally.received,
+                lost,
+                in_flight: Some(in_flight),
+                duplicate: None,
+                reordered: None,
+            }),
+            efci_pdus: Some(marked),
+            delay_s: tally.network_delays().in_seconds().map(|network| Delays {
+                network,
+                queueing: tally.queueing().and_then(Queueing::in_seconds),
+                message: tally.message_delays().in_seconds(),
+            }),
+            tcp: self.tcp_of(index).map(|tcp| Tcp { rtt_s: tally.round_trips.in_seconds(), ..tcp }),
+            transfer: tally.transfer(matches!(traffic, Traffic::TcpStream(_))).map(transfer),
             outage: tally.longest_gap(until).map(|longest| {
                 let lost = places.iter().filter(|losses| matches!(losses.place, DropLocation::Down(_)));
-                Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }
+                let lost = lost.map(|losses| losses.datagrams).sum();
+                Outage { longest_s: longest as f64 / 1e12, lost }
             }),
-            receivers: Vec::new(),
+            ..FlowOutcome::default()
         }
     }
 
@@ -450,23 +384,20 @@ impl Network {
         Ok(links)
     }
 
-    fn tcp_counts(&self, flow: usize) -> Option<TcpCounts> {
-        let mut counts: Option<TcpCounts> = None;
+    /// Returns the counts of the writing ends of a TCP flow; `None` for another traffic.
+    fn tcp_of(&self, flow: usize) -> Option<Tcp> {
+        let mut counts: Option<Tcp> = None;
         // Endpoints are in the order of the flows.
         let first = self.endpoints.partition_point(|this| (this.flow as usize) < flow);
         let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
         for (place, endpoint) in (first..).zip(own).filter(|(_, this)| this.application.is_some()) {
             let stats = endpoint.connection.stats();
             let before = self.warmup_counts.get(place).copied().unwrap_or_default();
-            let counts = counts.get_or_insert(TcpCounts {
-                retransmitted_segments: 0,
-                timeouts: 0,
-                fast_retransmits: 0,
-                smoothed_rtt_s: None,
-            });
-            counts.retransmitted_segments += stats.retransmissions - before.retransmissions;
-            counts.timeouts += stats.timeouts - before.timeouts;
-            counts.fast_retransmits += stats.fast_recoveries - before.fast_recoveries;
+            let counts = counts.get_or_insert_default();
+            let add = |sum: &mut Option<u64>, count| *sum.get_or_insert(0) += count;
+            add(&mut counts.retransmitted_segments, stats.retransmissions - before.retransmissions);
+            add(&mut counts.timeouts, stats.timeouts - before.timeouts);
+            add(&mut counts.fast_retransmits, stats.fast_recoveries - before.fast_recoveries);
             let rtt = endpoint.connection.snapshot().and_then(|now| now.smoothed_rtt);
             counts.smoothed_rtt_s = counts.smoothed_rtt_s.or(rtt.map(|rtt| rtt.ps() as f64 / 1e12));
         }
@@ -605,4 +536,11 @@ impl Network {
             DropLocation::ReceiveBuffer => host("receive buffer"),
         }
     }
+}
+
+/// Returns the results of a transfer: the payload in bytes, and the begin and end of the time in picoseconds.
+fn transfer((received_bytes, times): (u64, Option<[u64; 2]>)) -> Transfer {
+    let duration_s = times.map(|[begin, end]| (end - begin) as f64 / 1e12).filter(|time| *time > 0.0);
+    let goodput_bit_per_s = duration_s.map(|time| received_bytes as f64 * 8.0 / time);
+    Transfer { received_bytes, duration_s, goodput_bit_per_s }
 }

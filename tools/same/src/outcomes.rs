@@ -83,7 +83,7 @@ fn simulated(point: &Point) -> Answer {
 /// Formats an outcome as it is stored, with the numbers that only tests compare, such as the sum of all reception times.
 fn whole(outcome: Result<SimOutcome, SimError>) -> Answer {
     let outcome = outcome.map_err(|wrong| format!("{wrong:?}"))?;
-    let flows = outcome.flows.iter().map(|(name, flow)| format!("{name}: {}\n", numbers(flow)));
+    let flows = outcome.instants.iter().map(|(name, flow)| format!("{name}: {}\n", numbers(flow)));
     let links = outcome.links.iter().map(|(name, link)| format!("{name}: {}\n", numbers(link)));
     let hidden: String = flows.chain(links).collect();
     Ok(hidden + &stored(&outcome.stored()))

@@ -2,11 +2,12 @@
 
 use engpass_frames::FramePort;
 use engpass_model::window::Window;
+use engpass_outcome::FlowOutcome;
 use serde::Serialize;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
 use crate::flow_counters::{FlowCounters, VcCounters};
-use crate::{Flow, Network, SimError, SimOutcome};
+use crate::{Network, SimError, SimOutcome};
 
 /// Kind of traffic of injected flows in an outcome.
 const KIND: &str = "outside";
@@ -82,13 +83,14 @@ impl InjectedNetwork {
         outcome.events -= self.handled;
         let mut place = 0;
         let first = self.topology.flows.len() - self.ways.len();
-        outcome.flows.retain_mut(|(name, flow)| {
+        outcome.flows.retain(|name, flow| {
             place += 1;
             if place > first {
-                flow.kind = KIND;
+                KIND.clone_into(&mut flow.kind);
             }
             place <= first || has_happened(flow) || outcome.drops.iter().any(|drop| drop.flow == *name)
         });
+        outcome.instants.retain(|name, _| outcome.flows.contains_key(name));
         Ok(outcome)
     }
 
@@ -135,10 +137,9 @@ impl InjectedNetwork {
 }
 
 /// Returns true if a flow had any traffic.
-fn has_happened(flow: &Flow) -> bool {
-    let counts =
-        [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
-    counts.iter().any(|count| *count > 0)
+fn has_happened(flow: &FlowOutcome) -> bool {
+    flow.datagrams
+        .is_some_and(|counts| counts.sent + counts.received + counts.lost + counts.in_flight.unwrap_or(0) > 0)
 }
 
 impl Network {

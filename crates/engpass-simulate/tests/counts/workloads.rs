@@ -72,7 +72,7 @@ fn until(workload: &Workload, duration: &'static str) -> [u64; 4] {
     let (outcome, blocks) = run(&point(&workload.text, workload.variant, &overrides));
     let directions = outcome.links.iter().flat_map(|(_, link)| &link.directions);
     let hops = directions.map(|direction| direction.carried.sent() + direction.carried.lost()).sum();
-    let packets = outcome.flows.iter().map(|(_, flow)| flow.sent_datagrams).sum();
+    let packets = outcome.flows.iter().map(|(_, flow)| flow.datagrams.unwrap().sent).sum();
     [packets, hops, outcome.events, blocks]
 }
 

@@ -61,7 +61,7 @@ fn packet_of_1500_bytes_takes_32_cells_of_a_circuit() {
     // The router's queue drops what the circuit cannot carry.
     let stream = flow(&outcome, "stream");
     let lost: u64 = outcome.drops.iter().map(|drop| drop.datagrams).sum();
-    assert_eq!(stream.lost_datagrams, lost);
+    assert_eq!(stream.datagrams.unwrap().lost, lost);
     assert!(outcome.drops.iter().all(|drop| drop.cause == "buffer full" && drop.place.node == "near"));
 }
 
@@ -96,7 +96,7 @@ fn circuit_from_host_to_router_carries_both_directions() {
         .replace("    [link.in]\n    ends = [\"a\", \"a\"]\n    medium = \"ethernet-1g\"\n", "");
     let outcome = run(&text, &extra[1..]);
     close(goodput(&outcome, "stream"), 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0, 1e-3);
-    assert_eq!(flow(&outcome, "stream").lost_datagrams, 0, "a full NIC buffer blocks the sender");
+    assert_eq!(flow(&outcome, "stream").datagrams.unwrap().lost, 0, "a full NIC buffer blocks the sender");
     let back = run(
         &text,
         &[
@@ -144,7 +144,8 @@ fn cells_lost_in_a_switch_lose_datagrams() {
         ],
     );
     let stream = flow(&outcome, "stream");
-    assert!(stream.received_datagrams > 0 && stream.lost_datagrams > 0);
+    let counts = stream.datagrams.unwrap();
+    assert!(counts.received > 0 && counts.lost > 0);
     let other =
         outcome.drops.iter().filter(|drop| drop.place.node == "x").map(|drop| drop.datagrams).sum::<u64>();
     assert!(other > 0, "the switch loses cells");
@@ -186,7 +187,7 @@ fn circuits_share_a_router_line_equally() {
     let half = 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0 / 2.0;
     for name in ["stream", "second"] {
         close(goodput(&outcome, name), half, 0.01);
-        let delays = flow(&outcome, name).delays.expect("the flow sends datagrams");
+        let delays = flow(&outcome, name).delay_s.expect("the flow sends datagrams").network;
         assert!(delays.max < 0.002 + 101.0 * 32.0 * 424.0 / 149.76e6 + 1e-3, "{}", delays.max);
     }
     assert!(outcome.drops.iter().all(|drop| drop.place.node == "near"));

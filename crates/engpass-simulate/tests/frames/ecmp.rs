@@ -53,7 +53,7 @@ pub(super) fn share(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
 fn round_robin_splits_packets_by_weight() {
     let outcome = run(PAIR, &[]);
     close(goodput(&outcome, "stream"), 150e6, 1e-3);
-    assert_eq!(flow(&outcome, "stream").lost_datagrams, 0);
+    assert_eq!(flow(&outcome, "stream").datagrams.unwrap().lost, 0);
     assert!(frames(&outcome, "upper").abs_diff(frames(&outcome, "lower")) <= 1);
     // 75 Mbit/s of payload in frames of 1538 bytes.
     close(share(&outcome, "upper", "delivered"), 0.75, 1e-3);

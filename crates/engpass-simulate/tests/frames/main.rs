@@ -13,7 +13,8 @@ mod transfers;
 mod tunnels;
 
 use common::close;
-use engpass_simulate::{Carried, Flow, SimOutcome};
+use engpass_outcome::FlowOutcome;
+use engpass_simulate::{Carried, SimOutcome};
 
 const LAN: &str = r#"
     name = "two hosts and a switch"
@@ -74,8 +75,8 @@ fn run(text: &str, overrides: &[(&str, &str)]) -> SimOutcome {
     common::run(text, "base", overrides)
 }
 
-fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a Flow {
-    &outcome.flows.iter().find(|(flow, _)| flow == name).expect("the outcome has this flow").1
+fn flow<'a>(outcome: &'a SimOutcome, name: &str) -> &'a FlowOutcome {
+    &outcome.flows[name]
 }
 
 fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
@@ -181,14 +182,11 @@ fn sent_datagrams_are_received_lost_or_in_flight() {
     let outcome = run(WAN, &hard);
     for name in ["one", "two"] {
         let flow = flow(&outcome, name);
-        assert_eq!(
-            flow.sent_datagrams,
-            flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams,
-            "{flow:?}"
-        );
+        let counts = flow.datagrams.unwrap();
+        assert_eq!(counts.sent, counts.received + counts.lost + counts.in_flight.unwrap(), "{flow:?}");
         let dropped: u64 =
             outcome.drops.iter().filter(|drop| drop.flow == name).map(|drop| drop.datagrams).sum();
-        assert!(dropped >= flow.lost_datagrams && flow.lost_datagrams > 0);
+        assert!(dropped >= counts.lost && counts.lost > 0);
     }
     let causes: Vec<_> = outcome.drops.iter().map(|drop| drop.cause).collect();
     assert!(causes.contains(&"damaged on the line") && causes.contains(&"early drop"), "{causes:?}");
@@ -210,19 +208,19 @@ fn router_fragments_for_the_next_link_mtu() {
     );
     let one = flow(&outcome, "one");
     close(one.goodput_bit_per_s, 8e6, 1e-3);
-    assert_eq!(one.lost_datagrams, 0);
+    assert_eq!(one.datagrams.unwrap().lost, 0);
     let Carried::Frames { frames, .. } = outcome.links[2].1.directions[0].carried else {
         panic!("a point-to-point link carries frames")
     };
     // 1480 bytes of IP payload in fragments of at most 576: three packets per datagram.
-    close(frames as f64, one.received_datagrams as f64 * 3.0, 1e-3);
+    close(frames as f64, one.datagrams.unwrap().received as f64 * 3.0, 1e-3);
 }
 
 /// A TTL that is too small, and a router that is too slow.
 #[test]
 fn router_drops_expired_ttl_and_keeps_up_below_its_rate() {
     let outcome = run(WAN, &[("traffic.one.ttl", "1")]);
-    assert_eq!(flow(&outcome, "one").received_datagrams, 0);
+    assert_eq!(flow(&outcome, "one").datagrams.unwrap().received, 0);
     assert!(outcome.drops.iter().any(|drop| drop.place.to_string() == "r" && drop.cause == "time to live"));
     let outcome = run(
         WAN,
@@ -234,7 +232,11 @@ fn router_drops_expired_ttl_and_keeps_up_below_its_rate() {
             ("traffic.two.stop", "\"1 ms\""),
         ],
     );
-    assert_eq!(flow(&outcome, "one").lost_datagrams, 0, "500 packets/s do not exceed the router's 1000");
+    assert_eq!(
+        flow(&outcome, "one").datagrams.unwrap().lost,
+        0,
+        "500 packets/s do not exceed the router's 1000"
+    );
     close(goodput(&outcome, "one"), 4e6, 1e-3);
 }
 
@@ -319,7 +321,8 @@ fn m_m_1_k_loss_ratio_matches_kleinrock() {
         // 28 bytes of headers with every 8000 of payload.
         let rho: f64 = rho * 8028.0 / 8000.0;
         let expected = (1.0 - rho) * rho.powi(5) / (1.0 - rho.powi(6));
-        close(stream.lost_datagrams as f64 / stream.sent_datagrams as f64, expected, 0.03);
+        let counts = stream.datagrams.unwrap();
+        close(counts.lost as f64 / counts.sent as f64, expected, 0.03);
         close(
             stream.offered_bit_per_s,
             rate.trim_matches('"').split(' ').next().expect("a number").parse::<f64>().expect("a number")

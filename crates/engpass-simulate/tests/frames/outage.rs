@@ -40,11 +40,12 @@ fn packets_to_a_down_line_are_lost_without_another_path() {
     let outcome = outage(&[]);
     let stream = flow(&outcome, "stream");
     assert_eq!(lost(&outcome), 500);
-    assert_eq!(stream.sent_datagrams, stream.received_datagrams + 500 + stream.in_flight_datagrams);
+    let counts = stream.datagrams.unwrap();
+    assert_eq!(counts.sent, counts.received + 500 + counts.in_flight.unwrap());
     let seen = stream.outage.expect("the testbed has events");
     assert_eq!(seen.lost, 500);
     // From the last packet before the outage to the first one after it.
-    close(seen.longest as f64, 501e9, 1e-3);
+    close(seen.longest_s, 0.501, 1e-3);
     close(share(&outcome, "upper", "idle: line down"), 0.25, 1e-6);
     assert_eq!(share(&outcome, "lower", "idle: line down"), 0.0);
 }
@@ -97,7 +98,7 @@ fn host_keeps_sending_to_a_down_line() {
     );
     let outcome = run(&text, &STREAM);
     let stream = flow(&outcome, "stream");
-    assert_eq!(stream.sent_datagrams, 2000);
+    assert_eq!(stream.datagrams.unwrap().sent, 2000);
     assert_eq!(lost(&outcome), 1000);
 }
 
@@ -112,7 +113,7 @@ fn tcp_recovers_after_an_outage() {
     ];
     let outcome = outage(&tcp);
     let stream = flow(&outcome, "stream");
-    assert!(stream.tcp.expect("the flow is a TCP flow").timeouts >= 1);
+    assert!(stream.tcp.expect("the flow is a TCP flow").timeouts >= Some(1));
     assert!(lost(&outcome) > 10, "the queue is flushed: {}", lost(&outcome));
     let goodput = goodput(&outcome, "stream");
     assert!((70e6..85e6).contains(&goodput), "{goodput}");

@@ -56,7 +56,10 @@ fn path_mtu_discovery_shrinks_segments_to_fit() {
     let all: u64 = outcome.drops.iter().map(|drop| drop.datagrams).sum();
     assert_eq!(all, 10, "only the segments that are too big are dropped");
     let stream = flow(&outcome, "stream");
-    assert_eq!(stream.tcp.as_ref().map(|tcp| (tcp.timeouts, tcp.retransmitted_segments)), Some((0, 20)));
+    assert_eq!(
+        stream.tcp.as_ref().map(|tcp| (tcp.timeouts, tcp.retransmitted_segments)),
+        Some((Some(0), Some(20)))
+    );
     // Each of the ten segments of 1448 bytes is split into two. A slow start follows.
     close(goodput(&outcome, "stream"), 10e6 * 1348.0 / 1400.0, 2e-2);
     // Each message takes 576 bytes of the line in the reverse direction.
@@ -85,11 +88,11 @@ fn icmp_messages_are_posted_as_control() {
 fn router_without_icmp_is_a_path_mtu_black_hole() {
     let outcome = run(TUNNEL, &[("router.near.icmp", "false")]);
     let stream = flow(&outcome, "stream");
-    assert_eq!(stream.received_datagrams, 0);
+    assert_eq!(stream.datagrams.unwrap().received, 0);
     let tcp = stream.tcp.as_ref().expect("the flow is a TCP flow");
     // A tail probe first; then timeouts at about 0.2, 0.6, 1.4, 3.0 and 6.2 s.
-    assert_eq!(tcp.timeouts, 5);
-    assert_eq!(too_big(&outcome), stream.lost_datagrams);
+    assert_eq!(tcp.timeouts, Some(5));
+    assert_eq!(too_big(&outcome), stream.datagrams.unwrap().lost);
     // Segments that fit from the start, or a path that is known, need no messages.
     for cure in [("host.a.tcp.mss", "\"1360 B\""), ("host.a.tcp.path_mtu", "\"known\"")] {
         let outcome = run(TUNNEL, &[("router.near.icmp", "false"), cure]);
@@ -123,9 +126,6 @@ fn icmp_messages_are_lost_in_a_full_queue() {
     };
     assert!(lost("buffer full") > 0, "{:?}", outcome.drops);
     assert!(goodput(&outcome, "stream") > 0.0);
-    let stream = flow(&outcome, "stream");
-    assert_eq!(
-        stream.sent_datagrams,
-        stream.received_datagrams + stream.lost_datagrams + stream.in_flight_datagrams
-    );
+    let counts = flow(&outcome, "stream").datagrams.unwrap();
+    assert_eq!(counts.sent, counts.received + counts.lost + counts.in_flight.unwrap());
 }

@@ -28,13 +28,11 @@ const BYTES: f64 = 2048.0 * 8192.0;
 #[test]
 fn ttcp_over_udp_measures_between_its_sentinels() {
     let outcome = run(TTCP, &[]);
-    let (bytes, times) = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
-    let [begin, end] = times.expect("the transfer has ended");
+    let transfer = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
+    let [begin, end] = outcome.instants["udp"].transfer.expect("the transfer has ended");
     let line = (2048 * (5 * 1538 + 858) + 84) * 8 * 10_000;
-    assert_eq!((bytes as f64, end - begin), (BYTES, line));
-    assert_eq!(flow(&outcome, "udp").sent_datagrams, 2048 + 6);
-    let stored = outcome.stored();
-    let transfer = stored.flows["udp"].transfer.expect("the flow is a transfer");
+    assert_eq!((transfer.received_bytes as f64, end - begin), (BYTES, line));
+    assert_eq!(flow(&outcome, "udp").datagrams.unwrap().sent, 2048 + 6);
     close(
         transfer.goodput_bit_per_s.expect("the transfer has ended"),
         BYTES * 8.0 / (line as f64 / 1e12),
@@ -49,8 +47,10 @@ fn transfer_without_its_end_has_no_time() {
         let text = TTCP.replace("udp-stream", kind).replace("sentinels = true\n", "");
         let text = if kind == "udp-stream" { TTCP } else { &text };
         let outcome = run(text, &[("run.duration", "\"1 s\"")]);
-        let (bytes, times) = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
-        assert!(times.is_none() && (bytes as f64) < BYTES && bytes > 11_000_000, "{kind}: {bytes} {times:?}");
+        let transfer = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
+        assert!(transfer.duration_s.is_none(), "{kind}: {transfer:?}");
+        let bytes = transfer.received_bytes;
+        assert!((bytes as f64) < BYTES && bytes > 11_000_000, "{kind}: {bytes}");
     }
 }
 
@@ -60,9 +60,9 @@ fn tcp_transfer_measures_from_first_to_last_byte() {
     let text = TTCP.replace("udp-stream", "tcp-stream").replace("sentinels = true\n", "");
     for warmup in ["\"0 s\"", "\"1 s\""] {
         let outcome = run(&text, &[("run.warmup", warmup)]);
-        let (bytes, times) = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
-        let [begin, end] = times.expect("the transfer has ended");
-        assert_eq!(bytes as f64, BYTES);
-        close(BYTES * 8.0 / ((end - begin) as f64 / 1e12), 1448.0 / 1538.0 * 1e8, 0.01);
+        let transfer = flow(&outcome, "udp").transfer.expect("the flow is a transfer");
+        assert_eq!(transfer.received_bytes as f64, BYTES);
+        let goodput = transfer.goodput_bit_per_s.expect("the transfer has ended");
+        close(goodput, 1448.0 / 1538.0 * 1e8, 0.01);
     }
 }

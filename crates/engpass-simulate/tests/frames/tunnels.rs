@@ -82,7 +82,7 @@ fn packet_of_1476_bytes_enters_gre_unfragmented() {
 #[test]
 fn tunnel_without_fragmentation_drops_long_packets() {
     let outcome = run(GRE, &[("tunnel.gre.fragment", "\"none\"")]);
-    assert_eq!(flow(&outcome, "stream").received_datagrams, 0);
+    assert_eq!(flow(&outcome, "stream").datagrams.unwrap().received, 0);
     let [drop] = &outcome.drops[..] else { panic!("expected drops at one location") };
     assert_eq!((&*drop.place.node, drop.cause), ("r1", "too big"));
 }
@@ -120,7 +120,8 @@ fn sequence_numbers_drop_overtaken_packets() {
         let outcome = run(GRE, overrides);
         let stream = &flow(&outcome, "stream");
         let drops: Vec<_> = outcome.drops.iter().map(|drop| (drop.place.node.clone(), drop.cause)).collect();
-        (stream.sent_datagrams, stream.lost_datagrams, drops)
+        let counts = stream.datagrams.unwrap();
+        (counts.sent, counts.lost, drops)
     };
     assert_eq!(lost(&[short, reorder]).1, 0);
     let (_, none, drops) = lost(&[short, numbered]);

@@ -187,7 +187,7 @@ fn retransmission_timer_is_the_idle_reason() {
     ];
     let outcome = run(TWO, "base", &overrides);
     in_order(&outcome);
-    let timeouts = outcome.flows[0].1.tcp.expect("a TCP flow has counters").timeouts;
+    let timeouts = outcome.flows[0].tcp.and_then(|tcp| tcp.timeouts).expect("a TCP flow has counters");
     assert!(timeouts > 3, "{timeouts} timeouts");
     for (name, node) in [("first", "a"), ("second", "s")] {
         let line = from(&outcome, name, node);

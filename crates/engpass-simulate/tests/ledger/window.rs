@@ -15,9 +15,8 @@ fn check_counts(text: &str, first: u64, cases: &[Case]) {
         let (duration, warmup) = (first + 490_000_000, first + warmup);
         let text = format!("{text}\n[run]\nduration = \"{duration} ps\"\nwarmup = \"{warmup} ps\"");
         let outcome = run(&text, "base", &[]);
-        let flow = &outcome.flows[0].1;
-        let counts =
-            [flow.sent_datagrams, from(&outcome, "line", "a").carried.sent(), flow.received_datagrams];
+        let flow = outcome.flows[0].datagrams.unwrap();
+        let counts = [flow.sent, from(&outcome, "line", "a").carried.sent(), flow.received];
         assert_eq!(counts, expected, "sent, on the line and received after {warmup} ps");
     }
 }

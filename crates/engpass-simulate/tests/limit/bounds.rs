@@ -5,7 +5,8 @@ use engpass_model::source::Traffic;
 use engpass_model::tcp::TcpParameters;
 use engpass_model::tcp::parameters::SendBufferRule;
 use engpass_model::time::{Pace, SECOND};
-use engpass_simulate::{Flow, SimOutcome, simulate};
+use engpass_outcome::FlowOutcome;
+use engpass_simulate::{SimOutcome, simulate};
 use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
@@ -25,23 +26,25 @@ fn backlog(
     testbed: &Testbed,
     (path, mtu): (&FlowPath, u64),
     traffic: &Traffic,
-    seen: &Flow,
+    seen: &FlowOutcome,
     seed: u64,
 ) -> f64 {
     let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
     let start = traffic.window().0.map_or(0, |start| start.0);
     let due = |pace: Pace| if warmup < start { 0 } else { pace.units_within(warmup - start) + 1 };
+    let counts = seen.datagrams.expect("`simulate` counts datagrams");
+    let in_flight = counts.in_flight.unwrap_or(0);
     let received = seen.goodput_bit_per_s * warmup as f64 / SECOND as f64 / 8.0;
     match traffic {
         Traffic::UdpStream(config) => {
             let message = config.message.bytes();
-            let gone = seen.received_datagrams + seen.lost_datagrams;
+            let gone = counts.received + counts.lost;
             let begun = match config.rate {
                 Some(rate) => due(Pace::of_bits(8 * message.max(1), rate.0)),
                 // The CPU is working on one more.
-                None => seen.sent_datagrams + 1,
+                None => counts.sent + 1,
             };
-            (begun.max(seen.sent_datagrams + 1) - gone.min(begun)) as f64 * message as f64
+            (begun.max(counts.sent + 1) - gone.min(begun)) as f64 * message as f64
         }
         Traffic::Poisson(_) | Traffic::UdpOnOff(_) | Traffic::Video(_) => {
             let (mut at, mut bytes) = (start, 0);
@@ -69,12 +72,15 @@ fn backlog(
                 let due = due(Pace::of_bits(8 * message, rate.0)) * message * u64::from(config.streams);
                 (due as f64 - received).max(0.0)
             });
-            seen.in_flight_datagrams as f64 * sender.mss as f64 + written + waiting
+            in_flight as f64 * sender.mss as f64 + written + waiting
         }
-        Traffic::Cbr(_) | Traffic::OnOff(_) => 48.0 * seen.in_flight_datagrams as f64,
+        Traffic::Cbr(_) | Traffic::OnOff(_) => 48.0 * in_flight as f64,
         Traffic::Multicast(config) => {
             let message = config.message.bytes();
-            let each = seen.receivers.iter().map(|(_, one)| one.received_datagrams + one.lost_datagrams);
+            let each = seen
+                .receivers
+                .iter()
+                .filter_map(|(_, one)| one.datagrams.map(|counts| counts.received + counts.lost));
             let gone = each.min().expect("a group has a receiver");
             let begun = match traffic.arrivals(seed, &path.name) {
                 Some(arrivals) => {
@@ -86,7 +92,7 @@ fn backlog(
                 }
                 None => due(Pace::of_bits(8 * message, config.rate.0)),
             };
-            let begun = begun.max(seen.sent_datagrams + 1);
+            let begun = begun.max(counts.sent + 1);
             (begun - gone.min(begun)) as f64 * message as f64
         }
         Traffic::RequestResponse(_) => unreachable!("no model engine supports request-response traffic"),

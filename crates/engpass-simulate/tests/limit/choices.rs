@@ -1,7 +1,8 @@
 //! Equal-cost paths and outages, against arithmetic.
 
 use engpass_limit::FlowLimit;
-use engpass_simulate::{Flow, simulate};
+use engpass_outcome::FlowOutcome;
+use engpass_simulate::simulate;
 use engpass_testbed::{Point, Source, load};
 
 use crate::{candidate, limits, stage};
@@ -61,13 +62,13 @@ pub(crate) fn flow(text: &str) -> FlowLimit {
 }
 
 /// Returns the first flow by `simulate`, over one second after a warm-up of 0.2 s.
-pub(crate) fn simulated(text: &str) -> Flow {
+pub(crate) fn simulated(text: &str) -> FlowOutcome {
     let text = format!("{text}[run]\nduration = \"1200 ms\"\nwarmup = \"200 ms\"\n");
     let source = Source { name: "test.toml".to_owned(), text };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
     let Point { testbed, topology, .. } =
         campaign.point("base", &[]).unwrap_or_else(|found| panic!("{found}"));
-    simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds").flows.remove(0).1
+    simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds").flows[0].clone()
 }
 
 #[test]

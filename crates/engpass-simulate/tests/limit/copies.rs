@@ -312,7 +312,7 @@ fn simulated_rate(text: &str) -> f64 {
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    outcome.flows[0].1.goodput_bit_per_s
+    outcome.flows[0].goodput_bit_per_s
 }
 
 /// Rates of copies, checksums and write-allocation that exceed the memory are clamped, in both engines.

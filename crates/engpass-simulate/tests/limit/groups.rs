@@ -96,9 +96,9 @@ fn each_multicast_receiver_has_its_own_idle_delay_and_bound() {
     let outcome = limits(text);
     let point = point(text);
     let simulated = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    let (_, flow) = &simulated.flows[0];
+    let flow = &simulated.flows[0];
     for ((host, received), (_, limit)) in flow.receivers.iter().zip(&outcome.flows["g"].receivers) {
-        let delays = received.delays.expect("the receiver got datagrams");
+        let delays = received.delay_s.expect("the receiver got datagrams").network;
         close(limit.idle_delay_s.expect("the flow sends datagrams"), delays.min);
         assert_eq!(limit.bound_bottleneck.kind, limit.bottleneck.kind, "{host}");
     }

@@ -17,11 +17,12 @@ fn delays(text: &str) -> [u64; 3] {
     let idle =
         limit(&point.testbed, &point.topology).flows["t"].idle_delay_s.expect("the flow sends datagrams");
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    let flow = &outcome.flows[0].1;
-    let simulated = flow.delays.expect("datagrams arrive");
-    let queueing = flow.queueing.expect("all datagrams take one path");
+    let flow = &outcome.flows[0];
+    let delays = flow.delay_s.expect("datagrams arrive");
+    let simulated = delays.network;
+    let queueing = delays.queueing.expect("all datagrams take one path");
     assert_eq!([queueing.min, queueing.max], [0.0; 2], "{text}");
-    assert_eq!(flow.message_delays, flow.delays, "{text}");
+    assert_eq!(delays.message, Some(delays.network), "{text}");
     [idle, simulated.min, simulated.max].map(|seconds| (seconds * 1e12).round() as u64)
 }
 

@@ -59,7 +59,7 @@ fn thin_return_path_lowers_the_fair_share_and_not_the_bound() {
     let line = 100e6 * 1448.0 / 1500.0;
     assert!((download.bound_bit_per_s / line - 1.0).abs() < 1e-9, "{}", download.bound_summary);
     let outcome = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
-    let got = outcome.flows[0].1.goodput_bit_per_s;
+    let got = outcome.flows[0].goodput_bit_per_s;
     assert!((0.99 * line..=line).contains(&got), "{got} of {line}");
 }
 
@@ -90,7 +90,7 @@ fn long(tcp: &str) -> String {
 fn long_path(tcp: &str) -> (FlowLimit, f64) {
     let Point { testbed, topology, .. } = point(&long(tcp));
     let outcome = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
-    (limit(&testbed, &topology).flows["t"].clone(), outcome.flows[0].1.goodput_bit_per_s)
+    (limit(&testbed, &topology).flows["t"].clone(), outcome.flows[0].goodput_bit_per_s)
 }
 
 #[test]

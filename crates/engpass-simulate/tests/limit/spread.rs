@@ -63,11 +63,11 @@ proptest! {
         for (name, flow) in &simulated.flows {
             prop_assert_eq!(&flow.paths, &outcome.flows[name].paths);
             // The idle delay is that of a message, and a sentinel is shorter.
-            if let (Traffic::UdpStream(config), Some(delays)) = (&testbed.traffic[name], &flow.delays)
+            if let (Traffic::UdpStream(config), Some(delays)) = (&testbed.traffic[name], &flow.delay_s)
                 && !config.sentinels
             {
                 let idle = outcome.flows[name].idle_delay_s.expect("the flow sends datagrams");
-                prop_assert!(delays.min >= idle, "`{}`: {} s, idle {} s", name, delays.min, idle);
+                prop_assert!(delays.network.min >= idle, "`{}`: {} s, idle {} s", name, delays.network.min, idle);
             }
         }
     }
@@ -109,7 +109,7 @@ proptest! {
             let rate = format!("rate = \"{:.0} bit/s\"\n", share * fair);
             // A queue of a few packets fills quickly.
             let text = text.replace("[router.near]", "[router.near]\nqueue = { drop-tail = { limit = \"6 packets\" } }");
-            simulated(&format!("{text}{rate}")).lost_datagrams
+            simulated(&format!("{text}{rate}")).datagrams.unwrap().lost
         };
         prop_assert_eq!(lost(0.99), 0);
         // The sender never sends faster than its first line carries: only a faster line lets it exceed the fair share by 10 %.

@@ -145,8 +145,8 @@ fn run(text: &str, warmup: f64, counted: f64) -> String {
 fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     let point = point(text);
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("the simulation succeeds");
-    let flow = &outcome.flows[0].1;
-    let whole = outcome.drops.is_empty() && flow.tcp.is_none_or(|tcp| tcp.retransmitted_segments == 0);
+    let flow = &outcome.flows[0];
+    let whole = outcome.drops.is_empty() && flow.tcp.is_none_or(|tcp| tcp.retransmitted_segments == Some(0));
     whole.then(|| (flow.goodput_bit_per_s, limit(&point.testbed, &point.topology).flows["t"].clone()))
 }
 

@@ -12,10 +12,8 @@ use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
 use engpass_oracle::acted::Mechanism;
-use engpass_outcome::Quantiles;
-use engpass_simulate::{
-    Carried, Drop, Flow, LineUsageStats, MemberTimes, Outage, QueueUse, Received, SimOutcome, simulate,
-};
+use engpass_outcome::{Datagrams, Delays, FlowOutcome, Outage, Quantiles};
+use engpass_simulate::{Carried, Drop, LineUsageStats, QueueUse, SimOutcome, simulate};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
@@ -41,10 +39,11 @@ fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Test
     let idle = limit(testbed, topology);
     for (name, flow) in &outcome.flows {
         if let (Traffic::UdpStream(UdpStream { sentinels: false, .. }), Some(delays)) =
-            (&testbed.traffic[name], &flow.delays)
+            (&testbed.traffic[name], &flow.delay_s)
         {
             let idle = idle.flows[name].idle_delay_s.expect("the flow sends datagrams");
-            assert!(delays.min >= idle, "`{name}`: {} s, idle {idle} s", delays.min);
+            let least = delays.network.min;
+            assert!(least >= idle, "`{name}`: {least} s, idle {idle} s");
         }
     }
 }
@@ -55,67 +54,72 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     // Rates come from whole bytes.
     let bytes = |rate: f64| (rate * (counted as f64 / 1e12) / 8.0).round() as u64;
     let ps = |seconds: f64| (seconds * 1e12).round() as u64;
-    let of_flow = |flow: &Flow| FlowSeen {
-        sent: flow.sent_datagrams,
-        received: flow.received_datagrams,
-        lost: flow.lost_datagrams,
-        marked: flow.efci_pdus,
-        in_flight: flow.in_flight_datagrams,
-        sent_bytes: bytes(flow.offered_bit_per_s),
-        received_bytes: bytes(flow.goodput_bit_per_s),
-        receptions: Receptions {
-            last: flow.receptions.last,
-            times: flow.receptions.times,
-            weighted: flow.receptions.weighted,
-        },
-        tcp: flow.tcp.as_ref().map(|tcp| TcpSeen {
-            retransmitted: tcp.retransmitted_segments,
-            timeouts: tcp.timeouts,
-            fast_retransmits: tcp.fast_retransmits,
-            smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
-        }),
-        outage: flow.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
-        member: None,
-        transfer: flow.transfer.map(|(bytes, times)| TransferSeen { bytes, times }),
+    let receptions = |all: engpass_simulate::Receptions| Receptions {
+        last: all.last,
+        times: all.times,
+        weighted: all.weighted,
     };
-    let is_group = |flow: &Flow| {
-        flow.receivers.len() > 1 || flow.receivers.iter().any(|(_, received)| received.membership.is_some())
+    let counted_flow = |datagrams: Option<Datagrams>, offered: f64, goodput: f64, outage: Option<Outage>| {
+        let datagrams = datagrams.expect("`simulate` counts datagrams");
+        FlowSeen {
+            sent: datagrams.sent,
+            received: datagrams.received,
+            lost: datagrams.lost,
+            in_flight: datagrams.in_flight.expect("`simulate` counts datagrams in flight"),
+            sent_bytes: bytes(offered),
+            received_bytes: bytes(goodput),
+            outage: outage.map(|Outage { longest_s, lost }| OutageSeen { longest: ps(longest_s), lost }),
+            ..FlowSeen::default()
+        }
     };
-    let flows = outcome.flows.iter().map(|(_, flow)| match is_group(flow) {
-        false => of_flow(flow),
+    let of_flow = |name: &String, flow: &FlowOutcome| {
+        let instants = &outcome.instants[name];
+        let count = |count: Option<u64>| count.expect("`simulate` counts the events of TCP");
+        FlowSeen {
+            marked: flow.efci_pdus.unwrap_or(0),
+            receptions: receptions(instants.receptions),
+            tcp: flow.tcp.as_ref().map(|tcp| TcpSeen {
+                retransmitted: count(tcp.retransmitted_segments),
+                timeouts: count(tcp.timeouts),
+                fast_retransmits: count(tcp.fast_retransmits),
+                smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
+            }),
+            transfer: flow
+                .transfer
+                .map(|transfer| TransferSeen { bytes: transfer.received_bytes, times: instants.transfer }),
+            ..counted_flow(flow.datagrams, flow.offered_bit_per_s, flow.goodput_bit_per_s, flow.outage)
+        }
+    };
+    let is_group = |flow: &FlowOutcome| {
+        flow.receivers.len() > 1 || flow.receivers.values().any(|received| received.member_share.is_some())
+    };
+    let flows = outcome.flows.iter().map(|(name, flow)| match is_group(flow) {
+        false => of_flow(name, flow),
         // Its results are counted at the receivers.
         true => FlowSeen {
-            sent: flow.sent_datagrams,
-            marked: flow.efci_pdus,
+            sent: flow.datagrams.map_or(0, |datagrams| datagrams.sent),
+            marked: flow.efci_pdus.unwrap_or(0),
             sent_bytes: bytes(flow.offered_bit_per_s),
             ..FlowSeen::default()
         },
     });
     let receivers = || {
         let groups = outcome.flows.iter().filter(|(_, flow)| is_group(flow));
-        groups.flat_map(|(_, flow)| flow.receivers.iter().map(|(_, received)| received))
+        groups.flat_map(|(name, flow)| flow.receivers.values().zip(&outcome.instants[name].receivers))
     };
-    let flows = flows.chain(receivers().map(|received| FlowSeen {
-        sent: received.sent_datagrams,
-        received: received.received_datagrams,
-        lost: received.lost_datagrams,
-        marked: 0,
-        in_flight: received.in_flight_datagrams,
-        sent_bytes: bytes(received.offered_bit_per_s),
-        received_bytes: bytes(received.goodput_bit_per_s),
-        receptions: Receptions {
-            last: received.receptions.last,
-            times: received.receptions.times,
-            weighted: received.receptions.weighted,
-        },
-        tcp: None,
-        outage: received.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
-        member: received.membership.map(|MemberTimes { within, delays, .. }| MemberSeen {
-            within,
-            join: delays.join,
-            leave: delays.leave,
+    let flows = flows.chain(receivers().map(|(received, instants)| FlowSeen {
+        receptions: receptions(*instants),
+        member: received.member_share.map(|share| MemberSeen {
+            within: (share * counted as f64).round() as u64,
+            join: received.join_delay_s.map(ps),
+            leave: received.leave_delay_s.map(ps),
         }),
-        transfer: None,
+        ..counted_flow(
+            received.datagrams,
+            received.offered_bit_per_s,
+            received.goodput_bit_per_s,
+            received.outage,
+        )
     }));
     let times = |all: Quantiles| Times {
         min: ps(all.min),
@@ -123,16 +127,15 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
         max: ps(all.max),
         floor: 0,
     };
-    let one_way = |of_flow: fn(&Flow) -> Option<Quantiles>,
-                   of_receiver: fn(&Received) -> Option<Quantiles>| {
-        let alone = |flow: &Flow| of_flow(flow).filter(|_| !is_group(flow)).map(times);
-        let flows = outcome.flows.iter().map(|(_, flow)| alone(flow));
-        flows.chain(receivers().map(|received| of_receiver(received).map(times))).collect()
+    let one_way = |of: fn(Delays) -> Option<Quantiles>| {
+        let seen = |delays: Option<Delays>| delays.and_then(of).map(times);
+        let flows = outcome.flows.values().map(|flow| seen(flow.delay_s.filter(|_| !is_group(flow))));
+        flows.chain(receivers().map(|(received, _)| seen(received.delay_s))).collect()
     };
-    let delays = one_way(|flow| flow.delays, |received| received.delays);
-    let queueing = one_way(|flow| flow.queueing, |received| received.queueing);
-    let message_delays = one_way(|flow| flow.message_delays, |received| received.message_delays);
-    let round_trips = outcome.flows.iter().map(|(_, flow)| flow.round_trips.map(times));
+    let delays = one_way(|delays| Some(delays.network));
+    let queueing = one_way(|delays| delays.queueing);
+    let message_delays = one_way(|delays| delays.message);
+    let round_trips = outcome.flows.values().map(|flow| flow.tcp.and_then(|tcp| tcp.rtt_s).map(times));
     let round_trips = round_trips.chain(receivers().map(|_| None));
     let round_trips = round_trips.collect();
     let (mut departures, mut frames) = (BTreeMap::new(), BTreeMap::new());

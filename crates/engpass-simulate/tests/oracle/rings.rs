@@ -36,7 +36,7 @@ fn idle_ring_of_fast_links_takes_no_step_per_cell_time() {
     let text = text.replace("20 Mbit/s", "72 kbit/s");
     let Point { testbed, topology, .. } = point(&text, &[("run.duration", "5 s")]);
     let outcome = simulate(&testbed, &topology, 1, &|| false).expect("the simulation succeeds");
-    let received: Vec<u64> = outcome.flows.iter().map(|(_, flow)| flow.received_datagrams).collect();
+    let received: Vec<u64> = outcome.flows.iter().map(|(_, flow)| flow.datagrams.unwrap().received).collect();
     assert_eq!(received, [5; 5]);
 }
 

@@ -5,14 +5,15 @@ mod common;
 mod congested_port;
 
 use common::{TWO, close};
-use engpass_simulate::{Flow, SimOutcome};
+use engpass_outcome::FlowOutcome;
+use engpass_simulate::SimOutcome;
 
 fn run(overrides: &[(&str, &str)]) -> SimOutcome {
     common::run(TWO, "base", overrides)
 }
 
-fn stream(outcome: &SimOutcome) -> &Flow {
-    &outcome.flows[0].1
+fn stream(outcome: &SimOutcome) -> &FlowOutcome {
+    &outcome.flows[0]
 }
 
 /// A window smaller than the path holds is sent once a round trip (RFC 6349 section 3.3.1).
@@ -33,7 +34,7 @@ fn small_window_over_atm_matches_hand_calculation() {
     // Store and forward: 192 cells on the first line, one more on the second, and two cells of an acknowledgment.
     let round_trip = 4e-3 + (192.0 + 1.0) * slot + 3.0 * slot;
     close(stream(&outcome).goodput_bit_per_s, window as f64 * 8.0 / round_trip, 0.01);
-    assert_eq!(stream(&outcome).lost_datagrams, 0);
+    assert_eq!(stream(&outcome).datagrams.unwrap().lost, 0);
 }
 
 /// With a large window and large buffers the line is full: the closed form of `limit`.
@@ -60,7 +61,7 @@ fn configured_mss_is_reduced_to_the_path_mtu() {
     let few = ("switch.s.output_buffer", "\"600 cells\"");
     let slow = ("link.second.medium", "\"ds3\"");
     let own = run(&[few, slow]);
-    assert!(stream(&own).lost_datagrams > 0);
+    assert!(stream(&own).datagrams.unwrap().lost > 0);
     let larger = ["host.a.tcp.mss", "host.b.tcp.mss"].map(|key| (key, "\"60 kB\""));
     let larger = run(&[few, slow, larger[0], larger[1]]);
     assert_eq!(format!("{:?}", stream(&larger)), format!("{:?}", stream(&own)));
@@ -73,10 +74,11 @@ fn tcp_recovers_from_congestion_losses() {
     let outcome = run(&overrides);
     let flow = stream(&outcome);
     let tcp = flow.tcp.expect("a TCP flow has counters");
-    assert!(flow.lost_datagrams > 0 && tcp.retransmitted_segments > 0);
+    let counts = flow.datagrams.unwrap();
+    assert!(counts.lost > 0 && tcp.retransmitted_segments > Some(0));
     // The edges of the measurement window split data in flight, at most a window of segments.
-    let known = flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams;
-    assert!(flow.sent_datagrams.abs_diff(known) <= 400, "{flow:?}");
+    let known = counts.received + counts.lost + counts.in_flight.unwrap();
+    assert!(counts.sent.abs_diff(known) <= 400, "{flow:?}");
     close(flow.goodput_bit_per_s, 96_000.0 / 192.0 * 9140.0 * 8.0, 0.25);
     assert_eq!(outcome, run(&overrides));
 }

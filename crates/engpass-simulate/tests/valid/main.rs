@@ -37,9 +37,10 @@ fn far_future_departure_is_neither_received_nor_lost() {
     let circuit = "[circuit.c]\nfrom = \"a\"\nto = \"b\"\nshaping = \"1 bit/s line\"\n";
     for (link, rest) in [(slow, STREAM.to_owned()), ("medium = \"oc-3c\"", format!("{circuit}{STREAM}"))] {
         let outcome = run(&pair(link, &rest), "base", &[("host.a.nic_buffer", "4 MB")]);
-        let (_, flow) = &outcome.flows[0];
-        assert_eq!((flow.received_datagrams, flow.lost_datagrams), (0, 0));
-        assert!(flow.sent_datagrams > 3000, "{flow:?}");
+        let flow = &outcome.flows[0];
+        let counts = flow.datagrams.unwrap();
+        assert_eq!((counts.received, counts.lost), (0, 0));
+        assert!(counts.sent > 3000, "{flow:?}");
     }
 }
 
@@ -49,7 +50,7 @@ fn copy_longer_than_the_clock_range_sends_nothing() {
     let rules = [("traffic.t.tcp.send_buffer_rule", "whole-writes"), ("host.a.cost.per_write", "1 us")];
     let cost = [rules[0], rules[1], ("host.a.cost.per_byte", "1 min")];
     let outcome = run(&pair("medium = \"ethernet-10\"", write), "base", &cost);
-    assert_eq!(outcome.flows[0].1.sent_datagrams, 0);
+    assert_eq!(outcome.flows[0].datagrams.unwrap().sent, 0);
 }
 
 /// The callback reports progress even in a network without cells.
@@ -82,7 +83,7 @@ fn burst_offers_every_message_that_begins_in_it() {
     let (sent, point) = (run(&text, "base", &[]), point(&text, "base", &[]));
     let most = limit(&point.testbed, &point.topology);
     assert_eq!(most.flows["t"].goodput_bit_per_s, 1e6);
-    assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
+    assert_eq!(sent.flows[0].goodput_bit_per_s, 1e6);
 }
 
 /// A frame that crosses the start of the window counts only for the part inside.

@@ -259,7 +259,8 @@ fn sums(outcomes: &[SimOutcome]) -> Sums {
     for outcome in outcomes {
         for (name, flow) in &outcome.flows {
             let sum: &mut [u64; 3] = flows.entry(name.clone()).or_default();
-            let counts = [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams];
+            let seen = flow.datagrams.unwrap();
+            let counts = [seen.sent, seen.received, seen.lost];
             sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         let directions = outcome.links.iter().flat_map(|(_, link)| &link.directions);
