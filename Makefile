@@ -107,7 +107,7 @@ bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 
 # The commit whose outcomes must stay. After a commit that changes outcomes on purpose, the next one moves this.
-BASE ?= b0b1458f397fb84dbbcdbcb6f352d8d214afdf99
+BASE ?= af6135a0e9240e4c208ed60fb715391f20f344dc
 # Random testbed files and their seed, the longest run in seconds of virtual time, turns of each workload, the greatest ratio of times.
 COUNT ?= 2000
 SEED ?= 1
