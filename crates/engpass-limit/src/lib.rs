@@ -26,11 +26,12 @@ mod waterfall;
 mod way;
 
 pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
-pub use outcome::{Candidate, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit};
+pub use outcome::{Candidate, FlowLimit, LimitOutcome};
 
 use std::collections::BTreeMap;
 
 use engpass_model::time::SECOND;
+use engpass_outcome::{DirectionOutcome, LinkOutcome};
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
@@ -244,7 +245,7 @@ fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connectio
     (name, bytes(line), bytes(payload) / lane.streams())
 }
 
-fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
+fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkOutcome {
     let Named { topology, resources, demands, all, .. } = *named;
     let ends = &topology.links[link];
     let direction = |from: usize, to: usize| {
@@ -265,17 +266,20 @@ fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
             }
         }
         let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
-        DirectionLimit {
+        DirectionOutcome {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
-            line_rate_bit_per_s: ends.line_from(from).rate as f64,
+            line_rate_bit_per_s: Some(ends.line_from(from).rate as f64),
             // An empty sum of floats is -0.0. Starting at 0.0 avoids the minus sign.
-            utilisation: shares.iter().map(|one| one.share).fold(0.0, |sum, share| sum + share).min(1.0),
+            utilisation: Some(
+                shares.iter().map(|one| one.share).fold(0.0, |sum, share| sum + share).min(1.0),
+            ),
             shares,
+            ..DirectionOutcome::default()
         }
     };
     let [one, other] = ends.ends;
-    LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
+    LinkOutcome { directions: vec![direction(one, other), direction(other, one)] }
 }
 
 /// Returns whether packets of a flow may take a line in the direction of its data.

@@ -1,8 +1,7 @@
 //! Results of the `limit` engine. Rates are in bit/s; none is infinite or not a number, except an unbounded `bound_bit_per_s` of a candidate.
 
 use engpass_outcome::{
-    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, NodeOutcome, Path, Receiver, Results,
-    Share, Stage, WindowLimit,
+    Bottleneck, Bound, FlowOutcome, LinkOutcome, NodeOutcome, Path, Receiver, Results, Stage, WindowLimit,
 };
 use indexmap::IndexMap;
 
@@ -11,8 +10,8 @@ use indexmap::IndexMap;
 pub struct LimitOutcome {
     /// Every flow by name, in the order of the file.
     pub flows: IndexMap<String, FlowLimit>,
-    /// Every link by name, in the order of the file.
-    pub links: IndexMap<String, LinkLimit>,
+    /// Every link by name, in the order of the file, if all flows are at their limits.
+    pub links: IndexMap<String, LinkOutcome>,
     /// Nodes whose engine takes time, with the load if all flows are at their fair shares.
     pub nodes: IndexMap<String, NodeOutcome>,
 }
@@ -67,34 +66,12 @@ pub struct Candidate {
     pub bound_bit_per_s: f64,
 }
 
-/// Use of a link if all flows are at their limits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkLimit {
-    /// The two directions; the one from the link's first end comes first.
-    pub directions: Vec<DirectionLimit>,
-}
-
-/// One direction of a link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DirectionLimit {
-    /// Sending node.
-    pub from: String,
-    /// Receiving node.
-    pub to: String,
-    /// Line rate, in bit/s.
-    pub line_rate_bit_per_s: f64,
-    /// Share of the line that is used, physical framing included, from 0 to 1.
-    pub utilisation: f64,
-    /// Shares by flow, in the order of the file.
-    pub shares: Vec<Share>,
-}
-
 impl LimitOutcome {
     /// Returns the outcome in its stored form.
     pub fn stored(self) -> Results {
         Results {
             flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),
-            links: self.links.into_iter().map(|(name, one)| (name, link(one))).collect(),
+            links: self.links,
             nodes: self.nodes,
             drops: Vec::new(),
             events: None,
@@ -147,19 +124,4 @@ fn details(flow: &FlowLimit) -> engpass_outcome::FlowLimit {
         stages: flow.stages.clone(),
         candidates: flow.candidates.iter().map(candidate).collect(),
     }
-}
-
-fn link(link: LinkLimit) -> LinkOutcome {
-    let direction = |one: DirectionLimit| DirectionOutcome {
-        from: one.from,
-        to: one.to,
-        utilisation: Some(one.utilisation),
-        cells: None,
-        frames: None,
-        queue: None,
-        ledger: None,
-        line_rate_bit_per_s: Some(one.line_rate_bit_per_s),
-        shares: one.shares,
-    };
-    LinkOutcome { directions: link.directions.into_iter().map(direction).collect() }
 }

@@ -61,7 +61,7 @@ proptest! {
         for (one, other) in alike.links.values().zip(apart.links.values()) {
             prop_assert_eq!(one.directions.len(), other.directions.len());
             for (one, other) in one.directions.iter().zip(&other.directions) {
-                prop_assert!((one.utilisation - other.utilisation).abs() < 1e-9);
+                prop_assert!((one.utilisation.unwrap() - other.utilisation.unwrap()).abs() < 1e-9);
             }
         }
     }

@@ -91,7 +91,7 @@ fn hashed_connections_fill_both_lines() {
     close(unequal.goodput_bit_per_s, 110e6 * OF_TCP);
     close(unequal.bound_bit_per_s, 110e6 * OF_TCP);
     for line in ["upper", "lower"] {
-        close(outcome.links[line].directions[0].utilisation, 1.0);
+        close(outcome.links[line].directions[0].utilisation.unwrap(), 1.0);
     }
     // 5 of 80 for each: more than the seven get of 10, and less than the nine get of 100. The nine share the rest.
     let narrow = flow(&pair(NINE_TO_SEVEN, "80 Mbit/s", ["100 Mbit/s", "10 Mbit/s"], TCP));

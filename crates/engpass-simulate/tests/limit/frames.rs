@@ -85,14 +85,14 @@ fn tcp_timestamps_take_12_bytes_of_every_segment() {
     assert!(close(flow.goodput_bit_per_s, 100e6 * 1448.0 / 1538.0));
     assert_eq!(mbit_s(flow.goodput_bit_per_s, 2), "94.15");
     // 52 bytes of IP are no longer padded; half of them for every segment.
-    assert!(close(outcome.links["l0"].directions[1].utilisation, 90.0 / 2.0 / 1538.0));
+    assert!(close(outcome.links["l0"].directions[1].utilisation.unwrap(), 90.0 / 2.0 / 1538.0));
     let old_receiver = modern.replace("[host.b]", "[host.b]\ntcp = { profile = \"bsd-reno\" }");
     assert!(close(limits(&old_receiver).flows["t"].goodput_bit_per_s, 100e6 * 1460.0 / 1538.0));
     // The smaller segment size applies, options included (RFC 6691).
     let small = modern.replace("[host.b]", "[host.b]\ntcp = { mss = \"536 B\", ack_every = 1 }");
     let outcome = limits(&small);
     assert!(close(outcome.flows["t"].goodput_bit_per_s, 100e6 * 524.0 / 614.0));
-    assert!(close(outcome.links["l0"].directions[1].utilisation, 90.0 / 614.0));
+    assert!(close(outcome.links["l0"].directions[1].utilisation.unwrap(), 90.0 / 614.0));
     // A segment is no larger than the path carries (RFC 9293 section 3.7.1).
     let large = text.replace("timestamps = false", "timestamps = false, mss = \"4000 B\"");
     let large = large.replace("[host.b]", "[host.b]\ntcp = { mss = \"4000 B\" }");
@@ -236,7 +236,7 @@ fn lan_over_atm_limit_matches_hand_calculation() {
         ("link `up`", Some("link `down`"))
     );
     // Two cells for every second segment come back.
-    assert!(close(outcome.links["up"].directions[1].utilisation, 1.0 / 32.0));
+    assert!(close(outcome.links["up"].directions[1].utilisation.unwrap(), 1.0 / 32.0));
     assert_eq!(outcome.links["lan"].directions[1].shares[0].kind, "acknowledgements");
 
     let shaped = limits(&text("shaping = \"10 %\"\npolicing = { rate = \"8 %\", tolerance = \"1 ms\" }"));

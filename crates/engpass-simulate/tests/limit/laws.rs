@@ -23,7 +23,7 @@ pub(crate) fn check(outcome: &LimitOutcome) {
         for direction in &link.directions {
             let taken: f64 = direction.shares.iter().map(|taken| taken.share).sum();
             assert!((0.0..=1.0 + 1e-9).contains(&taken), "{name}: {direction:?}");
-            assert!((direction.utilisation - taken).abs() < 1e-9);
+            assert!((direction.utilisation.unwrap() - taken).abs() < 1e-9);
         }
     }
 }

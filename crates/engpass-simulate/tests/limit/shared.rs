@@ -50,7 +50,7 @@ fn greedy_streams_share_max_min_fairly() {
     assert!(close(candidate(long, "link `yz`"), 149.76e6 / 424.0 / 2.0 * cell));
     insta::assert_snapshot!(long.summary, @"link `xy` limits `long` to 18.30 Mbit/s: `first` takes 50.0 % of the line; next is link `yz` at 67.34 Mbit/s");
     let xy = &outcome.links["xy"].directions[0];
-    assert!(close(xy.utilisation, 1.0) && xy.shares.len() == 2 && close(xy.shares[0].share, 0.5));
+    assert!(close(xy.utilisation.unwrap(), 1.0) && xy.shares.len() == 2 && close(xy.shares[0].share, 0.5));
 }
 
 /// Random datagrams offer their mean: no less if there is room, and no more of a line than their share if there is not.
@@ -234,7 +234,7 @@ fn policing() {
 fn acknowledgements_use_the_reverse_direction() {
     let outcome = limits(&pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B"));
     let back = &outcome.links["line"].directions[1];
-    assert!(close(back.utilisation, 1.0 / 192.0));
+    assert!(close(back.utilisation.unwrap(), 1.0 / 192.0));
     assert_eq!(back.shares[0].kind, "acknowledgements");
 
     // A generator that fills the reverse direction stops the connection.
