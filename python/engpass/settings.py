@@ -36,7 +36,7 @@ class Amount(msgspec.Struct, frozen=True):
     unit: str
 
     @staticmethod
-    def read(text: object) -> Amount | None:
+    def read(text: Toml | None) -> Amount | None:
         """Parse a quantity; `None` if the text is no quantity."""
         match = _AMOUNT.fullmatch(text) if isinstance(text, str) else None
         return None if match is None else Amount(Decimal(match[1].replace("_", "")), match[2])

@@ -9,6 +9,7 @@ from engpass.advice.base import Cost, Proposal, doubling, scaled
 from engpass.explain.point_facts import Situation
 from engpass.limiter import limits_receiver, limits_sender
 from engpass.settings import Amount
+from engpass.source import Toml
 
 _LEAST = 0.005
 _STEPS = 4
@@ -82,7 +83,7 @@ def _ways(at: Situation, host: str, flow: str, kind: str, side: str) -> Iterator
             yield Proposal.one("data path", Cost.APPLICATION, say, (("traffic", flow, key), way))
 
 
-def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
+def _in_cache(host: str, memory: Mapping[str, Toml]) -> Iterator[Proposal]:
     """Propose buffers that fit into the cache, and copies that do not read what they overwrite."""
     cache = memory.get("cache")
     size = cache.get("size") if isinstance(cache, Mapping) else None
@@ -97,7 +98,7 @@ def _in_cache(host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
         yield Proposal.one("cache", Cost.APPLICATION, words, (path, "false"))
 
 
-def _memory(at: Situation, host: str, memory: Mapping[str, object]) -> Iterator[Proposal]:
+def _memory(at: Situation, host: str, memory: Mapping[str, Toml]) -> Iterator[Proposal]:
     """Propose faster memory together with the operations whose speed it bounds, or faster copies alone."""
     transfers = 3 if memory.get("write_allocate") is True else 2
     most = _bytes(memory.get("bandwidth"))
@@ -114,14 +115,14 @@ def _memory(at: Situation, host: str, memory: Mapping[str, object]) -> Iterator[
 
 
 def _faster(
-    host: str, table: str, values: Mapping[str, object], keys: tuple[str, ...] | list[str], words: str
+    host: str, table: str, values: Mapping[str, Toml], keys: tuple[str, ...] | list[str], words: str
 ) -> Iterator[Proposal]:
     amounts = {("host", host, table, key): Amount.read(values.get(key)) for key in keys}
     kind = "I/O bus" if table == "io_bus" else "memory"
     yield from scaled(kind, Cost.HARDWARE, amounts.items(), words, steps=_STEPS)
 
 
-def _bytes(value: object) -> Decimal | None:
+def _bytes(value: Toml | None) -> Decimal | None:
     amount = Amount.read(value)
     if amount is None:
         return None

@@ -47,7 +47,7 @@ class Queue(msgspec.Struct, frozen=True):
         return f"{{ {self.kind} = {{ {pairs} }} }}"
 
 
-def with_limit(kind: str, limit: object) -> str:
+def with_limit(kind: str, limit: Toml | None) -> str:
     """The value for another discipline; it keeps the given limit, if any, so that only the kind changes."""
     if limit is None or "limit" not in kinds(_FAMILY)[kind]:
         return kind
@@ -135,7 +135,7 @@ def doubled(limit: str) -> Iterator[str]:
         yield ", ".join(str(amount) for amount in amounts)
 
 
-def _toml(value: object) -> str:
+def _toml(value: Toml) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else f'"{value}"'

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from engpass import _engpass, netlab
 from engpass.campaign import Point
 from engpass.emulation import Files
@@ -51,7 +53,7 @@ class Session:
         self._precise = precise
         self._crew = Crew()
         self._lab: Lab | None = None
-        self._network: object = None
+        self._network = b""
         # Hosts that could not be reached: the error, and the time until which points fail with it at once.
         self._unreached: dict[tuple[str, str | None], tuple[MeasureError, float]] = {}
 
@@ -189,15 +191,15 @@ class Session:
         """The files that the session writes in addition to outcomes."""
         return Files()
 
-    def _same_network(self, numbers: PointPlan) -> object:
+    def _same_network(self, numbers: PointPlan) -> bytes:
         """A key for the network of a point; points with equal keys use the same namespaces."""
-        return numbers.hosts, numbers.between, numbers.links
+        return msgspec.json.encode((numbers.hosts, numbers.between, numbers.links))
 
     def _take_down(self) -> None:
         if self._lab is None:
             return
         self._crew.end()
-        lab, self._lab, self._network = self._lab, None, None
+        lab, self._lab, self._network = self._lab, None, b""
         netlab.down(lab)
 
     def _dismiss(self) -> None:

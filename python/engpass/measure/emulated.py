@@ -113,9 +113,9 @@ class EmulatedSession(Session):
     def _files(self) -> Files:
         return self._options.files(each_point=True)
 
-    def _same_network(self, numbers: PointPlan) -> object:
+    def _same_network(self, numbers: PointPlan) -> bytes:
         """A key for namespaces: only the hosts, because the model holds the network between them."""
-        return list(numbers.hosts)
+        return msgspec.json.encode(list(numbers.hosts))
 
     def _run(self, lab: Lab, numbers: PointPlan, planned: list[FlowRequests]) -> tuple[Collected, Closed]:
         run = numbers.run

@@ -12,12 +12,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 from engpass.error import StoreError
 from engpass.store import migrations, schema
-from engpass.store.transaction import Kind, Transaction
+from engpass.store.transaction import Connection, Kind, Transaction
 
 BUSY_SECONDS = 60
 """Seconds that a writer waits for another. A batch takes milliseconds; a longer wait means a held lock."""
@@ -30,7 +30,7 @@ class Database:
 
     def __init__(self, kind: Kind, where: str) -> None:
         self._kind, self.where = kind, where
-        self._idle: list[Any] = []
+        self._idle: list[Connection] = []
         # The finalizer closes the connections of a store that the caller never closes, as in a result.
         weakref.finalize(self, _close, self._idle)
         # A store in memory has a single connection, which allows one transaction at a time.
@@ -74,7 +74,7 @@ class Database:
             finally:
                 self._idle.append(connection)
 
-    def _connection(self) -> Any:  # noqa: ANN401 (DBAPI connections have no common type)
+    def _connection(self) -> Connection:
         """An idle connection, or a new one."""
         with contextlib.suppress(IndexError):
             while True:
@@ -89,7 +89,7 @@ class Database:
         _close(self._idle)
 
 
-def _close(connections: list[Any]) -> None:
+def _close(connections: list[Connection]) -> None:
     while connections:
         connections.pop().close()
 
@@ -228,11 +228,12 @@ def _postgresql(rest: str) -> Database:
             f"`{where}` needs a driver that is not installed: {error}", "`pip install 'engpass[postgresql]'`"
         ) from None
 
-    def connect() -> psycopg.Connection:
-        # Transactions are opened by `BEGIN`, as with SQLite.
-        return psycopg.connect(f"postgresql://{rest}", autocommit=True)
+    def connect() -> Connection:
+        # Transactions are opened by `BEGIN`, as with SQLite. Psycopg accepts only literals as statements, and
+        # those of this package are.
+        return cast("Connection", psycopg.connect(f"postgresql://{rest}", autocommit=True))
 
-    def is_alive(connection: psycopg.Connection) -> bool:
+    def is_alive(connection: Connection) -> bool:
         # A server may have been restarted since.
         try:
             connection.execute("SELECT 1")

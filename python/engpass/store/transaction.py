@@ -20,11 +20,41 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """Differences between SQLite and PostgreSQL; connections are those of `sqlite3` and of `psycopg`."""
+class Changes(Protocol):
+    """A cursor that runs a statement repeatedly."""
 
-    connect: Callable[[], Any]
-    is_alive: Callable[[Any], bool]
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that it changed."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Value]], /) -> object:
+        """Run a statement once per row of parameters."""
+
+
+class Connection(Protocol):
+    """What `sqlite3` and `psycopg` have in common (PEP 249)."""
+
+    def execute(self, statement: str, parameters: Sequence[Value] = (), /) -> Rows:
+        """Run a statement and return its rows."""
+
+    def cursor(self) -> Changes:
+        """Return a cursor."""
+
+    def commit(self) -> None:
+        """End the transaction."""
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Differences between SQLite and PostgreSQL."""
+
+    connect: Callable[[], Connection]
+    is_alive: Callable[[Connection], bool]
     """Whether a connection that was idle can still be used."""
     error: type[Exception]
     marker: str
@@ -40,7 +70,7 @@ class Kind(msgspec.Struct, frozen=True):
 class Transaction:
     """An open transaction. Statements are SQL with `?` for each parameter."""
 
-    def __init__(self, connection: Any, kind: Kind) -> None:  # noqa: ANN401 (DBAPI connections have no common type)
+    def __init__(self, connection: Connection, kind: Kind) -> None:
         self._connection, self._kind = connection, kind
 
     @property
@@ -50,8 +80,7 @@ class Transaction:
 
     def execute(self, statement: str, *parameters: Value) -> Rows:
         """Run a statement and return its rows."""
-        rows: Rows = self._connection.execute(statement.replace("?", self._kind.marker), parameters)
-        return rows
+        return self._connection.execute(statement.replace("?", self._kind.marker), parameters)
 
     def one(self, statement: str, *parameters: Value) -> Row:
         """Run a statement and return its only row."""
@@ -62,7 +91,7 @@ class Transaction:
         """Run a statement once per row of parameters and return how many rows of the table it changed."""
         cursor = self._connection.cursor()
         cursor.executemany(statement.replace("?", self._kind.marker), rows)
-        return int(cursor.rowcount)
+        return cursor.rowcount
 
     def tables(self) -> set[str]:
         """Names of the tables."""
