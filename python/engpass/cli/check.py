@@ -10,6 +10,7 @@ import typer
 
 from engpass import _engpass
 from engpass.cli import console, options
+from engpass.jsondata import Json
 
 if TYPE_CHECKING:
     from engpass.testbed import Testbed
@@ -38,7 +39,7 @@ def command(
     if not as_json:
         console.tell_warnings(testbed)
     # Not decoded into the types of drawings, since loading msgspec takes as long as the check itself.
-    drawing: dict[str, list[object]] = json.loads(testbed.campaign.topology())
+    drawing: dict[str, list[Json]] = json.loads(testbed.campaign.topology())
     points = testbed.plan().total if drawing["flows"] else 0
     refusals = _refusals(testbed) if drawing["flows"] else {}
     if as_json:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from engpass.report import theme
+from engpass.report.charts import Spec
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Key
@@ -25,7 +26,7 @@ MAX_TABLE = 160
 MAX_FAR = 20
 """Points that a table of thinned points shows beside it, because they are farthest from their limit."""
 
-Charts = Mapping[str, Mapping[str, object]]
+Charts = Mapping[str, Mapping[str, Spec]]
 
 
 def choices(table: Table, flows: Sequence[str]) -> str:

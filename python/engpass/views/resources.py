@@ -43,7 +43,7 @@ def _table(
     outcomes: Iterable[Outcome],
     named: Callable[[Outcome], Iterator[tuple[str, _Subject]]],
 ) -> Table:
-    found: dict[_Key, dict[object, Samples]] = {}
+    found: dict[_Key, dict[tuple[tuple[str, float | str], ...], Samples]] = {}
     for outcome in outcomes:
         place = tuple(sweep(outcome).items())
         for name, subject in named(outcome) if outcome.engine != "limit" else ():
