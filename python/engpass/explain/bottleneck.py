@@ -189,10 +189,12 @@ def _late(at: Situation) -> str | None:
 def _queue(at: Situation) -> str:
     """Name of the queue where the flow waits: before the fullest line, or in what limits the flow."""
     fullest = min(at.queues, key=lambda hop: hop.idle, default=None)
+    if at.waits_in_nic:
+        return f"the NIC of host `{at.hops[0].start}`"
     at_ports = [drop for drop in at.own_drops if drop.place.link is not None]
     if fullest is not None and (fullest.idle < FULL or at_ports):
         return _buffer(fullest)
-    if at.hops and at.hops[0].idle < FULL:
+    if at.nic_is_full:
         return f"the NIC of host `{at.hops[0].start}`"
     if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at).title
