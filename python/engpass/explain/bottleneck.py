@@ -360,7 +360,10 @@ def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
     late = _late(at) if at.needs.paced and not at.tcp else None
     if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC buffer")):
         return None
-    return Finding("delay", _queue(at), late)
+    # If hardly anything is underway at the end, everything arrives: the queue does not limit the goodput.
+    received, underway = (at.per_repeat(f"{name}_datagrams") or 0.0 for name in ("received", "in_flight"))
+    state: State = "harmed" if received >= GOODPUT * (received + underway) else "below"
+    return Finding("delay", _queue(at), late, state)
 
 
 def _unseen(at: Situation) -> Finding:
