@@ -27,6 +27,7 @@ from engpass.explain.point_facts import (
 from engpass.explain.service import GOODPUT
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.results import above_limit
+from engpass.results.samples import TRANSFER_RATE, TRANSFER_TIME
 from engpass.types.outcome import Bottleneck, SetBy
 
 DAMAGED = "damaged on the line"
@@ -104,8 +105,26 @@ def find(at: Situation) -> Finding:
 
 def _at_limit(at: Situation) -> Finding:
     """The finding for a flow whose goodput reaches its limit."""
+    if at.served.ends and _limiter(at).kind == "application":
+        return _ended(at)
     evidence = f"it gets {formatting.rate(at.goodput)} of its {at.limit_name} of {formatting.rate(at.limit)}"
     return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
+
+
+def _ended(at: Situation) -> Finding:
+    """The finding for a transfer that ended: what limits it while it lasts, not that its data ends."""
+    took, rate = at.folded(TRANSFER_TIME), at.folded(TRANSFER_RATE) or 0.0
+    others = [one for one in at.candidates if one.bottleneck.kind != "application"]
+    evidence = f"the transfer ends after {formatting.duration(took)}, at {formatting.rate(rate)}"
+    if not others:
+        return _limit(_limiter(at), evidence)
+    least = min(others, key=lambda one: one.goodput_bit_per_s)
+    limiter = _window(at, least.bottleneck)
+    evidence += f" of at most {formatting.rate(least.goodput_bit_per_s)} ({limiter.title})"
+    waiting = _waiting(at, without="application") if rate < GOODPUT * least.goodput_bit_per_s else None
+    if waiting is None or waiting.bottleneck == limiter.title:
+        return _limit(limiter, evidence)
+    return replace(waiting, evidence=f"{evidence}; {waiting.evidence}", state="at limit")
 
 
 def _limit(limiter: Bottleneck, evidence: str, state: State = "at limit") -> Finding:
@@ -453,12 +472,16 @@ def what(drop: Drop, at: Situation) -> str:
     return f"{formatting.count(round(drop.datagrams), unit)}{share}"
 
 
-def _waiting(at: Situation) -> Finding | None:
-    """The finding for the main reason why the tightest line is idle; `None` if the line is hardly idle."""
+def _waiting(at: Situation, without: str = "") -> Finding | None:
+    """The finding for the main reason why the tightest line is idle; `None` if the line is hardly idle.
+
+    A reason may be left out: the application has no data after the end of a transfer.
+    """
     if at.tight is None or at.tight.books is None:
         return None
     # Without TCP a sender waits for no window or timer: on a shared line such reasons come from other flows.
     shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
+    shares.pop(without, None)
     # A window that has room only for a part of a segment counts as used up.
     if at.tcp:
         shares["receive window"] += at.idle("silly window avoidance")
