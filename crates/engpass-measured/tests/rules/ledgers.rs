@@ -159,6 +159,17 @@ fn line_above_its_rate_has_a_note() {
 }
 
 #[test]
+fn line_without_a_capacity_has_a_note_without_a_share() {
+    let traffic = "kind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"972 B\"";
+    let short = point(&format!("{DIRECT}\n[traffic.bulk]\n{traffic}\n[run]\nduration = \"10 ns\"\n"));
+    let mut got = messages(2);
+    got["elapsed_ns"] = json!(10);
+    let outcome = Case::new(short, messages(2), got).outcome();
+    let notes = outcome.measured.unwrap().notes;
+    assert!(notes[0].starts_with("link `wire` carried more than its rate from `a` on"), "{notes:?}");
+}
+
+#[test]
 fn undeclared_traffic_is_counted_at_the_interface() {
     let mut case = Case::new(datagrams(DIRECT), messages(100), messages(100));
     case.sent = json!({ "messages": 100, "total_messages": 100, "streams": [{ "granted": { "local": "192.0.2.1:9" } }] });
