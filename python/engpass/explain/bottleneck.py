@@ -127,9 +127,13 @@ def _ended(at: Situation) -> Finding:
     return replace(waiting, evidence=f"{evidence}; {waiting.evidence}", state="at limit")
 
 
+_PLURAL = ("acknowledgements", "sending-path", "receiving-path")
+"""Kinds of bottlenecks with names in the plural: acknowledgements, copies and DMA."""
+
+
 def _limit(limiter: Bottleneck, evidence: str, state: State = "at limit") -> Finding:
     """A finding that names the bottleneck of the limit engine."""
-    plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
+    plural = limiter.kind in _PLURAL or "` and `" in limiter.title or limiter.title == "socket buffers"
     return Finding("limit", limiter.title, evidence, state, plural)
 
 
