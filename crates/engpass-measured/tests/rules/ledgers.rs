@@ -86,6 +86,18 @@ fn tcp_case(links: &str, sent: Value, got: Value) -> Case {
 }
 
 #[test]
+fn line_of_responses_has_a_sender_with_both_transports() {
+    for transport in ["tcp", "udp"] {
+        let keys = format!("request = \"1 kB\"\nresponse = \"1 kB\"\ntransport = \"{transport}\"");
+        let end = json!({ "messages": 100, "streams": [{ "tcp": tcp(json!({ "data_segs_out": 100, "segs_out": 100 })) }] });
+        let outcome = Case::new(bulk(DIRECT, "request-response", &keys), end.clone(), end).outcome();
+        for from in ["a", "b"] {
+            assert_eq!(idle(&outcome, "wire", from), ["application"], "{transport} from {from}");
+        }
+    }
+}
+
+#[test]
 fn tcp_ledger_matches_hand_calculation() {
     let sent = json!({
         "data_segs_out": 110, "segs_out": 110, "bytes_sent": 110 * 1448, "bytes_retrans": 10 * 1448, "dsack_dups": 2,
