@@ -57,10 +57,26 @@ def place_name(place: Place, parallel: Container[str] = ()) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time in seconds with the unit that fits its size and three digits."""
+    """A time in seconds with the unit that fits its size and three digits, as in `1.5 ms` or `36 h`."""
     if seconds is None:
         return ""
-    return _unit("s", seconds).say(float(f"{seconds:.3g}"), 3)
+    unit = _calendar(seconds)
+    if unit is None:
+        return _unit("s", seconds).say(float(f"{seconds:.3g}"), 3)
+    return f"{plain(round(seconds / unit.factor, 9), 3)} {unit.name}"
+
+
+_CALENDAR = tuple(Unit(name, float(UNITS[name][1])) for name in ("d", "h", "min"))
+
+
+def _calendar(seconds: float) -> Unit | None:
+    """The unit of a long time: a whole number of it from two minutes on, else two hours or days or more."""
+    for unit in _CALENDAR:
+        number = abs(seconds) / unit.factor
+        whole = abs(seconds) >= 120 and math.isclose(number, round(number), rel_tol=1e-9)
+        if (whole and number > 0.5) or (number >= 2 and unit.name != "min"):
+            return unit
+    return None
 
 
 _SAID: Mapping[str, Callable[[float], str]] = {"bit/s": rate, "B/s": byte_rate, "s": duration, "": percent}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -68,10 +69,13 @@ def _checked(what: str, data: bytes) -> bytes:
             f"{what} is larger than {MAX_BYTES // 1024 // 1024} MiB: this is not a testbed file",
             "testbed files have some kilobytes, or megabytes for thousands of hosts; check the path",
         )
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(f"{what} is UTF-16 text", "a testbed is a TOML file: save it as UTF-8")
     # TOML allows no NUL, and the parser's message would contain it as an unprintable character.
     if (at := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, at) + 1
         raise SourceError(
-            f"{what} is not a text file: byte {at + 1} is NUL",
+            f"{what} is not a text file: byte {at + 1}, in line {line}, is NUL",
             "a testbed is a TOML file in UTF-8; check the path and the encoding",
         )
     return data

@@ -398,7 +398,7 @@ def test_failing_point_is_reported_with_exit_code_1(
         (b"", "error"),
         (
             b"\xff\xfe\x00\x01" * 100,
-            "error: `x.toml` is not a text file: byte 3 is NUL\nhelp: a testbed is a TOML",
+            "error: `x.toml` is UTF-16 text\nhelp: a testbed is a TOML file: save it as UTF-8\n",
         ),
         (os.urandom(1000).replace(b"\0", b"\xff") + b"\xff", "error"),
         (b"\xff" * 1000, "error"),

@@ -460,3 +460,16 @@ def test_explain_uses_ledgers_of_lines_that_carry_the_flow() -> None:
     assert made.at.tight is not None
     assert made.at.tight.books is not None
     assert made.at.tight.books.share("delivered") > 0.5
+
+
+def test_copies_and_dma_limit_in_the_plural() -> None:
+    slow = """
+host.pc = { memory.bandwidth = "400 MB/s", io_bus.bandwidth = "133 MB/s", send_path = "one-copy" }
+host.far = {}
+link.l = { ends = ["pc", "far"], medium = "ethernet-1g" }
+traffic.t = { kind = "udp-stream", from = "pc", to = "far", message = "8192 B" }
+run.duration = "100 ms"
+"""
+    made = explain(choose_in(loads(slow), None, [], None), advice=False)
+    # 8192 B take 41 us of copies at 200 MB/s, then 61.6 us of DMA at 133 MB/s.
+    assert made.sentence.startswith("copies and DMA of host `pc` limit `t`: it gets 638.")

@@ -393,6 +393,46 @@ def test_call_delayed_in_its_nic_is_advised_a_smaller_buffer() -> None:
     assert all(change.own.after.values[DELAY_P99] < 0.1 for change in smaller)
 
 
+def test_queue_that_is_too_short_for_the_delay_is_not_named() -> None:
+    """Of two full lines of one rate the first one makes the queue: in the NIC, not in the router."""
+    line = {"medium": "ethernet-100", "delay": "1 ms"}
+    testbed: dict[str, Any] = {
+        "name": "Two equal lines",
+        "host": {"a": {}, "b": {}},
+        "router": {"r": {}},
+        "link": {"near": {"ends": ["a", "r"], **line}, "far": {"ends": ["r", "b"], **line}},
+        "traffic": CALL_AND_BULK,
+        "run": {"duration": "4 s", "warmup": "1 s"},
+    }
+    made = explain(choose_in(load(testbed), None, [], "call"))
+    assert words(made)[0].startswith("the NIC of host `a` harms `call`, which gets 64")
+    # With a faster NIC the same delay arises in the router.
+    testbed["link"]["near"]["medium"] = "ethernet-1g"
+    made = explain(choose_in(load(testbed), None, [], "call"), advice=False)
+    assert words(made)[0].startswith("the buffer of `r` towards `b` harms `call`, which gets 64")
+
+
+def test_delay_behind_shapers_is_found_in_the_nic() -> None:
+    """Two shaped senders share a full line, but their packets wait for their shapers."""
+    line = {"medium": "oc-3c"}
+    shaped = {"shaping": "74.8 Mbit/s cells", "to": "b"}
+    stream = {"kind": "tcp-stream", "to": "b", "message": "64 KiB"}
+    testbed: dict[str, Given] = {
+        "name": "Two shaped streams",
+        "host": {"a": {}, "c": {}, "b": {}},
+        "switch": {"s": {"kind": "atm", "output_buffer": "2000 cells"}},
+        "link": {name: {"ends": [name, "s"], **line} for name in ("a", "c", "b")},
+        "circuit": {"one": {"from": "a", **shaped}, "two": {"from": "c", **shaped}},
+        "traffic": {"one": {"from": "a", **stream}, "two": {"from": "c", **stream}},
+        "run": {"duration": "2 s", "warmup": "1 s"},
+    }
+    made = explain(choose_in(load(testbed), None, [], "one"))
+    # 512 KiB at 67.1 Mbit/s take 62.5 ms; 2000 cells take 5.7 ms.
+    assert words(made)[0].startswith("the NIC of host `a` harms `one`, which gets 67.08 Mbit/s")
+    assert made.advice is not None
+    assert set(dict(made.advice.changes[0].set)) == {"host.a.nic_buffer"}
+
+
 def test_call_delayed_in_a_router_names_its_buffer() -> None:
     testbed: dict[str, Given] = {
         "name": "A call behind an agreed rate",

@@ -107,12 +107,26 @@ def test_paced_tcp_over_a_failing_line_is_judged_by_its_longest_gap() -> None:
 
 def test_transfer_is_judged_by_its_own_rate() -> None:
     made = explained(TRANSFER)
+    # The window is 65536 B in 20.12 ms: 26.05 Mbit/s. That the data ends is no limit.
+    assert made.finding.key == "idle: receive window"
+    assert made.sentence.startswith(
+        "the receive window of host `b` limits `t`: the transfer ends after 2.56 s, at 25.03 Mbit/s"
+        " of at most 26.05 Mbit/s (the receive buffer of host `b`); link `l` is idle "
+    )
     best = known(made.advice).changes[0]
     assert dict(best.set) == {"host.b.tcp.receive_buffer": "256 KiB"}
     # All 8 MB arrive within the run before and after, so the goodput says nothing.
     assert best.before == best.after == 6.4e6
     assert best.own.after.values[TRANSFER_RATE] == folded(flows(TRANSFER, best.set, 1), TRANSFER_RATE)
     assert best.own.after.values[TRANSFER_RATE] > 3 * best.own.before.values[TRANSFER_RATE]
+
+
+def test_transfer_that_fills_its_line_is_limited_by_the_line() -> None:
+    testbed = {**TRANSFER, "host": {"a": {"nic_buffer": "64 KiB"}, "b": {}}}
+    made = explained({**testbed, "traffic": {"t": {**TRANSFER["traffic"]["t"], "count": 10000}}})
+    assert made.finding.key == "limit"
+    assert made.sentence.startswith("link `l` limits `t`: the transfer ends after ")
+    assert " of at most 94.15 Mbit/s (link `l`)" in made.sentence
 
 
 def test_json_has_every_signal_with_a_better_direction() -> None:

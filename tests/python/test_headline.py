@@ -4,6 +4,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from engpass.results.aggregate import tabulate
+from engpass.testbed import loads
 from engpass.types.outcome import Datagrams, FlowOutcome, Receiver
 from engpass.views.headline import headlines
 from report_kyoto import kyoto
@@ -36,6 +37,19 @@ def one_point(flows: dict[str, FlowOutcome]) -> str:
     made = structs.replace(outcomes[0], engine="simulate", variant="free", sweep={}, flows=flows)
     ((_, text),) = headlines(tabulate(run, [made]))
     return text
+
+
+def test_a_flow_with_a_part_of_the_run_is_compared_with_its_bound() -> None:
+    text = """
+host = { a = {}, b = {} }
+link.l = { ends = ["a", "b"], medium = "ethernet-100" }
+traffic.late = { kind = "tcp-stream", from = "a", to = "b", message = "64 KiB", start = "2 s" }
+run = { duration = "4 s" }
+"""
+    run = loads(text).run()
+    ((_, told),) = headlines(tabulate(run.record, run.outcomes))
+    # Its fair share is the whole line, 94.15 Mbit/s, but it has half of the run.
+    assert told.startswith("`late` gets 47.07 Mbit/s, 100.0 % of its bound of 47.07 Mbit/s, no loss")
 
 
 def test_many_flows_are_told_together() -> None:

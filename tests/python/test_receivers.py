@@ -91,3 +91,26 @@ def test_limit_and_export_list_each_receiver(cli: Cli, tmp_path: Path) -> None:
     assert [row["bottleneck"] for row in rows] == ["link `two`", "application `v`", "link `two`"]
     # No receiver is above its bound, since each has its own bound.
     assert "above" not in cli("show", "last", "--store", str(store)).stdout
+
+
+def test_queue_delays_a_receiver_that_gets_all_it_asked_for() -> None:
+    """A member for a part of the run gets fewer bits; that its datagrams are late is another matter."""
+    testbed = loads("""
+host = { a = {}, b = {} }
+router.r = {}
+link.up = { ends = ["a", "r"], medium = "ethernet-100" }
+link.down = { ends = ["r", "b"], medium = "ethernet-10" }
+event.joins = { target = "b", traffic = "tv", at = "1500 ms", change = "join" }
+run = { duration = "3 s" }
+[traffic.tv]
+kind = "multicast"
+from = "a"
+to = ["b"]
+message = "1316 B"
+rate = "6 Mbit/s"
+video = { frame_rate = "25 fps", group_of_pictures = 5, intra_size = "300 %" }
+""")
+    made = explain(choose_in(testbed, None, [], None), advice=False)
+    assert made.at.served.loss == 0.0
+    assert made.finding.state == "harmed"
+    assert made.sentence.startswith("the buffer of `r` towards `b` harms `tv`, which gets ")

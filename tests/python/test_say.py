@@ -43,6 +43,14 @@ def test_rate_has_two_decimals_and_its_largest_unit(bit_per_s: float, said: str)
         (0.0141234, "14.1 ms"),
         (5e-8, "50 ns"),
         (75, "75 s"),
+        (150, "150 s"),
+        (600, "10 min"),
+        (5400, "90 min"),
+        (4 * 3600, "4 h"),
+        (10_000, "2.78 h"),
+        (36 * 3600, "36 h"),
+        (86_400, "1 d"),
+        (300_000, "3.47 d"),
     ],
 )
 def test_duration_has_three_digits_and_its_largest_unit(seconds: float, said: str) -> None:

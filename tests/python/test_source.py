@@ -88,8 +88,9 @@ def test_file_size_limit_is_16_mib(tmp_path: Path) -> None:
         ("missing.toml", "there is no file `missing.toml`\nhelp: check the path; `-` reads standard input"),
         ("", "there is no file ``\nhelp: check the path; `-` reads standard input"),
         (".", "`.` is a directory\nhelp: give a testbed file in it"),
-        ("nul.toml", ("`nul.toml` is not a text file: byte 6 is NUL\n"
+        ("nul.toml", ("`nul.toml` is not a text file: byte 12, in line 2, is NUL\n"
          "help: a testbed is a TOML file in UTF-8; check the path and the encoding")),
+        ("utf16.toml", ("`utf16.toml` is UTF-16 text\nhelp: a testbed is a TOML file: save it as UTF-8")),
         ("/dev/zero", ("`/dev/zero` is larger than 16 MiB: this is not a testbed file\n"
          "help: testbed files have some kilobytes, or megabytes for thousands of hosts; check the path")),
         ("x" * 5000, f"`{'x' * 5000}` cannot be read: File name too long\nhelp: check the path and the disk"),
@@ -99,7 +100,8 @@ def test_unreadable_file_error_has_reason_and_remedy(
     name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("nul.toml").write_bytes(b"name \0= 1")
+    Path("nul.toml").write_bytes(b"run = {}\nna\0me = 1")
+    Path("utf16.toml").write_bytes("name = 1".encode("utf-16"))
     with pytest.raises(SourceError) as error:
         read(name)
     assert str(error.value) == message

@@ -143,9 +143,13 @@ impl Line {
         self.accounts.take(Account::IN_FLIGHT, self.accounts.total().saturating_sub(capacity));
         let carried = self.accounts.total();
         if carried as f64 > capacity as f64 * NEARLY {
-            let over = 100.0 * (carried as f64 / capacity as f64 - 1.0);
+            // A window can be so short that the line carries nothing in it.
+            let over = match capacity {
+                0 => String::new(),
+                _ => format!("{:.1} % ", 100.0 * (carried as f64 / capacity as f64 - 1.0)),
+            };
             notes.push(format!(
-                "link `{link}` carried {over:.1} % more than its rate from `{from}` on: its ledger counts the carried bits as capacity"
+                "link `{link}` carried {over}more than its rate from `{from}` on: its ledger counts the carried bits as capacity"
             ));
         }
         let whole = capacity.max(carried);

@@ -126,7 +126,8 @@ fn plain(needed: &str) -> String {
     match needed {
         "u8" => "a whole number from 0 to 255, without quotes".into(),
         "u32" => "a whole number from 0 to 4294967295, without quotes".into(),
-        "u16" | "u64" | "usize" => "a whole number, not negative, without quotes".into(),
+        "u16" => "a whole number from 0 to 65535, without quotes".into(),
+        "u64" | "usize" => "a whole number from 0 to 18446744073709551615, without quotes".into(),
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number without quotes".into(),
         "a string" => "text in quotes".into(),
         "a boolean" => "`true` or `false`".into(),

@@ -113,6 +113,9 @@ fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &ReportedValues, li
             .filter(|link| link.ends.contains(&node) && !faulty.has(&["link", &link.name, "mtu"]));
         let Some(first) = here.next() else { continue };
         let Some(other) = here.find(|link| link.mtu != first.mtu) else { continue };
+        // The MTU that a variant gives is at fault, rather than that of the file.
+        let changed = |link: &LinkEnds| checker.is_changed(&["link", &link.name, "mtu"]);
+        let (first, other) = if changed(first) && !changed(other) { (other, first) } else { (first, other) };
         let message = format!(
             "link `{}` has an MTU of {} B, and link `{}` at the same Ethernet switch `{name}` one of {} B",
             other.name, other.mtu, first.name, first.mtu

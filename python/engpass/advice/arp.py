@@ -12,7 +12,7 @@ from engpass.settings import Amount, join
 HOLDS = (3, 101, 1000)
 """Packets held per unresolved neighbour, to try: as Linux before 3.3, as Linux today, and more."""
 
-LIFETIME = Amount(Decimal(240), "min")
+LIFETIME = Amount(Decimal(4), "h")
 """Lifetime of an ARP entry to propose: the default of Cisco routers."""
 
 RETRY = Amount(Decimal(100), "ms")

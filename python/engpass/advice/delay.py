@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from engpass.advice import ports
 from engpass.advice.base import Cost, Proposal, doubling
 from engpass.advice.shaping import crossed
-from engpass.explain.point_facts import FULL, Hop, Situation
+from engpass.explain.point_facts import Hop, Situation
 
 _VOICE = "5"
 """The IEEE 802.1Q priority that the standard assigns to voice (annex I)."""
@@ -28,8 +28,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 
 def _nic(at: Situation) -> Iterator[Proposal]:
-    """Halve the NIC memory of the sender, if the sender's first line is full."""
-    if at.hops and at.hops[0].idle < FULL:
+    """Halve the NIC memory of the sender, if its NIC always has packets to send."""
+    if at.nic_is_full:
         host = at.hops[0].start
         path = ("host", host, "nic_buffer")
         words = f"lower the NIC memory of `{host}` to {{}}"

@@ -27,6 +27,7 @@ from engpass.explain.point_facts import (
 from engpass.explain.service import GOODPUT
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.results import above_limit
+from engpass.results.samples import TRANSFER_RATE, TRANSFER_TIME
 from engpass.types.outcome import Bottleneck, SetBy
 
 DAMAGED = "damaged on the line"
@@ -104,13 +105,35 @@ def find(at: Situation) -> Finding:
 
 def _at_limit(at: Situation) -> Finding:
     """The finding for a flow whose goodput reaches its limit."""
+    if at.served.ends and _limiter(at).kind == "application":
+        return _ended(at)
     evidence = f"it gets {formatting.rate(at.goodput)} of its {at.limit_name} of {formatting.rate(at.limit)}"
     return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
 
 
+def _ended(at: Situation) -> Finding:
+    """The finding for a transfer that ended: what limits it while it lasts, not that its data ends."""
+    took, rate = at.folded(TRANSFER_TIME), at.folded(TRANSFER_RATE) or 0.0
+    others = [one for one in at.candidates if one.bottleneck.kind != "application"]
+    evidence = f"the transfer ends after {formatting.duration(took)}, at {formatting.rate(rate)}"
+    if not others:
+        return _limit(_limiter(at), evidence)
+    least = min(others, key=lambda one: one.goodput_bit_per_s)
+    limiter = _window(at, least.bottleneck)
+    evidence += f" of at most {formatting.rate(least.goodput_bit_per_s)} ({limiter.title})"
+    waiting = _waiting(at, without="application") if rate < GOODPUT * least.goodput_bit_per_s else None
+    if waiting is None or waiting.bottleneck == limiter.title:
+        return _limit(limiter, evidence)
+    return replace(waiting, evidence=f"{evidence}; {waiting.evidence}", state="at limit")
+
+
+_PLURAL = ("acknowledgements", "sending-path", "receiving-path")
+"""Kinds of bottlenecks with names in the plural: acknowledgements, copies and DMA."""
+
+
 def _limit(limiter: Bottleneck, evidence: str, state: State = "at limit") -> Finding:
     """A finding that names the bottleneck of the limit engine."""
-    plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
+    plural = limiter.kind in _PLURAL or "` and `" in limiter.title or limiter.title == "socket buffers"
     return Finding("limit", limiter.title, evidence, state, plural)
 
 
@@ -189,10 +212,12 @@ def _late(at: Situation) -> str | None:
 def _queue(at: Situation) -> str:
     """Name of the queue where the flow waits: before the fullest line, or in what limits the flow."""
     fullest = min(at.queues, key=lambda hop: hop.idle, default=None)
+    if at.waits_in_nic:
+        return f"the NIC of host `{at.hops[0].start}`"
     at_ports = [drop for drop in at.own_drops if drop.place.link is not None]
     if fullest is not None and (fullest.idle < FULL or at_ports):
         return _buffer(fullest)
-    if at.hops and at.hops[0].idle < FULL:
+    if at.nic_is_full:
         return f"the NIC of host `{at.hops[0].start}`"
     if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at).title
@@ -358,7 +383,10 @@ def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
     late = _late(at) if at.needs.paced and not at.tcp else None
     if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC buffer")):
         return None
-    return Finding("delay", _queue(at), late)
+    # If hardly anything is underway at the end, everything arrives: the queue does not limit the goodput.
+    received, underway = (at.per_repeat(f"{name}_datagrams") or 0.0 for name in ("received", "in_flight"))
+    state: State = "harmed" if received >= GOODPUT * (received + underway) else "below"
+    return Finding("delay", _queue(at), late, state)
 
 
 def _unseen(at: Situation) -> Finding:
@@ -448,12 +476,16 @@ def what(drop: Drop, at: Situation) -> str:
     return f"{formatting.count(round(drop.datagrams), unit)}{share}"
 
 
-def _waiting(at: Situation) -> Finding | None:
-    """The finding for the main reason why the tightest line is idle; `None` if the line is hardly idle."""
+def _waiting(at: Situation, without: str = "") -> Finding | None:
+    """The finding for the main reason why the tightest line is idle; `None` if the line is hardly idle.
+
+    A reason may be left out: the application has no data after the end of a transfer.
+    """
     if at.tight is None or at.tight.books is None:
         return None
     # Without TCP a sender waits for no window or timer: on a shared line such reasons come from other flows.
     shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
+    shares.pop(without, None)
     # A window that has room only for a part of a segment counts as used up.
     if at.tcp:
         shares["receive window"] += at.idle("silly window avoidance")

@@ -50,6 +50,9 @@ NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for whose reassembly the end of a tunnel has no memory."""
 
 
+_IN_TURN = ("drop-tail", "red", "codel")
+"""Queue disciplines that send packets in the order of their arrival, whenever the line is free."""
+
 _PASSED = ("link", "shaper", "policer", "token-bucket", "router")
 """Kinds of bottlenecks on the path through which all datagrams must pass at a certain rate."""
 
@@ -358,6 +361,46 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
             hop for hop in behind if hop.idle < FULL or any(hop.is_at(drop.place) for drop in self.own_drops)
         ]
         return tuple(found or sorted(behind, key=lambda hop: hop.idle)[:1])
+
+    @property
+    def nic_is_full(self) -> bool:
+        """True if packets always wait in the NIC of the sender: its line is full, or a shaper holds them."""
+        books = self.hops[0].books if self.hops else None
+        return books is not None and books.idle - books.share("idle: shaper") < FULL
+
+    @functools.cached_property
+    def waits_in_nic(self) -> bool:
+        """True if the delay arises in the NIC of the sender: queues behind it are too short to explain it.
+
+        This is known of queues that serve packets in turn: their longest length gives the longest wait.
+        """
+        delay, held = self.needs.delay(self.served), 0.0
+        if not self.nic_is_full or delay is None or self.needs.idle is None:
+            return False
+        for hop in self.hops[1:]:
+            wait = self._longest_wait(hop)
+            if wait is None:
+                return False
+            held += wait
+        return 2 * held < delay - self.needs.idle
+
+    def _longest_wait(self, hop: Hop) -> float | None:
+        """The time in seconds in which a line sends its longest queue; `None` if packets may wait longer."""
+        served = [direction(one, hop.link, hop.start) for one in self.outcomes]
+        longest = [one.queue.longest_bytes for one in served if one is not None and one.queue is not None]
+        link = self.settings.kind("link", hop.link, "queue")
+        kind = link or self.settings.kind("switch", hop.start, "queue")
+        kind = kind or self.settings.kind("router", hop.start, "queue")
+        if not longest or not hop.rate or hop.books is None or (kind or "drop-tail") not in _IN_TURN:
+            return None
+        # Cells of generators may be served first.
+        generators = math.fsum(hop.books.share(name) for name in hop.books.names if name in self._generators)
+        left = hop.rate * (1 - generators)
+        return 8 * max(longest) / left if left > 0 else None
+
+    @property
+    def _generators(self) -> frozenset[str]:
+        return frozenset(f"generator: {one.name}" for one in self.topology.flows if one.kind in GENERATORS)
 
     @functools.cached_property
     def sharing(self) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ UNITS: Mapping[str, tuple[str, Decimal]] = {
     "ms": ("s", Decimal("1e-3")),
     "s": ("s", Decimal("1e0")),
     "min": ("s", Decimal("60e0")),
+    "h": ("s", Decimal("3600e0")),
+    "d": ("s", Decimal("86400e0")),
     "%": ("", Decimal("1e-2")),
     "cells": ("cells", Decimal("1e0")),
     "cell": ("cells", Decimal("1e0")),

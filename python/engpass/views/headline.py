@@ -100,12 +100,16 @@ def _range(table: Table, worst: Point, best: Point) -> str:
 
 
 def _share(best: Point, limit: Point | None, there: str) -> str:
-    """The goodput against its limit, and the limit's bottleneck."""
+    """The goodput against its limit, with the limit's bottleneck, or against its bound if that is lower."""
     if limit is None or not limit.goodput.value:
         return ""
     fair, bound = limit.goodput.value, limit.bound
     if bound and best.goodput.value > fair * (1 + AT) and differ(fair, bound):
         return f", {there}more than its fair share of {formatting.rate(fair)}"
+    if bound and bound < fair and differ(fair, bound):
+        # The fair share does not know that a flow has only a part of the run; its bound does.
+        reached = formatting.percent(best.goodput.value / bound)
+        return f", {there}{reached} of its bound of {formatting.rate(bound)}"
     return f", {there}{formatting.percent(best.goodput.value / fair)} of its limit{_held(limit)}"
 
 

@@ -131,8 +131,10 @@ def trials(record: RunRecord) -> Table:
         rows.append(
             [f"{first} to {last}" if many else f"{first}", load, f"{lasts} each" if many else lasts, *others]
         )
-    heads = ("Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", "")
+    heads = ["Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", ""]
     title = f"{record.traffic}: {record.method} by {record.engine}, variant {record.variant}"
+    if not any(row[-1] for row in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     return Table(title, columns(*heads, left=0), rows)
 
 

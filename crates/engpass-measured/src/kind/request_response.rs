@@ -72,6 +72,8 @@ impl Kind for Conversation<'_> {
     }
 
     fn post(&self, at: &Crossing<'_>, there: &mut Line, back: &mut Line) {
+        // The answering host is a sender of the line back.
+        back.senders.push(at.waits.clone());
         if !self.is_udp() {
             tcp::post(at, there, back, true);
             return;
@@ -86,7 +88,6 @@ impl Kind for Conversation<'_> {
             line.post_payload(Account::DELIVERED, &one, answered);
             line.own_bytes += one.counted_bytes() * at.sent.all_messages();
         }
-        back.senders.push(at.waits.clone());
     }
 
     fn waits(&self, _flow: &Flow<'_>, _sender: &End, _behind: bool) -> Waits {

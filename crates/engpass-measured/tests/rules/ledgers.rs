@@ -86,6 +86,18 @@ fn tcp_case(links: &str, sent: Value, got: Value) -> Case {
 }
 
 #[test]
+fn line_of_responses_has_a_sender_with_both_transports() {
+    for transport in ["tcp", "udp"] {
+        let keys = format!("request = \"1 kB\"\nresponse = \"1 kB\"\ntransport = \"{transport}\"");
+        let end = json!({ "messages": 100, "streams": [{ "tcp": tcp(json!({ "data_segs_out": 100, "segs_out": 100 })) }] });
+        let outcome = Case::new(bulk(DIRECT, "request-response", &keys), end.clone(), end).outcome();
+        for from in ["a", "b"] {
+            assert_eq!(idle(&outcome, "wire", from), ["application"], "{transport} from {from}");
+        }
+    }
+}
+
+#[test]
 fn tcp_ledger_matches_hand_calculation() {
     let sent = json!({
         "data_segs_out": 110, "segs_out": 110, "bytes_sent": 110 * 1448, "bytes_retrans": 10 * 1448, "dsack_dups": 2,
@@ -156,6 +168,17 @@ fn line_above_its_rate_has_a_note() {
     let outcome = Case::new(datagrams(DIRECT), messages(2000), messages(2000)).outcome();
     assert_eq!(ledger(&outcome, "wire", "a").capacity, 2000 * 1000 * 8);
     assert!(outcome.measured.unwrap().notes[0].contains("carried 60.0 % more than its rate"));
+}
+
+#[test]
+fn line_without_a_capacity_has_a_note_without_a_share() {
+    let traffic = "kind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"972 B\"";
+    let short = point(&format!("{DIRECT}\n[traffic.bulk]\n{traffic}\n[run]\nduration = \"10 ns\"\n"));
+    let mut got = messages(2);
+    got["elapsed_ns"] = json!(10);
+    let outcome = Case::new(short, messages(2), got).outcome();
+    let notes = outcome.measured.unwrap().notes;
+    assert!(notes[0].starts_with("link `wire` carried more than its rate from `a` on"), "{notes:?}");
 }
 
 #[test]

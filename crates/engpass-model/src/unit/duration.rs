@@ -18,7 +18,7 @@ impl Duration {
 
 impl Quantity for Duration {
     const WHAT: &'static str = "a duration";
-    const UNITS: &'static [&'static str] = &["ps", "ns", "us", "µs", "ms", "s", "min"];
+    const UNITS: &'static [&'static str] = &["ps", "ns", "us", "µs", "ms", "s", "min", "h", "d"];
     const EXAMPLE: &'static str = "10 s";
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -44,5 +44,15 @@ mod tests {
         assert_eq!(Duration::parse("135 ns"), Ok(Duration(135_000)));
         assert_eq!(Duration::parse("5 µs"), Duration::parse("5 us"));
         assert!(Duration::parse("0.1 ps").is_err());
+    }
+
+    #[test]
+    fn duration_is_shown_in_the_largest_unit_that_divides_it() {
+        for (written, shown) in
+            [("1440 min", "1 d"), ("240 min", "4 h"), ("90 min", "90 min"), ("0.5 d", "12 h")]
+        {
+            assert_eq!(Duration::parse(written).unwrap().to_string(), shown);
+            assert_eq!(Duration::parse(shown), Duration::parse(written));
+        }
     }
 }

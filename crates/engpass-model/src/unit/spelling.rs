@@ -105,7 +105,8 @@ fn duration(number: Decimal, unit: &str) -> Option<String> {
         "msec" | "msecs" | "millisecond" | "milliseconds" => 1_000_000_000,
         "sec" | "secs" | "second" | "seconds" => 1_000_000_000_000,
         "m" | "mins" | "minute" | "minutes" => 60_000_000_000_000,
-        "h" | "hour" | "hours" => 3_600_000_000_000_000,
+        "hr" | "hrs" | "hour" | "hours" => 3_600_000_000_000_000,
+        "day" | "days" => 86_400_000_000_000_000,
         _ => return None,
     };
     Some(format!("write `{}`", Duration(number.times(ps).ok()?)))
@@ -153,11 +154,13 @@ mod tests {
             error::<FramedRate>("130 Mbps"),
             "`Mbps` is not a unit of a rate on a framed medium: write `130 Mbit/s` and what it counts: `line`, `cells` or `payload`, as in `130 Mbit/s line`"
         );
-        assert_eq!(error::<Duration>("2 h"), "`h` is not a unit of a duration: write `120 min`");
+        assert_eq!(error::<Duration>("2 hours"), "`hours` is not a unit of a duration: write `2 h`");
+        assert_eq!(error::<Duration>("90 mins"), "`mins` is not a unit of a duration: write `90 min`");
         assert_eq!(error::<Duration>("5 msec"), "`msec` is not a unit of a duration: write `5 ms`");
+        assert_eq!(error::<Duration>("5 days"), "`days` is not a unit of a duration: write `5 d`");
         assert_eq!(
-            error::<Duration>("5 days"),
-            "`days` is not a unit of a duration: use one of `ps`, `ns`, `us`, `µs`, `ms`, `s`, `min`"
+            error::<Duration>("2 weeks"),
+            "`weeks` is not a unit of a duration: use one of `ps`, `ns`, `us`, `µs`, `ms`, `s`, `min`, `h`, `d`"
         );
     }
 

@@ -50,6 +50,8 @@ pub const UNITS: &[Unit] = &[
     unit("ms", "s", 1, -3),
     unit("s", "s", 1, 0),
     unit("min", "s", 60, 0),
+    unit("h", "s", 3600, 0),
+    unit("d", "s", 86_400, 0),
     unit("%", "", 1, -2),
     counted("cells", &["cell"]),
     counted("packets", &["packet"]),

@@ -16,7 +16,7 @@ mod tunnels;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::findings::Findings;
-use crate::provenance::Origin;
+use crate::provenance::{Origin, ValueSource};
 use crate::read::Draft;
 use crate::reported::ReportedValues;
 use crate::tree::Node;
@@ -65,6 +65,11 @@ impl<'a> Checker<'a> {
     /// Returns true if the file has a value at this path.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         find(self.tree, path).is_some()
+    }
+
+    /// Returns true if a variant, a sweep or the caller gives the value at this path.
+    pub(crate) fn is_changed(&self, path: &[&str]) -> bool {
+        find(self.tree, path).is_some_and(|node| node.origin.giver != ValueSource::File)
     }
 
     /// Returns the value at a path as it is written in the file.
