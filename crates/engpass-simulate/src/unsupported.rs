@@ -140,7 +140,9 @@ pub fn left_out(testbed: &Testbed) -> Vec<String> {
     let live = live.map(|(name, _)| {
         format!("`traffic.{name}.live` is ignored: it applies only to traffic of real hosts")
     });
-    let traffic = testbed.traffic.iter().filter_map(|(name, traffic)| {
+    // If nothing else is left, the engines refuse the testbed and say so themselves.
+    let refused = testbed.traffic.values().all(|traffic| traffic.unmodelled().is_some());
+    let traffic = testbed.traffic.iter().filter(|_| !refused).filter_map(|(name, traffic)| {
         let cause = traffic.unmodelled()?;
         Some(format!("traffic `{name}` has no result, and its load on the links is not counted: {cause}"))
     });

@@ -56,6 +56,7 @@ fn limit_rejects_a_file_with_only_unsupported_traffic() {
     let why = modelled(&point.testbed, &point.topology, Engine::Limit)
         .expect_err("the file has no supported traffic");
     assert!(why.starts_with("traffic `probe` is `request-response`"), "{why}");
+    assert_eq!(left_out(&point.testbed), [""; 0], "the refusal says it all");
 }
 
 /// An on-off source offers its peak for the share of the time in which it is on.
