@@ -6,7 +6,7 @@ use engpass_model::arp::{Arp, HoldResult, Neighbour, TimeoutAction};
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_model::wire::arp::BYTES;
-use engpass_testbed::topology::{NodeId, NodeKind};
+use engpass_testbed::topology::{EventPath, NodeId, NodeKind};
 
 use super::Engine;
 use crate::acted::Mechanism;
@@ -239,7 +239,10 @@ impl Engine<'_> {
             let Neighbour::Asked { held, due, left } = neighbour else { continue };
             let arp = self.arp_of(line).expect("a neighbour belongs to a router with ARP");
             let places = held.len() as u64 <= arp.hold;
-            if *due <= at || *left >= arp.attempts || !places || !self.outages.is_seen_up(line) {
+            // A router that does not see the link come up asks again once it is up.
+            let sees_all = |path: &EventPath| path.link != line.link || path.seen_by[line.end];
+            let up = self.outages.is_seen_up(line) || !self.topology.events.iter().all(sees_all);
+            if *due <= at || *left >= arp.attempts || !places || !up {
                 return Err(format!("{line:?} asks for {station} at {at}: {neighbour:?}"));
             }
         }
