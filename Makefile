@@ -33,8 +33,8 @@ dev: $(STAMP) ## build the core and install the package into .venv
 run: $(STAMP) ## reproduce the Kyoto study: progress, table of claims, report
 	$(BIN)/engpass reproduce kyoto-1997 --report out/kyoto-1997.html
 
-# Rust and Python run side by side, and each prints its results when it ends. Many Python tests wait, so three processes fill a core.
-# Then come the tests that judge real time.
+# Rust and Python run side by side, and each prints its results when it ends. Many Python tests wait, so four processes fill a core.
+# Then come the tests that judge real time, two at a time: they wait nearly all of the time.
 test: ## all tests
 	$(MAKE) --no-print-directory --output-sync=target -j2 rust-test python-test
 	$(MAKE) --no-print-directory python-alone-test
@@ -45,10 +45,10 @@ rust-test:
 	PROPTEST_CASES=64 PROPTEST_RNG_SEED=1997 cargo test --workspace --exclude engpass-python --lib --bins --tests --quiet
 
 python-test: $(STAMP)
-	$(BIN)/pytest -q tests/python -m "not alone and not prove" --numprocesses 3 --dist worksteal
+	$(BIN)/pytest -q tests/python -m "not alone and not prove" --numprocesses 4 --dist worksteal
 
 python-alone-test: $(STAMP)
-	$(BIN)/pytest -q tests/python -m "alone and not prove"
+	$(BIN)/pytest -q tests/python -m "alone and not prove" --numprocesses 2
 
 prove: $(PROOFS) ## what takes too long for `test`, or needs privileges
 

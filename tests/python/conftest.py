@@ -32,7 +32,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that calls `when_it_keeps_up`: it judges real time, so nothing runs beside it."""
+    """Mark every test that calls `when_it_keeps_up`: it judges real time and needs a quiet machine."""
     for item in items:
         if isinstance(item, pytest.Function) and "when_it_keeps_up" in item.function.__code__.co_names:
             item.add_marker("alone")

@@ -8,10 +8,12 @@ import itertools
 import random
 from collections.abc import Mapping
 
+import altair as alt
 import msgspec
 from msgspec.structs import replace
 
 from engpass.campaign import Axis
+from engpass.report.figures import Drawing as Figure
 from engpass.types.outcome import (
     Bottleneck,
     Datagrams,
@@ -73,6 +75,14 @@ def swept(
         points_done=len(outcomes),
     )
     return record, outcomes
+
+
+def valid(charts: dict[str, Figure]) -> dict[str, Figure]:
+    """Check charts, but not their rows, against the schema of Vega-Lite: the report itself does not."""
+    for chart in charts.values():
+        chart.datasets = alt.Undefined
+        chart.to_dict(validate=True)
+    return charts
 
 
 def _scaled(flows: Mapping[str, FlowOutcome], factor: float) -> dict[str, FlowOutcome]:

@@ -12,23 +12,25 @@ import pytest
 DIRECTORY = Path(__file__).parent / "snapshots"
 
 
-def check_snapshot(name: str, text: str) -> None:
-    """Compare a text with its snapshot file, or write the file if `UPDATE` is set.
+def check_snapshots(texts: dict[str, str]) -> None:
+    """Compare texts with their snapshot files by name, or write the files if `UPDATE` is set.
 
-    Fails with a unified diff.
+    Fails with a unified diff of all that differ.
     """
-    path = DIRECTORY / name
-    # Trailing blanks of a table have no meaning, and editors remove them.
-    text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    if os.environ.get("UPDATE"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    elif text != before:
-        diff = difflib.unified_diff(
-            before.splitlines(), text.splitlines(), f"snapshots/{name}", "obtained", lineterm=""
-        )
-        pytest.fail("\n".join([*diff, "UPDATE=1 writes the snapshot anew"]), pytrace=False)
+    diffs: list[str] = []
+    for name, obtained in texts.items():
+        path = DIRECTORY / name
+        # Trailing blanks of a table have no meaning, and editors remove them.
+        text = "".join(f"{line.rstrip()}\n" for line in obtained.splitlines())
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if os.environ.get("UPDATE"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        else:
+            lines = before.splitlines(), text.splitlines()
+            diffs += difflib.unified_diff(*lines, f"snapshots/{name}", "obtained", lineterm="")
+    if diffs:
+        pytest.fail("\n".join([*diffs, "UPDATE=1 writes the snapshots anew"]), pytrace=False)
 
 
 def stray_snapshots(names: set[str]) -> list[str]:

@@ -20,7 +20,7 @@ from engpass.results import outcomes
 from engpass.store import Store
 
 # Points of some ten milliseconds each, stored in batches: enough of them to interrupt a run in the middle.
-ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=4 s", "--jobs", "2"]
+ARGS = ["--engine", "simulate", "--set", "run.repeats=30", "--set", "run.duration=2 s", "--jobs", "2"]
 TOTAL = 2 * 4 * 30
 # Half as many points, for a single interruption.
 HALF = [*ARGS, "--set", "run.repeats=15"]

@@ -191,7 +191,7 @@ name = "fast"
 [link.l]
 ends = ["a", "b"]
 medium = "point-to-point"
-rate = "200 Mbit/s"
+rate = "100 Mbit/s"
 delay = "5 ms"
 mtu = "1400 B"
 [traffic.t]
@@ -201,15 +201,15 @@ to = "b"
 message = "8 kB"
 """
     )
-    asked = ["--engine", "emulate", "--slow", "4", "--transfer", "500 ms", "--json"]
+    asked = ["--engine", "emulate", "--slow", "2", "--transfer", "500 ms", "--json"]
     said = cli("path", "fast.toml", *asked, code=None)
     *_, last = [json.loads(line) for line in said.stdout.splitlines()]
     result = last["result"]
     # Two propagation delays, and the transmission of a packet of 1400 B and of a short response.
     assert 0.01 < result["rtt_s"] < 0.012
-    assert result["bandwidth_bit_per_s"] == pytest.approx(200e6, rel=0.05)
+    assert result["bandwidth_bit_per_s"] == pytest.approx(100e6, rel=0.05)
     # The last window is the whole product of bandwidth and delay.
-    assert 0.5 * 200e6 < result["transfers"][-1]["achieved_bit_per_s"] < 200e6
+    assert 0.5 * 100e6 < result["transfers"][-1]["achieved_bit_per_s"] < 100e6
     assert "slow" in cli("show", last["id"], "--json").stdout
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 from msgspec.structs import replace
 
 import report_cases as cases
@@ -61,15 +62,25 @@ def png_size(data: bytes) -> tuple[int, int]:
     return int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
 
 
+# The PNG follows from the SVG alone and takes longer: these shapes have every figure and every name.
+PNG_SHAPES = ("hostile", "ledgers", "engines", "several flows")
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_figure_is_exported_as_svg_and_png(shape: str, tmp_path: Path) -> None:
+def test_every_figure_is_exported_as_svg_and_png(
+    shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shape not in PNG_SHAPES:
+        monkeypatch.setattr(vl_convert, "svg_to_png", lambda *_, **__: b"")
     run, outcomes = SHAPES[shape]()
-    made = figures(run, outcomes)
+    made = cases.valid(figures(run, outcomes))
     files = export_figures(run, outcomes, tmp_path / "a" / "b")
     assert sorted(file.name for file in files) == sorted(
         f"{name}.{kind}" for name in [*made, "testbed"] for kind in ("svg", "png")
     )
     for file in files:
+        if file.suffix == ".png" and shape not in PNG_SHAPES:
+            continue
         if file.suffix == ".png":
             assert min(png_size(file.read_bytes())) > 200
         else:
@@ -100,7 +111,14 @@ def test_message_delay_has_a_figure_if_messages_wait_longer_than_packets(
         replace(one, flows={name: replace(flow, delay_s=delays) for name, flow in one.flows.items()})
         for one in outcomes
     ]
-    assert list(figures(run, slow)) == ["goodput", "loss", "delay", *more, "offered-received", "waterfall"]
+    assert list(cases.valid(figures(run, slow))) == [
+        "goodput",
+        "loss",
+        "delay",
+        *more,
+        "offered-received",
+        "waterfall",
+    ]
 
 
 def test_transfers_have_a_figure_of_their_time() -> None:
@@ -110,7 +128,7 @@ def test_transfers_have_a_figure_of_their_time() -> None:
         replace(one, flows={name: replace(flow, transfer=done) for name, flow in one.flows.items()})
         for one in outcomes
     ]
-    assert "transfer" in figures(run, sent)
+    assert "transfer" in cases.valid(figures(run, sent))
 
 
 def test_ledger_stack_sums_to_the_line_at_every_value() -> None:

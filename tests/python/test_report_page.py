@@ -17,7 +17,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 import report_cases as cases
-from engpass.report import render, theme
+from engpass.report import figures, render, theme
 from engpass.report.figures import FIGURES, heat_map
 from engpass.results.aggregate import tabulate
 from engpass.types.outcome import SweptValue
@@ -380,6 +380,7 @@ def test_two_wide_axes_are_drawn_as_maps() -> None:
     assert one["goodput_bit_per_s"] == pytest.approx(sum(goodputs) / 2)
     charts = data["charts"]["stream"]
     assert {"goodput-map", "goodput"} <= set(charts)
+    assert set(cases.valid(figures(run, outcomes))) == set(charts)
     assert "loss" not in charts, "its map shows more"
     encoding = charts["goodput-map"]["spec"]["encoding"]
     assert encoding["x"]["sort"][:2] == ["0.1 kB", "0.2 kB"], "in the order of the values, not of the file"

@@ -25,7 +25,7 @@ from engpass.campaign import build
 from engpass.reproduce import prepare
 from engpass.results.ledger import slim
 from engpass.store import Store, store
-from snapshots import check_snapshot, page_text, stray_snapshots
+from snapshots import check_snapshots, page_text, stray_snapshots
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,41 +125,31 @@ def _made(name: str, path: Path, opened: Store) -> Run:
         return Run(testbed.run(["limit", "simulate", *recorded.ENGINES], store=opened).id, path)
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", RUNS)
-def test_a_view_of_a_run_is_as_its_snapshot(name: str, view: str, runs: Runs, cli: Cli) -> None:
+def test_outputs_of_a_run_are_as_their_snapshots(name: str, runs: Runs, cli: Cli) -> None:
+    """All outputs in one test: otherwise each process of the tests would make the run."""
     run = runs(name)
-    verb, *options = VIEWS[view]
-    said = cli(verb, run.id, *options, "--store", str(run.store), code=None)
-    text = said.stdout or said.stderr
-    if view.endswith(".json") and said.stdout:
-        text = json.dumps(json.loads(text), indent=1, ensure_ascii=False)
-        # Values before and after a change stand on one line.
-        text = re.sub(r"\[\s+([^\s\[\]{}]+),\s+([^\s\[\]{}]+)\s+\]", r"[\1, \2]", text)
-    check_snapshot(f"{name}/{view}", run.normalise(text))
-
-
-@pytest.mark.parametrize("view", CLAIMS)
-@pytest.mark.parametrize("name", STUDIES)
-def test_claims_of_a_study_are_as_their_snapshot(name: str, view: str, runs: Runs, cli: Cli) -> None:
-    run = runs(name)
-    arguments = (*run.arguments, *CLAIMS[view], "--store", str(run.store), "--yes")
-    text = cli("reproduce", *arguments, code=None).stdout
-    if view.endswith(".json"):
-        text = json.dumps(json.loads(text), indent=1, ensure_ascii=False)
-    check_snapshot(f"{name}/{view}", run.normalise(text))
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_the_text_of_a_page_is_as_its_snapshot(name: str, runs: Runs, cli: Cli) -> None:
-    run = runs(name)
+    stored = ("--store", str(run.store))
+    outputs = {
+        view: cli(verb, run.id, *options, *stored, code=None) for view, (verb, *options) in VIEWS.items()
+    }
     page = cli.directory / "page.html"
     if run.arguments:
-        arguments = ("reproduce", *run.arguments, f"--report={page}")
+        claims = ("reproduce", *run.arguments, *stored, "--yes")
+        outputs |= {view: cli(*claims, *options, code=None) for view, options in CLAIMS.items()}
+        cli("reproduce", *run.arguments, f"--report={page}", *stored, code=None)
     else:
-        arguments = ("report", run.id, "-o", str(page))
-    cli(*arguments, "--store", str(run.store), code=None)
-    check_snapshot(f"{name}/{PAGE}", run.normalise(page_text(page.read_text(encoding="utf-8"))))
+        cli("report", run.id, "-o", str(page), *stored, code=None)
+    texts = {view: said.stdout or said.stderr for view, said in outputs.items()}
+    for view, said in outputs.items():
+        if view.endswith(".json") and said.stdout:
+            texts[view] = json.dumps(json.loads(said.stdout), indent=1, ensure_ascii=False)
+    # Values before and after a change stand on one line.
+    texts["explain.json"] = re.sub(
+        r"\[\s+([^\s\[\]{}]+),\s+([^\s\[\]{}]+)\s+\]", r"[\1, \2]", texts["explain.json"]
+    )
+    texts[PAGE] = page_text(page.read_text(encoding="utf-8"))
+    check_snapshots({f"{name}/{view}": run.normalise(text) for view, text in texts.items()})
 
 
 def test_outcomes_of_recorded_agents_are_as_their_snapshot(runs: Runs) -> None:
@@ -174,7 +164,7 @@ def test_outcomes_of_recorded_agents_are_as_their_snapshot(runs: Runs) -> None:
     text = json.dumps(plain, indent=1, ensure_ascii=False)
     # Put each list of numbers on one line: histograms have a hundred.
     text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda found: f"[{' '.join(found[1].split())}]", text)
-    check_snapshot("recorded/outcomes.json", run.normalise(text))
+    check_snapshots({"recorded/outcomes.json": run.normalise(text)})
 
 
 def test_every_snapshot_file_has_a_test() -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TypeAlias, TypedDict
 
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Drawing, goodput_resources, heat_map
-from engpass.report.figures.base import CELLS, HEIGHT, ROWS, TOGETHER
+from engpass.report.figures.base import CELLS, HEIGHT, ROWS, TOGETHER, Figure
 from engpass.results.aggregate import Row, Table, tabulate
 from engpass.results.record import Run
 from engpass.types.outcome import Outcome
@@ -70,7 +71,7 @@ def export(charts: Mapping[str, Drawing], directory: Path) -> list[Path]:
 
 
 def _picture(stem: Path, chart: Drawing, data: _Data) -> list[Path]:
-    spec: Spec = chart.to_dict()
+    spec = _spec(chart)
     spec["config"] = _PICTURE
     spec["padding"] = 16
     own = spec.get("datasets")
@@ -89,7 +90,20 @@ def _drawn(table: Table) -> Iterator[tuple[str, Drawing, _Data]]:
         for figure in FIGURES:
             if figure.applies(table, flow):
                 name = figure.name if len(table.flows) == 1 else f"{figure.name}-{_file_name(flow)}"
-                yield _unused(name, taken), figure.draw(table, flow), data
+                yield _unused(name, taken), _draw(figure, table, flow), data
+
+
+def _draw(figure: Figure, table: Table, flow: str) -> Drawing:
+    """Draw a figure without Altair's checks of each part, which take as long as everything else."""
+    with debug_mode(False):
+        return figure.draw(table, flow)
+
+
+def _spec(chart: Drawing) -> Spec:
+    """The specification of a chart. Tests check all figures against the schema of Vega-Lite."""
+    with debug_mode(False):
+        spec: Spec = chart.to_dict(validate=False)
+    return spec
 
 
 def _data(table: Table, flow: str) -> _Data:
@@ -131,7 +145,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
     for number, flow in enumerate(table.flows[:MAX_FLOWS]):
         for figure in FIGURES:
             if figure.applies(table, flow):
-                spec = figure.draw(table, flow).to_dict()
+                spec = _spec(_draw(figure, table, flow))
                 spec["description"] = f"{figure.title}. {figure.says(table, flow)}"
                 charts.setdefault(flow, {})[figure.name] = for_page(spec, str(number))
         datasets |= {f"{name}{number}": _columns(rows) for name, rows in _data(table, flow).items()}
@@ -140,7 +154,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Col
 
 def own_charts(drawings: Mapping[str, Drawing]) -> dict[str, Spec]:
     """Charts that contain their data as specifications for the page, by name."""
-    return {name: for_page(chart.to_dict()) for name, chart in drawings.items()}
+    return {name: for_page(_spec(chart)) for name, chart in drawings.items()}
 
 
 def for_page(spec: Spec, flow: str = "") -> Spec:

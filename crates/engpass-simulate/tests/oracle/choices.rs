@@ -34,9 +34,9 @@ fn sent(topology: &Topology, seen: &Observed, leg: &PathSegment) -> u64 {
 
 #[test]
 fn random_ecmp_networks_cover_all_cases() {
-    let mut met = Met::default();
+    let mut met = Met::new(600);
     let mut runner = TestRunner::deterministic();
-    for _ in 0..600 {
+    for _ in 0..met.sample.drawn {
         let Drawn(testbed) =
             mesh().new_tree(&mut runner).expect("the strategy generates a network").current();
         let topology = resolve(&testbed);

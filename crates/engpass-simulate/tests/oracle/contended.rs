@@ -17,6 +17,7 @@ use proptest::test_runner::TestRunner;
 use crate::engine::Engine;
 use crate::fast::observed;
 use crate::outcome::{Observed, Place, compare};
+use crate::properties::Sample;
 
 /// Kind of a stream; rates in parts per 1000 of its access link.
 #[derive(Clone, Debug)]
@@ -269,21 +270,22 @@ proptest! {
 /// Coverage of a sample, so that the tests above are meaningful.
 #[test]
 fn contended_sample_covers_full_queues_and_three_hops() {
-    let mut met: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut met: BTreeMap<&str, u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
-    for _ in 0..100 {
+    let sample = Sample::new(100);
+    for _ in 0..sample.drawn {
         let text = contended().new_tree(&mut runner).expect("the strategy generates a line").current();
         let Point { testbed, .. } = &point(&text);
         let mut oracle = Engine::new(testbed, 1);
         oracle.run_until(testbed.run.duration.0);
         let seen = oracle.snapshot(testbed.run.duration.0);
         let lost = seen.losses.iter().filter(|(key, _)| matches!(key.place, Place::Port { .. }));
-        let mut meet = |what, there: bool| *met.entry(what).or_default() += u32::from(there);
+        let mut meet = |what, there: bool| *met.entry(what).or_default() += u64::from(there);
         meet("a queue that stays full", lost.map(|(_, lost)| lost.cells).sum::<u64>() > 50);
         meet("frames that arrive", seen.flows.iter().any(|flow| flow.received > 3));
         meet("three contended hops", testbed.switches.len() == 4);
     }
     for (what, times) in &met {
-        assert!(*times >= 20, "{what}: only {times} of 100 networks");
+        assert!(*times >= sample.enough(20), "{what}: only {times} of {} networks", sample.drawn);
     }
 }

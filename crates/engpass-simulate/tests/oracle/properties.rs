@@ -230,10 +230,29 @@ fn fair(config: &AtmSwitch) -> bool {
     matches!(config.discard, Discard::SelectiveDrop(_) | Discard::Fba(_))
 }
 
+/// A sample of random networks, all of them or, where `PROPTEST_CASES` asks for fewer cases of each property, as much smaller.
+#[derive(Clone, Copy)]
+pub(crate) struct Sample {
+    all: u32,
+    pub(crate) drawn: u32,
+}
+
+impl Sample {
+    pub(crate) fn new(all: u32) -> Self {
+        Self { all, drawn: engpass_cases::cases(all).cases.min(all) }
+    }
+
+    /// Returns how many of the drawn networks must show a thing that `times` of all must show: half their share in a smaller sample, where chance matters more.
+    pub(crate) fn enough(self, times: u64) -> u64 {
+        let share = times * u64::from(self.drawn) / u64::from(self.all) / 2;
+        if self.drawn < self.all { share.max(1) } else { times }
+    }
+}
+
 /// Size of a sample.
 const NETWORKS: u32 = 600;
 
-/// Number of networks of a sample that must show each thing.
+/// Number of networks of a whole sample that must show each thing.
 const ENOUGH: u64 = 15;
 
 /// Coverage: enough networks of a sample show each thing that a property test should meet.
@@ -242,7 +261,9 @@ fn random_atm_networks_cover_all_cases() {
     let mut met: BTreeMap<&str, u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
     let mut most = 0;
-    for _ in 0..NETWORKS {
+    let sample = Sample::new(NETWORKS);
+    let enough = sample.enough(ENOUGH);
+    for _ in 0..sample.drawn {
         let testbed = network().new_tree(&mut runner).expect("the strategy generates a network").current().0;
         let topology = resolve(&testbed);
         let seen = at_the_end(&testbed, 1);
@@ -262,7 +283,7 @@ fn random_atm_networks_cover_all_cases() {
         let mut matters =
             |what: &'static str, of: &dyn Fn(&AtmSwitch) -> bool, without: fn(&mut AtmSwitch)| {
                 // A second run of the network takes as long as the first.
-                if met.get(what).is_some_and(|times| *times >= ENOUGH) {
+                if met.get(what).is_some_and(|times| *times >= enough) {
                     return;
                 }
                 let mut other = testbed.clone();
@@ -330,31 +351,36 @@ fn random_atm_networks_cover_all_cases() {
         });
     }
     for (what, times) in &met {
-        assert!(*times >= ENOUGH, "{what}: only {times} of {NETWORKS} networks");
+        assert!(*times >= enough, "{what}: only {times} of {} networks", sample.drawn);
     }
     assert!(most > 5_000 && most < 60_000, "cells sent in the largest network: {most}");
     println!("{met:?}, at most {most} cells");
 }
 
 /// How often a sample of networks meets each thing.
-#[derive(Default)]
-pub(crate) struct Met(BTreeMap<&'static str, u64>);
+pub(crate) struct Met {
+    times: BTreeMap<&'static str, u64>,
+    pub(crate) sample: Sample,
+}
 
 impl Met {
+    pub(crate) fn new(networks: u32) -> Self {
+        Self { times: BTreeMap::new(), sample: Sample::new(networks) }
+    }
+
     pub(crate) fn meet(&mut self, what: &'static str, there: bool) {
-        *self.0.entry(what).or_default() += u64::from(there);
+        *self.times.entry(what).or_default() += u64::from(there);
     }
 
-    /// Fails if a case occurs too rarely in a sample of `NETWORKS` networks.
+    /// Fails if the sample meets something too rarely.
     pub(crate) fn enough(&self) {
-        self.enough_of(NETWORKS);
-    }
-
-    /// Fails if a case occurs too rarely in a sample of `networks` networks.
-    pub(crate) fn enough_of(&self, networks: u32) {
-        println!("{:?}", self.0);
-        for (what, times) in &self.0 {
-            assert!(*times >= ENOUGH, "{what}: only {times} of {networks} networks");
+        println!("{:?}", self.times);
+        for (what, times) in &self.times {
+            assert!(
+                *times >= self.sample.enough(ENOUGH),
+                "{what}: only {times} of {} networks",
+                self.sample.drawn
+            );
         }
     }
 
@@ -404,9 +430,9 @@ impl Met {
 /// TCP on circuits crosses several hops, with losses at more than one of them.
 #[test]
 fn random_tcp_networks_cover_all_cases() {
-    let mut met = Met::default();
+    let mut met = Met::new(NETWORKS);
     let mut runner = TestRunner::deterministic();
-    for _ in 0..NETWORKS {
+    for _ in 0..met.sample.drawn {
         let drawn = network_with_tcp().new_tree(&mut runner).expect("the strategy generates a network");
         let Drawn(testbed) = drawn.current();
         let topology = resolve(&testbed);
@@ -446,9 +472,9 @@ fn random_tcp_networks_cover_all_cases() {
 /// Frames meet drops of every discipline, corruption, and fragmentation.
 #[test]
 fn random_frame_networks_cover_all_cases() {
-    let mut met = Met::default();
+    let mut met = Met::new(NETWORKS);
     let mut runner = TestRunner::deterministic();
-    for _ in 0..NETWORKS {
+    for _ in 0..met.sample.drawn {
         let Drawn(testbed) =
             frames().new_tree(&mut runner).expect("the strategy generates a network").current();
         let topology = resolve(&testbed);
@@ -497,8 +523,8 @@ fn random_frame_networks_cover_all_cases() {
 fn contended_packet_ports_cover_every_drop_cause() {
     let mut met: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let mut runner = TestRunner::deterministic();
-    let ports = NETWORKS / 2;
-    for _ in 0..ports {
+    let ports = Sample::new(NETWORKS / 2);
+    for _ in 0..ports.drawn {
         let Drawn(testbed) = port().new_tree(&mut runner).expect("the strategy generates a port").current();
         let kind = match (testbed.switches.values().next(), testbed.routers.values().next()) {
             (Some(Switch::Ethernet(config)), _) => config.queue.kind(),
@@ -520,7 +546,12 @@ fn contended_packet_ports_cover_every_drop_cause() {
     for kind in Queue::KINDS {
         for cause in causes(*kind) {
             let times = met.get(&(*kind, cause.text())).copied().unwrap_or_default();
-            assert!(times >= 5, "{kind}, {}: only {times} of {ports} ports", cause.text());
+            assert!(
+                times >= ports.enough(5),
+                "{kind}, {}: only {times} of {} ports",
+                cause.text(),
+                ports.drawn
+            );
         }
     }
 }

@@ -104,12 +104,18 @@ def _chart(table: Table, panel: _Panel, *, last: bool) -> alt.LayerChart:
         color=theme.LIGHT["ink"],
         limit=alt.ExprRef(f"width + {_EXTENT}"),
     )
-    drawn = alt.LayerChart(layer=layers(table, quantity), width=base.WIDTH, title=heading)
     axis = alt.Axis(title=None, minExtent=_EXTENT, tickCount=3)
-    for layer in drawn.layer:
+    drawn = layers(table, quantity)
+    for layer in drawn:
         layer.encoding.y.axis = axis
-    drawn = drawn.transform_filter(alt.FieldEqualPredicate(field="subject", equal=panel.subject))
-    return drawn.properties(height=panel.height)
+    # Given to the constructor: the methods of Altair would copy all layers each time.
+    return alt.LayerChart(
+        layer=drawn,
+        width=base.WIDTH,
+        height=panel.height,
+        title=heading,
+        transform=[alt.FilterTransform(filter=alt.FieldEqualPredicate(field="subject", equal=panel.subject))],
+    )
 
 
 def _x(table: Table) -> alt.X:
