@@ -102,16 +102,21 @@ _FAR = 0.1
 
 def _pair(one: float, other: float, base: str, word: str) -> str:
     """Two values joined by a word, in the unit of the larger one; a far smaller value has its own unit."""
-    unit = _unit(base, max(abs(one), abs(other)))
+    unit = _fitting(base, max(abs(one), abs(other)))
     least = min(abs(one), abs(other))
     own = base in _LADDERED and 0 < least < _FAR * unit.factor
-    units = [_unit(base, value) if own else unit for value in (one, other)]
+    units = [_fitting(base, value) if own else unit for value in (one, other)]
     texts = [
         _digits(value / unit.factor, base, unit) for value, unit in zip((one, other), units, strict=True)
     ]
     if units[0] != units[1]:
         texts[0] += f" {units[0].name}"
     return f"{texts[0]} {word} {texts[1]} {units[1].name}"
+
+
+def _fitting(base: str, value: float) -> Unit:
+    """The unit of a value, for times also minutes, hours and days."""
+    return (_calendar(value) if base == "s" else None) or _unit(base, value)
 
 
 _LADDERED = ("s", "bit/s", "B/s", "B", "bit")

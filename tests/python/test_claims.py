@@ -777,6 +777,7 @@ def test_invalid_quantity_is_rejected(text: str) -> None:
 
 
 @example(0.9995, "s")
+@example(900.0, "s")
 @example(1.0, "cells")
 @given(st.floats(0, 1e12), st.sampled_from(["bit/s", "B", "", "s", "cells"]))
 def test_printed_value_has_its_unit_and_precision(value: float, unit: str) -> None:
