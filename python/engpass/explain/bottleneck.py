@@ -112,7 +112,7 @@ def _at_limit(at: Situation) -> Finding:
 
 
 def _ended(at: Situation) -> Finding:
-    """The finding for a transfer that ended: what limits it while it lasts, not that its data ends."""
+    """The finding for a transfer that ended: the bottleneck while it lasted. The end of its data is none."""
     took, rate = at.folded(TRANSFER_TIME), at.folded(TRANSFER_RATE) or 0.0
     others = [one for one in at.candidates if one.bottleneck.kind != "application"]
     evidence = f"the transfer ends after {formatting.duration(took)}, at {formatting.rate(rate)}"

@@ -372,7 +372,8 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     def waits_in_nic(self) -> bool:
         """True if the delay arises in the NIC of the sender: queues behind it are too short to explain it.
 
-        This is known of queues that serve packets in turn: their longest length gives the longest wait.
+        This is known of queues that serve packets in turn: their longest length gives the longest wait. These
+        waits together are too short if they are less than half of the delay beyond that of an idle network.
         """
         delay, held = self.needs.delay(self.served), 0.0
         if not self.nic_is_full or delay is None or self.needs.idle is None:

@@ -32,7 +32,7 @@ class Changes(Protocol):
 
 
 class Connection(Protocol):
-    """What `sqlite3` and `psycopg` have in common (PEP 249)."""
+    """The methods of connections that `sqlite3` and `psycopg` both have; not all are in PEP 249."""
 
     def execute(self, statement: str, parameters: Sequence[Value] = (), /) -> Rows:
         """Run a statement and return its rows."""

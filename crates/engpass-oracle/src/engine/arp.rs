@@ -239,7 +239,7 @@ impl Engine<'_> {
             let Neighbour::Asked { held, due, left } = neighbour else { continue };
             let arp = self.arp_of(line).expect("a neighbour belongs to a router with ARP");
             let places = held.len() as u64 <= arp.hold;
-            // A router that does not see the link come up asks again once it is up.
+            // A router that has not seen the link come up asks again once it is up. So only a router that sees all events of the link must see it up.
             let sees_all = |path: &EventPath| path.link != line.link || path.seen_by[line.end];
             let up = self.outages.is_seen_up(line) || !self.topology.events.iter().all(sees_all);
             if *due <= at || *left >= arp.attempts || !places || !up {

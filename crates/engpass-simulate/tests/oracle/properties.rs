@@ -230,7 +230,7 @@ fn fair(config: &AtmSwitch) -> bool {
     matches!(config.discard, Discard::SelectiveDrop(_) | Discard::Fba(_))
 }
 
-/// A sample of random networks, all of them or, where `PROPTEST_CASES` asks for fewer cases of each property, as much smaller.
+/// Size of a sample of random networks. `PROPTEST_CASES` makes it smaller in the same proportion as the number of cases of a property.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample {
     all: u32,
