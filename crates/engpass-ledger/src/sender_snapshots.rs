@@ -133,14 +133,49 @@ impl SenderSnapshots {
         std::mem::swap(usage, &mut self.places[packet as usize]);
     }
 
-    /// Drops the snapshots of all packets, none of which may be in flight, and keeps those of usage records.
+    /// Drops the snapshots of all packets, none of which may be in flight, and keeps those of usage records. Usage records that share a snapshot go on sharing it.
     pub(super) fn forget_packets<'a>(&mut self, usages: impl Iterator<Item = &'a mut u32>) {
         let mut kept = Self::default();
+        let mut moved = vec![NO_STAMP; self.usual.len()];
         for place in usages.filter(|place| **place != NO_STAMP) {
-            kept.usual.push(self.usual[*place as usize]);
-            kept.others.extend(self.others.get(*place as usize));
-            *place = kept.usual.len() as u32 - 1;
+            let to = &mut moved[*place as usize];
+            if *to == NO_STAMP {
+                *to = kept.usual.len() as u32;
+                kept.usual.push(self.usual[*place as usize]);
+                kept.others.extend(self.others.get(*place as usize));
+            }
+            *place = *to;
         }
         *self = kept;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sender_states::SenderState;
+
+    /// Two usage records share a snapshot, one has its own, and one has none.
+    #[test]
+    fn usage_records_share_a_snapshot_after_packets_are_forgotten() {
+        // Rare states are kept apart, and only if there are any.
+        for states in [1, SenderState::COUNT] {
+            let sums = |value: u64| -> [u64; SenderState::COUNT] {
+                std::array::from_fn(|state| if state < states { value } else { 0 })
+            };
+            let mut stamps = SenderSnapshots::default();
+            stamps.put(0, parts_of(&sums(1)));
+            let shared = stamps.begin();
+            let mut usages = [shared, NO_STAMP, stamps.begin(), shared];
+            stamps.take(usages[0], &sums(2));
+            stamps.take(usages[2], &sums(3));
+            stamps.forget_packets(usages.iter_mut());
+            let seen = |stamps: &SenderSnapshots| usages.map(|usage| stamps.of_usage(usage));
+            assert_eq!(seen(&stamps), [2, 0, 3, 2].map(sums));
+            assert_eq!(stamps.known(0), None);
+            stamps.put(0, parts_of(&sums(4)));
+            stamps.copy(usages[3], 0);
+            assert_eq!(seen(&stamps), [4, 0, 3, 4].map(sums));
+        }
     }
 }

@@ -10,7 +10,7 @@ use engpass_testbed::topology::Hop;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, network, network_with_tcp};
+use crate::networks::{Drawn, bonds, frames, groups, joined, mesh, network, network_with_tcp};
 use crate::resolve::resolve;
 
 /// Keeps all records.
@@ -28,15 +28,15 @@ impl CaptureSink for All {
     }
 }
 
-fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Vec<CaptureRecord>) {
+pub(crate) fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Vec<CaptureRecord>) {
     let ports: Vec<usize> = (0..2 * topology.links.len()).collect();
     let mut all = All::default();
     let outcome = captured(testbed, topology, seed, &ports, &|| false, &mut all);
     (outcome.expect("the simulation of a generated testbed succeeds"), all.0)
 }
 
-/// Identity of a cell or packet, unique in a run.
-type Name = (usize, bool, u32, u64, u32, u32);
+/// Identity of a cell or packet, unique in a run. The last part has identification and offset of every outer header.
+type Name = (usize, bool, u32, u64, u32, u32, Vec<(u16, u32)>);
 
 fn name(packet: &Packet, place: u32) -> Name {
     let number = match packet.content {
@@ -48,7 +48,8 @@ fn name(packet: &Packet, place: u32) -> Name {
         }
         Content::Outside { .. } => unreachable!("a simulated run has no injected packets"),
     };
-    (packet.flow, packet.back, packet.source, number, packet.head.offset, place)
+    let outer = packet.outer.iter().map(|outer| (outer.head.id, outer.head.offset)).collect();
+    (packet.flow, packet.back, packet.source, number, packet.head.offset, place, outer)
 }
 
 /// Checks counts and order, and that everything that passes a port has passed the one before.
@@ -157,6 +158,26 @@ proptest! {
 
     #[test]
     fn frame_capture_equals_outcome_counts(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        law(&testbed, seed)?;
+    }
+
+    #[test]
+    fn ecmp_capture_equals_outcome_counts(Drawn(testbed) in mesh(), seed in any::<u64>()) {
+        law(&testbed, seed)?;
+    }
+
+    #[test]
+    fn bond_capture_equals_outcome_counts(Drawn(testbed) in bonds(), seed in any::<u64>()) {
+        law(&testbed, seed)?;
+    }
+
+    #[test]
+    fn circuit_at_router_capture_equals_outcome_counts(Drawn(testbed) in joined(), seed in any::<u64>()) {
+        law(&testbed, seed)?;
+    }
+
+    #[test]
+    fn multicast_capture_equals_outcome_counts(Drawn(testbed) in groups(), seed in any::<u64>()) {
         law(&testbed, seed)?;
     }
 }

@@ -1,9 +1,12 @@
 //! Networks on which the engines once disagreed, and a tool that finds where they disagree on another one.
 
 use engpass_model::unit::Duration;
+use engpass_simulate::{SimOutcome, simulate};
 use engpass_testbed::{Source, Testbed, load};
 
+use crate::captured::capture;
 use crate::fast::difference;
+use crate::resolve::resolve;
 
 pub(crate) fn testbed(name: &str, text: String) -> Testbed {
     let campaign = load(&Source { name: name.into(), text }, &[], None);
@@ -89,4 +92,16 @@ fn replay() {
         Ok(()) => println!("they are equal"),
         Err(difference) => println!("they part at {differs} ps:\n{difference}"),
     }
+}
+
+/// Regression: when the fast engine released the memory of packets, several records of one line no longer shared the snapshot of their sender.
+#[test]
+fn released_memory_does_not_change_idle_reasons() {
+    let testbed = testbed("released", include_str!("parted/released-beside-choices.toml").into());
+    assert_eq!(difference(&testbed, 7), Ok(()));
+    let topology = resolve(&testbed);
+    let alone = simulate(&testbed, &topology, 7, &|| false).expect("the simulation succeeds");
+    // A capture pauses the run often, and memory is released at every pause.
+    let (outcome, _) = capture(&testbed, &topology, 7);
+    assert_eq!(SimOutcome { events: alone.events, ..outcome }, alone);
 }
