@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use engpass_testbed::{Testbed, Topology};
 
 use link::{LinkBytes, Written};
-pub use packet_bytes::{Packets, SyntheticPackets, address, passing};
+pub use packet_bytes::{Packets, SyntheticPackets, passing};
 use pcapng::{Interface, Writer};
 pub use point::{Form, Limit, Point};
 

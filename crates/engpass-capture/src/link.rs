@@ -10,8 +10,8 @@ use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_model::wire::igmp;
 use engpass_simulate::{CaptureRecord, Cell, Content, Igmp, Packet, Pdu, Unit};
-use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
+use engpass_testbed::{Topology, node_address};
 
 use super::packet_bytes::{self, Packets, SyntheticPackets};
 use super::pcapng::LinkType;
@@ -95,7 +95,7 @@ impl LinkBytes {
                 let link = &self.topology.links[passing.port / 2];
                 let tag = link.vlan.then_some(Tag { priority: 0, vlan: VLAN });
                 let [router, station] = [seen.router, seen.station].map(|(node, port)| {
-                    (self.topology.hardware_address(port), packet_bytes::address_of(&self.topology, node))
+                    (self.topology.hardware_address(port), node_address(&self.topology, node))
                 });
                 let ends = match seen.operation {
                     Operation::Request => (router, station),
@@ -147,7 +147,7 @@ impl LinkBytes {
 
     /// Writes the packet of an IGMP message to `ip`.
     fn write_igmp(&mut self, seen: &Igmp) {
-        let source = packet_bytes::address_of(&self.topology, seen.host.0);
+        let source = node_address(&self.topology, seen.host.0);
         self.ip = seen.message.packet(source, packet_bytes::group_of_flow(&self.topology, seen.flow));
     }
 

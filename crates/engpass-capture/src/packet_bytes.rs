@@ -7,8 +7,8 @@ use engpass_model::tunnel::gre;
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
-use engpass_testbed::Topology;
-use engpass_testbed::topology::{FlowPath, NodeId};
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Topology, node_address, source_ports};
 
 use engpass_simulate::{Content, Head, Outer, Packet};
 
@@ -23,32 +23,16 @@ pub trait Packets {
 pub struct SyntheticPackets {
     /// By traffic table: address of its sender, and of its receiver or group.
     hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
-    /// Number of hosts. The addresses of routers follow those of hosts.
-    count: usize,
+    /// Addresses of the routers.
+    routers: Vec<Ipv4Addr>,
     /// The last datagram, because its fragments follow each other.
     datagram: Option<(u32, u64, Vec<u8>)>,
 }
 
-/// First dynamic port, and number of dynamic ports (RFC 6335 section 6).
-const FIRST_PORT: u32 = 49_152;
-const PORTS: u32 = 16_384;
-/// First port of receivers.
-const RECEIVER: u16 = 42_000;
 /// The discard service (RFC 863).
 pub(super) const DISCARD: u16 = 9;
 /// Period of the payload in bytes. It is prime so that consecutive segments of one size carry different payloads.
 const PERIOD: u64 = 251;
-
-/// Returns the address of a host, by its index in the file.
-pub fn address(host: usize) -> Ipv4Addr {
-    // From 10.64.0.1 on, as emulated hosts have. A testbed has fewer hosts than there are addresses.
-    Ipv4Addr::from(0x0a40_0001 + host as u32)
-}
-
-/// Returns the address of a host or router. The addresses of routers follow those of hosts.
-pub(super) fn address_of(topology: &Topology, node: NodeId) -> Ipv4Addr {
-    address(if node < topology.hosts { node } else { node - topology.switches })
-}
 
 /// Returns the IPv4 address of a group. An IPv6 group gets an IPv4 address instead.
 fn group_address(group: IpAddr) -> Ipv4Addr {
@@ -78,16 +62,20 @@ pub(super) fn group_mac(group: IpAddr) -> [u8; 6] {
 impl SyntheticPackets {
     /// Returns the packets of a testbed's flows.
     pub fn new(topology: &Topology) -> Self {
-        let to = |flow: &FlowPath| flow.group.map_or(address(flow.to), group_address);
-        let hosts = topology.flows.iter().map(|flow| (address(flow.from), to(flow)));
-        Self { hosts: hosts.collect(), count: topology.hosts, datagram: None }
+        let address = |node| node_address(topology, node);
+        let to = |flow: &FlowPath| flow.group.map_or_else(|| address(flow.to), group_address);
+        let routers = topology.hosts + topology.switches..topology.nodes.len();
+        Self {
+            hosts: topology.flows.iter().map(|flow| (address(flow.from), to(flow))).collect(),
+            routers: routers.map(address).collect(),
+            datagram: None,
+        }
     }
 
     /// Returns addresses and ports of a packet, as its sender sees them.
     fn ends(&self, packet: &Packet) -> Ends {
         let (from, to) = self.hosts[packet.flow];
-        let source = (FIRST_PORT + packet.source % PORTS) as u16;
-        let receiver = RECEIVER + (packet.source / PORTS) as u16;
+        let [source, receiver] = source_ports(u64::from(packet.source));
         if packet.back {
             Ends { addresses: (to, from), ports: (receiver, source) }
         } else {
@@ -99,7 +87,7 @@ impl SyntheticPackets {
     fn message(&mut self, router: usize, mtu: u32, about: &Packet) -> Vec<u8> {
         let mut dropped = Vec::new();
         self.write(about, &mut dropped);
-        let own = IpAddr::V4(address(self.count + router));
+        let own = IpAddr::V4(self.routers[router]);
         icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu })
             .expect("a TCP segment is not an ICMP error")
     }
@@ -186,7 +174,7 @@ pub(super) fn write_keepalive(
     out: &mut Vec<u8>,
 ) {
     let [sender, other] =
-        topology.tunnels[tunnel].from_to(forward).map(|router| address_of(topology, router));
+        topology.tunnels[tunnel].from_to(forward).map(|router| node_address(topology, router));
     let mut header = Vec::new();
     gre::write_keepalive(&mut header);
     let protocol = topology.tunnels[tunnel].config.header.config().protocol();
@@ -216,7 +204,7 @@ pub(super) fn encapsulate(topology: &Topology, outer: &Outer, packet: &[u8]) -> 
     let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);
     header.write(packet, outer.sequence, &mut payload);
     payload.extend_from_slice(packet);
-    let [from, to] = path.from_to(outer.forward).map(|router| address_of(topology, router));
+    let [from, to] = path.from_to(outer.forward).map(|router| node_address(topology, router));
     // IPv6 in IPv4 has protocol number 41 (RFC 4213 section 3.5).
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };

@@ -56,7 +56,7 @@ pub use plan::{PointPlan, plan};
 pub use reference::reference;
 pub use route::{
     Choice, Gateway, Lane, Move, NextHop, Onward, Spread, Stop, choice, heads, icmp_heads, lanes, macs,
-    tunnel_heads,
+    node_address, source_ports, tunnel_heads,
 };
 pub use schema::{plan_schema, schema};
 pub use settings::Setting;

@@ -5,6 +5,7 @@ CONTRIBUTING.md, "Add advice", says how to add a kind.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -317,7 +318,10 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
         # With a change there are more seeds than before it only if all outcomes before it are equal.
         return scores[place % len(scores)] < at.needs.score(Served.of([made[at.flow]]))
 
-    for step in proposal.steps:
+    steps = proposal.steps
+    if proposal.shortlist is not None:
+        steps = heapq.nlargest(proposal.shortlist, steps, key=lambda step: bench.total_limit(step.set))
+    for step in steps:
         # A higher mean alone may be chance of the seeds: the score must be higher with every seed.
         after = bench.served(step.set, rises)
         if after is None:

@@ -42,6 +42,8 @@ class Proposal(msgspec.Struct, frozen=True):
     steps: tuple[Candidate, ...]
     patience: int = PATIENCE
     """Steps in a row without gain after which the search ends."""
+    shortlist: int | None = None
+    """Number of steps to simulate: those for which `limit` gives all flows together most; all without it."""
 
     @staticmethod
     def one(kind: str, cost: Cost, words: str, *sets: tuple[Sequence[str], str]) -> Proposal:

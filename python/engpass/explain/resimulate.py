@@ -94,6 +94,13 @@ class Bench:
         """The limit engine's outcome with some changes."""
         return self._run("limit", *self._changed(changes), 0)
 
+    def total_limit(self, changes: Pairs) -> float:
+        """The goodput of all flows together in `limit` with some changes; 0 if the core refuses them."""
+        try:
+            return sum(flow.goodput_bit_per_s or 0.0 for flow in self.limit(changes).flows.values())
+        except (_engpass.InvalidTestbed, _engpass.Unsupported):
+            return 0.0
+
     def served(self, changes: Pairs, goes_on: Goes = _always) -> list[Flows] | None:
         """Simulate changes, seed by seed until `goes_on` is false; returns the outcomes of the flows.
 

@@ -10,9 +10,9 @@ use crate::event_queue::Sender;
 use crate::packet::Out;
 use crate::resolve::kind;
 
-/// Address of the host with index 0, 10.0.0.1.
-pub(crate) const FIRST_ADDRESS: u32 = 0x0a00_0001;
-/// Port of all receivers.
+/// Address of the host with index 0, 10.64.0.1.
+pub(crate) const FIRST_ADDRESS: u32 = 0x0a40_0001;
+/// Port of receivers; after each round of source ports the next one.
 const PORT: u16 = 5001;
 /// First port of the senders, and number of ports.
 const FIRST_PORT: u16 = 49_152;
@@ -142,7 +142,8 @@ impl Engine<'_> {
         let protocol = if matches!(sender, Sender::Endpoint(_)) { 6 } else { 17 };
         let path = &self.topology.flows[flow];
         let [mut source, mut destination] = [path.from, path.to].map(|host| FIRST_ADDRESS + host as u32);
-        let mut ports = [FIRST_PORT + ((path.first_source + stream) % PORTS) as u16, PORT];
+        let number = path.first_source + stream;
+        let mut ports = [FIRST_PORT + (number % PORTS) as u16, PORT + (number / PORTS) as u16];
         if back {
             std::mem::swap(&mut source, &mut destination);
             ports.reverse();

@@ -151,7 +151,8 @@ fn memory_estimate_with_ecmp_is_an_upper_bound() {
     };
     let (slow, fast, cut) = (udp("1000 B", "1 Mbit/s"), udp("1000 B", "8 Gbit/s"), udp("9000 B", "4 Gbit/s"));
     let tcp = "kind = \"tcp-stream\", message = \"64 KiB\"";
-    let (robin, hash) = ("\"round-robin\"", "\"hash\"");
+    // With this seed the two fast flows take different lines.
+    let (robin, hash) = ("\"round-robin\"", "{ hash = { seed = 1 } }");
     let event = "event.e = { target = \"l1-0\", at = \"50 ms\", change = \"down\" }\n";
     for (shape, policy, traffic, more) in [
         ((2, 2, 200), robin, &slow[..], ""),

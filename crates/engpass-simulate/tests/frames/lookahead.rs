@@ -54,6 +54,40 @@ message = "400 B"
 rate = "40 Mbit/s"
 "#;
 
+/// A router that answers requests on a line that has packets of one host otherwise.
+const ASKING: &str = r#"
+[router.answering]
+[router.asking]
+arp = { lifetime = "1 ms", retry = "3 ms" }
+[host.m]
+[host.n]
+[link.m]
+ends = ["m", "answering"]
+medium = "ethernet-100"
+[link.asking]
+ends = ["answering", "asking"]
+medium = "ethernet-100"
+delay = "70 us"
+[link.n]
+ends = ["asking", "n"]
+medium = "ethernet-100"
+[link.join]
+ends = ["asking", "r0"]
+medium = "ethernet-100"
+[traffic.m]
+kind = "udp-stream"
+from = "m"
+to = "n"
+message = "400 B"
+rate = "40 Mbit/s"
+[traffic.n]
+kind = "udp-stream"
+from = "n"
+to = "m"
+message = "20 B"
+rate = "1 Mbit/s"
+"#;
+
 /// Returns a row of routers, some joined by two lines, some of which fail and return.
 fn network() -> impl Strategy<Value = String> {
     (
@@ -89,9 +123,10 @@ fn network() -> impl Strategy<Value = String> {
                 }
             }
             if chance % 4 == 2 {
-                // One router resolves the addresses of its neighbours again and again.
+                // Two routers resolve the addresses of their neighbours again and again.
                 let head = "[router.r0]\n";
                 text = text.replace(head, &format!("{head}arp = {{ lifetime = \"1 ms\", retry = \"3 ms\" }}\n"));
+                text += ASKING;
             }
             if chance % 4 == 1 {
                 // A router with one incoming line that also sends messages.

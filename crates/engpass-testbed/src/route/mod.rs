@@ -18,7 +18,7 @@ mod towards;
 pub use choice::{Choice, choice, macs};
 pub(crate) use fan::{ShortestPaths, narrowest};
 pub(crate) use graph::Graph;
-pub use heads::{heads, icmp_heads, tunnel_heads};
+pub use heads::{heads, icmp_heads, node_address, source_ports, tunnel_heads};
 pub use host_paths::{Gateway, NextHop};
 pub use lanes::{Lane, Move, Onward, Spread, Stop, lanes};
 pub(crate) use routing::{Passage, RoutingGraph};
