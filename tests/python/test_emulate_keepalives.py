@@ -22,7 +22,7 @@ name = "two tunnels"
 [host.a]
 [host.b]
 [router.r1]
-ecmp = { hash = { seed = 1 } }
+ecmp = { hash = { seed = 7 } }
 [router.m1]
 [router.m2]
 [router.e1]

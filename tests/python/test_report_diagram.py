@@ -85,7 +85,7 @@ CHOICES = """
 [host.a]
 [host.b]
 [router.near]
-ecmp.hash.seed = 2
+ecmp.hash.seed = 25
 [router.far]
 [link]
 in = { ends = ["a", "near"], medium = "ethernet-1g" }
