@@ -43,9 +43,9 @@ pub struct TcpConfig {
     pub nagle: Option<Nagle>,
     /// Limit of Nagle's rule in its Solaris form, `naglim`: only segments shorter than this are held back.
     pub naglim: Option<Size>,
-    /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
+    /// Number of segments that makes an acknowledgment due; `ack_counting` says how they count.
     pub ack_every: Option<u32>,
-    /// Segments that count towards `ack_every`.
+    /// How received data counts towards `ack_every`.
     pub ack_counting: Option<AckCounting>,
     /// Time after which an acknowledgment is due.
     pub ack_delay: Option<Duration>,
@@ -170,6 +170,10 @@ impl TcpConfig {
                     "the number of segments is out of range",
                 );
             }
+        }
+        if let Some(count) = self.quick_acks {
+            let cause = "the number of segments is out of range";
+            errors.between(&["quick_acks"], count.into(), (0, 65_535), "segments", cause);
         }
         if let Some(count) = self.receive_minimum_segments {
             let cause = "the number of segments is out of range";

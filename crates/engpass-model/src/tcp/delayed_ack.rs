@@ -13,18 +13,23 @@ pub(super) struct DelayedAck {
     /// Bytes received in order since the last acknowledgment.
     bytes: u32,
     /// Data segments that were acknowledged at once because the connection was young.
-    quick: u32,
+    quick: u16,
     /// Segments received in order since the last acknowledgment.
     segments: u16,
+    /// Length of the last segment received in order.
+    last: u16,
     /// An acknowledgment is due.
     due: bool,
 }
 
 impl Default for DelayedAck {
     fn default() -> Self {
-        Self { deadline: Time::MAX, duplicates: 0, bytes: 0, quick: 0, segments: 0, due: false }
+        Self { deadline: Time::MAX, duplicates: 0, bytes: 0, quick: 0, segments: 0, last: 0, due: false }
     }
 }
+
+/// Segments below this length count as short, whatever other ones are like (Linux `TCP_MSS_DEFAULT`).
+const LEAST_FULL: u64 = 536;
 
 /// Returns the next tick of the heartbeat that all connections share.
 #[inline(never)]
@@ -48,8 +53,13 @@ impl DelayedAck {
                 u64::from(self.bytes) >= u64::from(p.ack_every) * mss
                     || (u64::from(len) < mss && !u64::from(before).is_multiple_of(mss))
             }
+            AckCounting::FullSegmentsOrShort => {
+                let full = u64::from(len.max(self.last.into())).max(mss.min(LEAST_FULL));
+                u64::from(self.bytes) > u64::from(p.ack_every - 1) * full || u64::from(len) < full
+            }
         };
-        if self.quick < p.quick_acks {
+        self.last = len.try_into().unwrap_or(u16::MAX);
+        if u32::from(self.quick) < p.quick_acks {
             self.quick += 1;
             self.due = true;
         } else if enough {

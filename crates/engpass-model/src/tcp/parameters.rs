@@ -86,6 +86,9 @@ pub enum AckCounting {
     /// Bytes as in `full-segments`. In addition, a shorter segment is acknowledged at once if the unacknowledged bytes before it are no multiple of
     /// the maximum segment size: the second tail of two writes (Solaris).
     FullSegmentsOrTails,
+    /// More bytes than `ack_every` - 1 full segments. In addition, a shorter segment is acknowledged at once, because the application has read everything
+    /// (Linux `__tcp_ack_snd_check`, `tcp_cleanup_rbuf`). A segment is full if it has 536 bytes and the one before it is not longer (`tcp_measure_rcv_mss`).
+    FullSegmentsOrShort,
 }
 
 /// When a read makes the receiver announce a larger window at once.

@@ -279,9 +279,9 @@ fn linux_6(mss: u64) -> TcpParameters {
         // `tcp_minshall_check`.
         nagle: Nagle::Minshall,
         naglim: u64::MAX,
-        // `__tcp_ack_snd_check`: more than one segment's worth of bytes.
+        // `__tcp_ack_snd_check`: more than one segment's worth of bytes. `tcp_cleanup_rbuf`: a short segment that has been read.
         ack_every: 2,
-        ack_counting: AckCounting::FullSegments,
+        ack_counting: AckCounting::FullSegmentsOrShort,
         // `TCP_DELACK_MIN` 40 ms; the adaptive timeout up to 200 ms is not modelled.
         ack_delay: ms(40),
         ack_heartbeat: false,

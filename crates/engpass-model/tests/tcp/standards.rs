@@ -298,6 +298,52 @@ fn solaris_acks_a_second_short_segment_immediately() {
     );
 }
 
+/// Linux acknowledges more than one full segment, and a short one that has been read. A length that comes twice counts as full (`tcp_measure_rcv_mss`).
+#[test]
+fn linux_acks_short_segments_immediately() {
+    let p = TcpParameters {
+        ack_every: 2,
+        ack_delay: ms(40),
+        ack_counting: AckCounting::FullSegmentsOrShort,
+        ..plain()
+    };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "110 < . 1:1001 ack 1
+         120 < . 1001:1301 ack 1
+         120 > . 1:1 ack 1301
+         # below 536 bytes all segments are short
+         130 < . 1301:1601 ack 1
+         130 > . 1:1 ack 1601
+         # the first one of 700 bytes behind a full one is short, the next ones are full
+         140 < . 1601:2601 ack 1
+         150 < . 2601:3301 ack 1
+         150 > . 1:1 ack 3301
+         160 < . 3301:4001 ack 1
+         170 < . 4001:4701 ack 1
+         170 > . 1:1 ack 4701
+         # a lone full segment waits for the timer
+         180 < . 4701:5701 ack 1
+         220 > . 1:1 ack 5701",
+    );
+}
+
+/// With `ack_every = 1` each segment is acknowledged, whatever its length.
+#[test]
+fn linux_acks_every_segment_if_told_to() {
+    let counting = AckCounting::FullSegmentsOrShort;
+    let p = TcpParameters { ack_every: 1, ack_delay: ms(40), ack_counting: counting, ..plain() };
+    let mut script = Script::established(&p, 65535);
+    script.run(
+        "110 < . 1:1001 ack 1
+         110 > . 1:1 ack 1001
+         120 < . 1001:1701 ack 1
+         120 > . 1:1 ack 1701
+         130 < . 1701:2401 ack 1
+         130 > . 1:1 ack 2401",
+    );
+}
+
 /// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not relative to the segment.
 #[test]
 fn bsd_delayed_acks_follow_the_200_ms_heartbeat() {
