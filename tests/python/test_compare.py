@@ -179,6 +179,16 @@ def test_change_is_relative_to_the_first_run(one: float, other: float, said: str
     document = view([Compared("a", "x"), Compared("b", "y")], [], compare(runs, [GOODPUT]))
     (table,) = [block for block in document.blocks if isinstance(block, Table)]
     assert said in table.rows[0]
+    assert "Interval" not in [column.title for column in table.columns]
+
+
+def test_table_shows_the_interval_of_a_change_of_random_results() -> None:
+    runs = [repeats(9.9e6, 10e6, 10.1e6), repeats(19.9e6, 20e6, 20.1e6)]
+    document = view([Compared("a", "x"), Compared("b", "y")], [], compare(runs, [GOODPUT]))
+    (table,) = [block for block in document.blocks if isinstance(block, Table)]
+    cells = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
+    # Each mean has a variance of 0.01 / 3 (Mbit/s)²; the t quantile for 4 degrees of freedom is 8.61.
+    assert (cells["Change"], cells["Interval"]) == ("+100.0 %", "±7.0 %")
 
 
 def sentence(*runs: list[Outcome]) -> str:

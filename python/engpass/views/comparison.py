@@ -86,6 +86,7 @@ def _table(
     places = [one.place for one in differences]
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
+    scatter = any(_interval(one) for one in differences)
     columns = [
         Column("Variant"),
         *(Column(path) for path in paths),
@@ -94,7 +95,7 @@ def _table(
         Column("Signal"),
         *(Column(one, right=True) for one in ids),
         Column("Change", right=True),
-        Column("Interval", right=True),
+        *([Column("Interval", right=True)] if scatter else []),
         Column(""),
     ]
     rows: list[list[Cell]] = []
@@ -111,14 +112,14 @@ def _table(
                 one.signal.title,
                 *(None if mean is None else Amount(mean.value, unit) for mean in one.means),
                 _change(one),
-                _interval(one),
+                *([_interval(one)] if scatter else []),
                 one.verdict,
             ]
         )
     notes = [
         "result: a flow at a point; values: means of the repeats; change: relative to the first run",
     ]
-    if any(_interval(one) for one in differences):
+    if scatter:
         notes.append("interval: 99.9 % confidence interval of the change; smaller changes count as chance")
     if len(differences) < total:
         notes.append(f"the greatest {len(differences):,} of {total:,} changes; `--all` prints all")
