@@ -66,11 +66,11 @@ def test_summary_leaves_out_columns_to_fit_into_100_characters(cli: Cli) -> None
         "Limit",
     ]
     assert re.search(
-        r"^no room for Offered and Spread: `engpass export \w+` has all columns$", shown, re.MULTILINE
+        r"^no room for Offered and Error: `engpass export \w+` has all columns$", shown, re.MULTILINE
     )
     assert max(len(line) for line in shown.splitlines() if line.startswith("│")) <= 100
     narrow = cli("run", "lan.toml", "--set", "traffic.stream.message=1 kB").stdout
-    assert header(narrow)[:4] == ["Variant", "Goodput", "Spread", "Offered"]
+    assert header(narrow)[:4] == ["Variant", "Goodput", "Error", "Offered"]
     assert "no room" not in narrow
 
 

@@ -96,8 +96,8 @@ IRREGULAR["conditional_throughput_bit_per_s"] = None
         (
             "frame-loss",
             {"highest_clean_bit_per_s": 1e7, **LATE},
-            "highest load without loss: 10.00 Mbit/s",
-            "without loss",
+            "largest tried load without loss, in steps of 10 % of the largest load: 10.00 Mbit/s",
+            "The largest tried load of `u` without loss is 10.00 Mbit/s of payload.",
         ),
     ],
 )

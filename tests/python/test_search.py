@@ -345,8 +345,8 @@ def test_result_above_the_limit_has_a_note(cli: Cli) -> None:
     (note,) = last["result"]["notes"]
     assert note == (
         f"{most / 1e6:.2f} Mbit/s is more than the limit of the path, {QUEUED_CAPACITY / 1e6:.2f} Mbit/s "
-        "(link `narrow`): queues hold the rest of a trial of 1 s; "
-        "longer trials (`--trial` or `--method rfc2544`) show the load that lasts"
+        "(link `narrow`): queues deliver the rest in the 2 s after a trial of 1 s; "
+        "results of longer trials (`--trial` or `--method rfc2544`) are closer to the load that lasts"
     )
     shown = cli("show", last["id"]).stdout
     assert f"note: {note}" in " ".join(shown.split())
@@ -364,8 +364,86 @@ def test_note_names_the_trials_and_the_slowest_receiver(cli: Cli) -> None:
     *_, last = search(cli, *args, text=GROUP)
     (note,) = last["result"]["notes"]
     # 1000 of 1066 bytes on the line of the slowest receiver; the queue holds 28 datagrams of 1046 bytes.
-    assert "more than the limit of the path, 9.38 Mbit/s (link `c`): queues hold" in note
-    assert note.endswith("longer trials (`--trial`) show the load that lasts")
+    assert "more than the limit of the path, 9.38 Mbit/s (link `c`): queues deliver" in note
+    assert note.endswith("results of longer trials (`--trial`) are closer to the load that lasts")
+
+
+UNBOUNDED = """\
+[host.a]
+[host.b]
+[router.r]
+per_packet = "2 ms"
+[link.l1]
+ends = ["a", "r"]
+medium = "ethernet-10"
+[link.l2]
+ends = ["r", "b"]
+medium = "ethernet-10"
+[traffic.u]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1000 B"
+"""
+# The engine of the router forwards 500 datagrams a second, and its input queue has no bound.
+UNBOUNDED_CAPACITY = 500 * 1000 * 8
+
+
+@pytest.mark.parametrize("seconds", [5, 20])
+def test_datagrams_that_arrive_more_than_two_seconds_after_a_trial_are_lost(cli: Cli, seconds: int) -> None:
+    args = ("--engine", "simulate", "--method", "rfc2544", "--trial", f"{seconds} s", "--width", "0.5 %")
+    *trials, last = search(cli, *args, text=UNBOUNDED)
+    # The router works for the trial and for the 2 s after it (RFC 2544 section 23).
+    served = 500 * (seconds + 2)
+    for trial in trials:
+        late = trial["sent"] - served
+        assert trial["lost"] == trial.get("late", 0) == pytest.approx(max(0, late), abs=2)
+    found = last["result"]
+    most = UNBOUNDED_CAPACITY * (seconds + 2) / seconds
+    assert most * 0.995 < found["throughput_bit_per_s"] <= most * 1.001
+    assert found["limit_bit_per_s"] == pytest.approx(UNBOUNDED_CAPACITY)
+    shown = cli("show", last["id"]).stdout
+    assert "datagrams/s (above the limit); " in shown
+    assert "late: lost because still in flight 2 s after the trial" in shown
+
+
+def test_late_datagrams_count_as_lost_for_a_goal(cli: Cli) -> None:
+    goal = ("--loss", "0 %", "--trial", "5 s", "--sum", "5 s", "--exceed", "0 %")
+    *trials, last = search(cli, "--engine", "simulate", *goal, text=UNBOUNDED)
+    (found,) = last["result"]["goals"]
+    most = UNBOUNDED_CAPACITY * 7 / 5
+    assert found["lower_bit_per_s"] <= most * 1.001 < found["upper_bit_per_s"] * 1.002
+    assert sum(trial.get("late", 0) for trial in trials) > 0
+    assert "(above the limit)" in " ".join(cli("show", last["id"]).stdout.split())
+
+
+def test_wait_after_a_trial_is_no_part_of_the_load() -> None:
+    with TrialRunner(loads(UNBOUNDED), "u", "simulate", "base", lambda: False) as runner:
+        trial, _ = runner.trial(400 * 8000, 5.0)
+    assert (trial.sent, trial.lost, trial.asked, trial.kept, trial.late) == (2000, 0, 2000, True, 0)
+
+
+@live
+def test_emulated_trial_does_not_wait_until_its_queue_is_empty() -> None:
+    slow = UNBOUNDED.replace('"2 ms"', '"4 ms"')
+    with TrialRunner(loads(slow), "u", "emulate", "base", lambda: False) as runner:
+        trial, _ = runner.trial(1125 * 8000, 1.0)
+    # The router needs 4.5 s for the datagrams of 1 s.
+    assert trial.lost > 0
+
+
+def test_table_by_frame_size_marks_rates_above_the_limit_and_names_what_it_has(cli: Cli) -> None:
+    (cli.directory / "u.toml").write_text(UNBOUNDED)
+    args = ("search", "u.toml", "--engine", "simulate", "--trial", "5 s", "--frames", "512")
+    throughput = cli(*args, "--method", "rfc2544").stdout
+    assert "Throughput by frame size" in throughput
+    assert "frames/s (above the limit)" in throughput
+    grid = " ".join(cli(*args, "--method", "frame-loss", "--step", "5 %").stdout.split())
+    assert "Largest tried load without loss, in steps of 5 % of the largest load, by frame size" in grid
+    assert "largest tried load without loss, in steps of 5 % of the largest load: " in grid
+    assert "Throughput" not in grid
+    goal = " ".join(cli(*args, "--loss", "1 %").stdout.split())
+    assert "Lower bound of the goal of 1.0 % loss by frame size" in goal
 
 
 def test_without_a_limit_there_is_no_note(monkeypatch: pytest.MonkeyPatch) -> None:

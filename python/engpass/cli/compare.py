@@ -22,10 +22,10 @@ def command(
     as_json: options.Json = False,
     whole: Whole = False,
 ) -> None:
-    """Compare runs point by point: goodput, loss and delay that differ by more than the repeats scatter.
+    """Compare runs point by point: goodput, loss and delay that differ by more than chance explains.
 
     The first run is the base. Runs of different files are compared where they have the same variants, flows
-    and swept values.
+    and swept values. Repeats are compared by Welch's t-test at a level of 0.1 %.
     """
     from engpass.results.comparison import compare
     from engpass.results.samples import SUMMARY

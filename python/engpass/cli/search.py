@@ -115,6 +115,7 @@ def command(
     """Find the highest load of a stream of datagrams without loss, or within the loss ratio of a goal.
 
     Every trial is stored, and the same command continues an interrupted search. Swept values are not used.
+    Datagrams that arrive more than 2 s after the end of a trial count as lost.
     Exit code 0 if the search found a result, 1 if not.
     """
     from engpass.interruption import ended_as_by_ctrl_c

@@ -19,7 +19,7 @@ from engpass.environment import now
 from engpass.measure import Session, core
 from engpass.measure.agent import MeasureError
 from engpass.measure.agent_access import Addresses
-from engpass.measure.point import Collected, Measurement
+from engpass.measure.point import SETTLING_SECONDS, Collected, Measurement
 from engpass.measure.window import Closed, Settled, Window
 from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
@@ -44,9 +44,12 @@ class EmulatedSession(Session):
         *,
         overrides: tuple[tuple[str, str], ...],
         options: Options,
+        residue: float | None = None,
     ) -> None:
+        """`residue` is the longest wait for packets in flight after a point, in seconds of the network."""
         super().__init__(campaign, source, stopped)
         self._overrides, self._options = overrides, options
+        self._residue = SETTLING_SECONDS if residue is None else residue * options.slow
 
     def _asked(self, seed: int) -> Asked:
         own = (_congestion("tcp_congestion_control") or ["?"])[0]
@@ -137,6 +140,7 @@ class EmulatedSession(Session):
             stopped,
             started=window.start,
             settled=Settled(lab.socket).look,
+            settling=self._residue,
         )
         try:
             collected = measurement.run()

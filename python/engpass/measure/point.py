@@ -23,7 +23,8 @@ _LATE_SECONDS = 5.0  # how much longer than planned a sender may take
 _RESIDUE_SECONDS = 0.02  # for packets in flight when the senders have ended
 _SILENCE_SECONDS = 0.1  # longer once packets have arrived: a busy machine may stall
 _MOST_RESIDUE_SECONDS = 2.0
-_MOST_SETTLING_SECONDS = 20.0
+SETTLING_SECONDS = 20.0
+"""Longest wait for a network that has packets in flight after the senders have ended."""
 
 
 class Collected(msgspec.Struct):
@@ -52,13 +53,16 @@ class Measurement:
         rule: Rule | None = None,
         started: Callable[[float], None] | None = None,
         settled: Callable[[], bool] | None = None,
+        settling: float = SETTLING_SECONDS,
     ) -> None:
         """`started` is called with the monotonic time at which senders begin.
 
-        `settled`, for a network that knows, returns True once no packet is in flight any more.
+        `settled`, for a network that knows, returns True once no packet is in flight any more. It is asked
+        for at most `settling` seconds.
         """
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
         self._rule, self._started, self._settled = rule, started, settled
+        self._settling = settling
         self._token = secrets.token_hex(16)
         senders = dict.fromkeys(flow.sender for flow in flows)
         hosts = senders | dict.fromkeys(host for flow in flows for host in flow.receivers)
@@ -199,7 +203,7 @@ class Measurement:
         if self._settled is None:
             self._wait_for_silence()
             return
-        last = time.monotonic() + _MOST_SETTLING_SECONDS
+        last = time.monotonic() + self._settling
         self._pause(_RESIDUE_SECONDS)
         while not self._settled() and time.monotonic() < last:
             self._pause(_RESIDUE_SECONDS)

@@ -17,12 +17,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 
 import msgspec
 from msgspec.structs import replace
 
 from engpass.measure.answers import Line
+from engpass.results.student import quantile
 from engpass.types.agent import StopRule
 from engpass.types.outcome import Precision
 
@@ -76,21 +76,6 @@ def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | Non
     spread = math.fsum((one - middle) ** 2 for one in used) / (len(used) - 1)
     effective = min(float(count), max(1.0, spread / error**2))
     return Mean(middle, quantile(0.5 + confidence / 2, freedom) * error, count, effective)
-
-
-def quantile(probability: float, freedom: float) -> float:
-    """The quantile of Student's t distribution, within 1 % for 3 degrees of freedom or more.
-
-    Expansion from the normal quantile: Abramowitz and Stegun 26.7.5.
-    """
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / freedom ** (power + 1) for power, term in enumerate(terms))
 
 
 class Series(msgspec.Struct):

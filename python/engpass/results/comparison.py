@@ -1,4 +1,4 @@
-"""Compares runs point by point: signals that differ by more than their repeats scatter. Pure functions."""
+"""Compares runs point by point: signals that differ by more than chance explains. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import msgspec
 
 from engpass.results import receivers
 from engpass.results.outcomes import sweep
-from engpass.results.samples import Samples, Spread
+from engpass.results.samples import Samples
+from engpass.results.student import Mean, half_width
 from engpass.types.outcome import Outcome
 from engpass.types.signals import Signal
 
@@ -31,25 +32,46 @@ class Difference(msgspec.Struct, frozen=True):
 
     place: Place
     signal: Signal
-    spreads: tuple[Spread | None, ...]
-    """Spread of the signal over the repeats of each run; `None` for a run without the signal."""
+    means: tuple[Mean | None, ...]
+    """Mean of the signal over the repeats of each run; `None` for a run without the signal."""
+
+    @property
+    def pair(self) -> tuple[Mean, Mean] | None:
+        """The means of the first run and of the run that differs most from it.
+
+        `None` if the first run or all others lack the signal.
+        """
+        base, *others = self.means
+        found = [other for other in others if other is not None]
+        return (base, max(found, key=lambda other: _factor(base, other))) if base and found else None
+
+    @property
+    def size(self) -> float:
+        """The size of the change for the order of differences: equal for a rise and a fall by one factor."""
+        return 0.0 if self.pair is None else _factor(*self.pair)
 
     @property
     def change(self) -> float | None:
-        """The change of greatest size from the first run to another, as a share of the value of larger size.
+        """The change as a share of the first run's mean; `None` if that is 0 or a run lacks the signal."""
+        if self.pair is None:
+            return None
+        base, other = self.pair
+        return (other.value - base.value) / abs(base.value) if base.value else None
 
-        It is from -1 to 1 for values of one sign; `None` if the first run or all others lack the signal.
-        """
-        base, *others = self.spreads
-        changes = [_change(base, other) for other in others if base is not None and other is not None]
-        return max(changes, key=abs, default=None)
+    @property
+    def uncertainty(self) -> float | None:
+        """Half the width of the confidence interval of `change`; 0 if no repeats scatter."""
+        if self.pair is None or not self.pair[0].value:
+            return None
+        return half_width(*self.pair) / abs(self.pair[0].value)
 
     @property
     def verdict(self) -> str:
         """`better` or `worse`, by the change; empty if the signal has no better direction."""
-        if self.signal.better is None or not self.change:
+        if self.signal.better is None or self.pair is None:
             return ""
-        return "better" if (self.change > 0) == (self.signal.better == "higher") else "worse"
+        base, other = self.pair
+        return "better" if (other.value > base.value) == (self.signal.better == "higher") else "worse"
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -71,12 +93,12 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
     for place in common:
         group = []
         for signal in signals:
-            spreads = tuple(run[place].spread(signal) for run in found)
-            if any(_differ(spreads[0], other) for other in spreads[1:]):
-                group.append(Difference(place, signal, spreads))
+            means = tuple(run[place].mean(signal) for run in found)
+            if any(_differ(means[0], other) for other in means[1:]):
+                group.append(Difference(place, signal, means))
         if group:
             groups.append(group)
-    groups.sort(key=lambda group: -max(abs(one.change or 0.0) for one in group))
+    groups.sort(key=lambda group: -max(one.size for one in group))
     return Comparison(
         len(common),
         tuple(len(run) - len(common) for run in found),
@@ -95,19 +117,19 @@ def _collect(outcomes: Iterable[Outcome], signals: Sequence[Signal]) -> dict[Pla
     return places
 
 
-def _differ(one: Spread | None, other: Spread | None) -> bool:
-    """True if two values differ by more than half the sum of their ranges, and by more than rounding.
+def _differ(one: Mean | None, other: Mean | None) -> bool:
+    """True if two means differ by more than chance, and by more than rounding.
 
-    A signal that only one run has differs.
+    A signal that only one run has differs. Without scatter, any difference is more than chance.
     """
     if one is None or other is None:
         return (one is None) != (other is None)
-    scatter = (one.high - one.low + other.high - other.low) / 2
+    apart = abs(one.value - other.value)
     rounding = LEAST * max(abs(one.value), abs(other.value))
-    return abs(one.value - other.value) > max(scatter, rounding)
+    return apart > rounding and apart > half_width(one, other)
 
 
-def _change(base: Spread, other: Spread) -> float:
-    """Compute the change from `base` as a share of the value of larger size; 0 if both values are 0."""
+def _factor(base: Mean, other: Mean) -> float:
+    """The difference as a share of the value of larger size; 0 if both values are 0."""
     larger = max(abs(base.value), abs(other.value))
-    return (other.value - base.value) / larger if larger else 0.0
+    return abs(other.value - base.value) / larger if larger else 0.0

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
+from engpass.results import student
 from engpass.types.signals import ENGINE, FLOW, LINE, Signal
 
 if TYPE_CHECKING:
@@ -115,6 +117,18 @@ class Samples:
             each = [_fold([one], signal) for one in values or ()]
             self._spreads[signal] = Spread(_fold(values, signal), min(each), max(each)) if values else None
         return self._spreads[signal]
+
+    def mean(self, signal: Signal) -> student.Mean | None:
+        """The mean of a signal over the repeats, with its variance; `None` without a value.
+
+        Also of signals that fold otherwise: a maximum or a sum grows with the number of repeats.
+        """
+        values = self._values.get(signal)
+        if not values:
+            return None
+        found = student.mean(values)
+        # As in `_fold`: datagrams that were sent before the window may be lost in it.
+        return replace(found, value=min(1.0, found.value)) if signal.ratio is not None else found
 
     def folded(self, signal: Signal) -> float | None:
         """The folded value of a signal; `None` if no repeat has a value."""

@@ -22,6 +22,7 @@ class Tried(msgspec.Struct, frozen=True):
     forwarded_bit_per_s: float
     kept: bool
     valid: bool = True
+    late: int = 0
 
 
 class GoalAsked(msgspec.Struct, frozen=True):
@@ -52,6 +53,8 @@ class Found(msgspec.Struct, frozen=True):
     message_bytes: int = 1
     invalid_trials: int = 0
     departures: list[str] = []
+    limit_bit_per_s: float | None = None
+    """The bound of the limit engine on the stream, if it gives one."""
     notes: list[str] = []
     """Results that are above the limit of the path, and why."""
     goals: list[GoalFound] | None = None

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from engpass import formatting
 from engpass.results.above_limit import AT
 from engpass.search.found import Found
-from engpass.search.rfc2544 import LEARNING_SECONDS, TRIAL_SECONDS
+from engpass.search.rfc2544 import LEARNING_SECONDS, RESIDUE_SECONDS, TRIAL_SECONDS
+
+
+def is_above(found: Found, rate: float | None) -> bool:
+    """True if a rate in bit/s is above the limit of the path by more than rounding."""
+    limit = found.limit_bit_per_s
+    return rate is not None and limit is not None and rate > limit * (1 + AT)
 
 
 def above(found: Found, trial: float, bound: tuple[float, str], engine: str) -> list[str]:
@@ -52,10 +58,10 @@ def _rates(found: Found, trial: float) -> dict[float, Sequence[float]]:
 
 
 def _why(seconds: float, engine: str) -> str:
-    why = f"queues hold the rest of a trial of {seconds:g} s"
+    why = f"queues deliver the rest in the {RESIDUE_SECONDS:g} s after a trial of {seconds:g} s"
     return f"{why}, or the real lines are faster than those of the file" if engine == "measure" else why
 
 
 def _cure(seconds: float, *, goals: bool) -> str:
     options = "`--trial` or `--method rfc2544`" if goals and seconds < TRIAL_SECONDS else "`--trial`"
-    return f"longer trials ({options}) show the load that lasts"
+    return f"results of longer trials ({options}) are closer to the load that lasts"

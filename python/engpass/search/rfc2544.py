@@ -11,8 +11,10 @@ TRIAL_SECONDS = 60.0
 """Seconds of a trial (section 24)."""
 
 RESIDUE_SECONDS = 2.0
+"""Seconds after a trial in which datagrams may still arrive; later ones count as lost (section 23)."""
+
 SETTLE_SECONDS = 5.0
-"""Seconds after a trial in which late datagrams arrive and devices rest (section 23)."""
+"""Seconds of rest for the devices after that (section 23)."""
 
 LEARNING_SECONDS = 2.0
 """Seconds before a trial in which routers learn hardware addresses (section 23)."""

@@ -75,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True):
     def to_json(self) -> dict[str, list[dict[str, float]] | float | None]:
         """The settings that the method uses, as a report must show them."""
         common: dict[str, list[dict[str, float]] | float | None] = {
+            "residue_s": RESIDUE_SECONDS,
             "longest_s": self.longest,
             "least_bit_per_s": self.least,
             "most_bit_per_s": self.most,
@@ -155,6 +156,7 @@ def run_search(
         }
         longest = max((trial.duration for trial in trials.made), default=None)
         bound = None if longest is None else runner.bound(most, longest)
+        result["limit_bit_per_s"] = None if bound is None else bound[0]
         found = msgspec.convert(result, Found)
         notes = [] if bound is None else above(found, settings.trial, bound, engine)
         result["notes"] = [*learning(runner.learning), *notes]

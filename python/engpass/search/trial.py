@@ -33,6 +33,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
     asked: int
     kept: bool
     valid: bool = True
+    late: int = 0
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -46,12 +47,15 @@ class Trial(msgspec.Struct, frozen=True):
     """The intended duration of the trial in seconds."""
     sent: int
     lost: int
+    """Datagrams that did not arrive by the end of the wait after the trial."""
     asked: int
     """Number of datagrams that the intended load has in the duration."""
     valid: bool = True
     """False if an emulated network delivered packets too late."""
     kept: bool = True
     """True if the sender offered the intended load, apart from chance and rounding."""
+    late: int = 0
+    """Lost datagrams that were still in flight at the end of the wait, if the engine knows."""
 
     @property
     def losses(self) -> Losses:
@@ -79,14 +83,17 @@ class Trial(msgspec.Struct, frozen=True):
         """The trial as JSON data, with the figures derived from its counts."""
         derived = {"loss": self.loss, "forwarded_bit_per_s": self.forwarded}
         names = {"load": "load_bit_per_s", "duration": "duration_s"}
-        return {names.get(key, key): value for key, value in msgspec.structs.asdict(self).items()} | derived
+        stored = {names.get(key, key): value for key, value in msgspec.structs.asdict(self).items()}
+        if not self.late:
+            del stored["late"]
+        return stored | derived
 
     @classmethod
     def from_json(cls, data: Mapping[str, Json]) -> Trial:
         """Inverse of `to_json`."""
         told = msgspec.convert(data, _Stored)
         load, duration = told.load_bit_per_s, told.duration_s
-        return cls(load, duration, told.sent, told.lost, told.asked, told.valid, told.kept)
+        return cls(load, duration, told.sent, told.lost, told.asked, told.valid, told.kept, told.late)
 
 
 Measurer = Callable[[int, float], Trial]

@@ -14,7 +14,7 @@ from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
 from engpass.plan import point_plan
 from engpass.results import outcomes
-from engpass.search.rfc2544 import LEARNING_SECONDS
+from engpass.search.rfc2544 import LEARNING_SECONDS, RESIDUE_SECONDS
 from engpass.search.trial import KEPT, KEPT_BY_MODEL, SearchError, Trial
 from engpass.settings import Settings
 from engpass.testbed_file import TestbedFile
@@ -134,7 +134,8 @@ class TrialRunner:
         """
         seen = self._tried.setdefault((load, duration), 0)
         self._tried[load, duration] += 1
-        overrides = self._changes(load, duration)
+        residue = RESIDUE_SECONDS if self.engine in MODEL else 0.0
+        overrides = self._changes(load, duration, residue)
         campaign = self._loaded(overrides)
         # Each further trial at a load is another repeat, so that it draws other random numbers.
         point = Point(0, self.engine, self.variant, (), seen)
@@ -161,18 +162,24 @@ class TrialRunner:
         """Count a trial that the store has, so that the next one at this load draws other random numbers."""
         self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
 
-    def _changes(self, load: int, duration: float) -> tuple[tuple[str, str], ...]:
-        """The overrides of a trial, which come after those of the user."""
+    def _changes(self, load: int, duration: float, residue: float = 0.0) -> tuple[tuple[str, str], ...]:
+        """The overrides of a trial, which come after those of the user.
+
+        `residue` is the time in seconds for which the run goes on after the stream has stopped. Real hosts
+        need none: they wait for datagrams in flight when their traffic has ended.
+        """
         # The warm-up begins when the stream begins, and the trial follows the warm-up.
         warmup = self._flow.start_ns + round(LEARNING_SECONDS * 1e9) if self.learning else 0
         whole = round(duration * 1e9) + warmup
         changes = [
             (f"traffic.{self.traffic}.rate", f"{self._peak(load)} bit/s"),
-            ("run.duration", f"{whole} ns"),
+            ("run.duration", f"{whole + round(residue * 1e9)} ns"),
             ("run.warmup", f"{warmup} ns"),
         ]
+        if residue and (self._flow.stop_ns is None or self._flow.stop_ns > whole):
+            changes.append((f"traffic.{self.traffic}.stop", f"{whole} ns"))
         if self._precise:
-            changes.append(("run.longest", f"{whole} ns"))
+            changes.append(("run.longest", f"{whole + round(residue * 1e9)} ns"))
         return (*self._testbed.overrides, *changes)
 
     def _loaded(self, overrides: tuple[tuple[str, str], ...]) -> _engpass.Campaign:
@@ -211,7 +218,9 @@ class TrialRunner:
             share = KEPT_BY_MODEL if self.engine in MODEL and not drawn else KEPT
             kept = counts.sent >= share * asked - drawn
         kept = kept or counts.sent >= asked
-        return Trial(load, duration, counts.sent, counts.lost, asked, kept=kept)
+        # The run of the model ends with the wait; real hosts have counted their late datagrams as lost.
+        late = (counts.in_flight or 0) if self.engine in MODEL else 0
+        return Trial(load, duration, counts.sent, counts.lost + late, asked, kept=kept, late=late)
 
     def _sending(self, duration: float) -> float:
         """The part of a trial between the `start` and the `stop` of the stream, in seconds."""
@@ -288,4 +297,6 @@ def session_of(
     from engpass.emulation import Options
     from engpass.measure.emulated import EmulatedSession
 
-    return EmulatedSession(campaign, source, stopped, overrides=overrides, options=Options(slow=slow))
+    return EmulatedSession(
+        campaign, source, stopped, overrides=overrides, options=Options(slow=slow), residue=RESIDUE_SECONDS
+    )

@@ -1,4 +1,4 @@
-"""Prints a comparison of runs: a table of the signals that differ by more than their repeats scatter."""
+"""Prints a comparison of runs: a table of the signals that differ by more than chance explains."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from engpass.campaign import Axis
-from engpass.formatting import count
+from engpass.formatting import count, listed, percent
 from engpass.results.comparison import Comparison, Difference
 from engpass.show.blocks import Amount, Cell, Column, Document, Prose, Table
 
 MOST = 40
 """Maximum number of rows of the table without `--all`."""
+
+_TENFOLD = 10.0
+"""A value that has grown by this factor has the factor as its change."""
+
+_NEGLIGIBLE = 0.00005
+"""Half a confidence interval below this share shows as 0: repeats that are equal but for rounding."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -48,16 +54,22 @@ def _sentence(found: Comparison) -> str:
     if not found.common:
         return "the runs have no point in common: compare runs with the same variants, flows and swept values"
     results = count(found.common, "result")
+    only = "the only common result" if any(found.alone) else "the only result"
     places = {one.place for one in found.differences}
     if not places:
-        return f"all {results} are equal within the scatter of their repeats"
+        if found.common == 1:
+            return f"{only} does not differ by more than chance explains"
+        return f"none of {results} differs by more than chance explains"
     verdicts = [one.verdict for one in found.differences]
-    sums = ", ".join(
-        f"{verdicts.count(word):,} are {word}" for word in ("better", "worse") if verdicts.count(word)
-    )
-    verb = "differs" if len(places) == 1 else "differ"
-    more = f"; of their signals {sums}" if sums else ""
-    return f"{len(places):,} of {results} {verb} by more than the repeats scatter{more}"
+    sums = [
+        f"{verdicts.count(word):,} {'is' if verdicts.count(word) == 1 else 'are'} {word}"
+        for word in ("better", "worse")
+        if verdicts.count(word)
+    ]
+    verb, whose = ("differs", "its") if len(places) == 1 else ("differ", "their")
+    of = only if found.common == 1 else f"{len(places):,} of {results}"
+    more = f"; of {whose} signals {listed(sums)}" if sums else ""
+    return f"{of} {verb} by more than chance explains{more}"
 
 
 def _table(
@@ -74,6 +86,7 @@ def _table(
     places = [one.place for one in differences]
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
+    scatter = any(_interval(one) for one in differences)
     columns = [
         Column("Variant"),
         *(Column(path) for path in paths),
@@ -82,6 +95,7 @@ def _table(
         Column("Signal"),
         *(Column(one, right=True) for one in ids),
         Column("Change", right=True),
+        *([Column("Interval", right=True)] if scatter else []),
         Column(""),
     ]
     rows: list[list[Cell]] = []
@@ -96,12 +110,32 @@ def _table(
                 one.place.flow,
                 *([one.place.engine] if engines else []),
                 one.signal.title,
-                *(None if spread is None else Amount(spread.value, unit) for spread in one.spreads),
-                "" if one.change is None else f"{one.change:+.1%}".replace("%", " %"),
+                *(None if mean is None else Amount(mean.value, unit) for mean in one.means),
+                _change(one),
+                *([_interval(one)] if scatter else []),
                 one.verdict,
             ]
         )
-    notes = ["result: a flow at a point; change: from the first run, as a share of the larger value"]
+    notes = [
+        "result: a flow at a point; values: means of the repeats; change: relative to the first run",
+    ]
+    if scatter:
+        notes.append("interval: 99.9 % confidence interval of the change; smaller changes count as chance")
     if len(differences) < total:
         notes.append(f"the greatest {len(differences):,} of {total:,} changes; `--all` prints all")
     return Table("Changes, the greatest first", columns, rows, notes)
+
+
+def _change(one: Difference) -> str:
+    """The change from the first run as text: a percentage, or a factor from ten times on."""
+    if one.change is None:
+        return "" if one.pair is None else "from 0"
+    if one.change + 1 >= _TENFOLD:
+        return f"{one.change + 1:,.0f}-fold"
+    return f"{one.change:+.1%}".replace("%", " %")
+
+
+def _interval(one: Difference) -> str:
+    """The confidence interval of the change as text; empty if it is negligible or not known."""
+    half = one.uncertainty
+    return "" if half is None or half < _NEGLIGIBLE else f"±{percent(half)}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engpass.types.signals import Signal
     from engpass.units import Unit
 
-_GIVE_WAY = ("Offered", "Spread", "Delay p50")
+_GIVE_WAY = ("Offered", "Error", "Delay p50")
 """Columns that a terminal omits if the table is too wide, the first one first."""
 
 At: TypeAlias = tuple[int, ...]
@@ -95,7 +95,7 @@ _NOTES = {
     LONGEST_GAP.title: "longest gap: the longest time without a received packet, over all repeats",
     "Bound": "fair share: max-min fair among the flows; "
     "bound: the most that the flow can get in the whole run",
-    "Spread": "spread: ±(max - min)/2, in per cent of the mean",
+    "Error": "error: standard error of the mean over the repeats, in per cent of the mean",
 }
 
 
@@ -131,14 +131,14 @@ def _swept(axis: Axis, place: int) -> _Made:
 
 
 def _figures(table: aggregate.Table, shown: Sequence[Row]) -> Iterator[_Made]:
-    """The signals that some row has; the goodput comes first, with its spread over the repeats."""
+    """The signals that some row has; the goodput comes first, with its standard error."""
     counted = [row.point for row in shown if row.point.engine != "limit"]
     summary = [(signal, unit) for signal, unit in table.signals.items() if signal.summary]
     for signal, unit in summary if counted else ():
         if signal is GOODPUT or any(point.samples.folded(signal) is not None for point in counted):
             yield _signal(signal, unit, signal.title)
         if signal is GOODPUT and any(point.repeats > 1 for point in counted):
-            yield _column("Spread"), _spread
+            yield _column("Error"), _error
 
 
 def _signal(signal: Signal, unit: Unit | None, title: str) -> _Made:
@@ -150,11 +150,11 @@ def _signal(signal: Signal, unit: Unit | None, title: str) -> _Made:
     return _column(title, unit if signal.unit else None), cell
 
 
-def _spread(row: Row) -> Cell:
-    goodput = row.point.goodput
-    if row.point.repeats < 2 or row.point.engine == "limit":
+def _error(row: Row) -> Cell:
+    goodput = row.point.samples.mean(GOODPUT)
+    if goodput is None or goodput.error is None or row.point.engine == "limit":
         return None
-    return Amount((goodput.high - goodput.low) / 2 / goodput.value if goodput.value else 0.0, "")
+    return Amount(goodput.error / goodput.value if goodput.value else 0.0, "")
 
 
 def _limits(table: aggregate.Table, shown: Sequence[Row]) -> Iterator[_Made]:

@@ -10,6 +10,8 @@ from engpass.formatting import duration, percent, rate
 from engpass.jsondata import Json
 from engpass.results.path import PathFound, path_found
 from engpass.search.found import Found, GoalFound, Tried, found, loads, tried
+from engpass.search.notes import is_above
+from engpass.search.rfc2544 import RESIDUE_SECONDS
 from engpass.show.blocks import Amount, Block, Cell, Fact, Facts, Marked, Prose, Table, columns
 
 if TYPE_CHECKING:
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 
 PATH = "rfc6349"
 """The method of a record that measures a path."""
+
+FRAME_LOSS = "frame-loss"
+"""The method of a record that has the loss for each load of a grid."""
+
+ABOVE = "above the limit"
+"""The mark of a rate above the limit of the path; a note below the result says why."""
 
 
 def sentence(record: RunRecord) -> str:
@@ -37,13 +45,24 @@ def sentence(record: RunRecord) -> str:
         return " ".join(
             f"{_up_to(one.goal.loss_ratio)} `{record.traffic}` carries "
             f"{rate(one.conditional_throughput_bit_per_s) or 'none of the tried loads'} of payload"
+            f"{_excess(what, one.conditional_throughput_bit_per_s)}"
             f"{'' if one.regular else f' (irregular: {one.why})'}."
             for one in what.goals
         )
     clean = _best(what)
     if clean is None:
         return f"All tried loads of `{record.traffic}` have loss."
-    return f"`{record.traffic}` carries {rate(clean)} of payload without loss."
+    excess = _excess(what, clean)
+    if record.method == FRAME_LOSS:
+        return (
+            f"The largest tried load of `{record.traffic}` without loss is {rate(clean)} of payload{excess}."
+        )
+    return f"`{record.traffic}` carries {rate(clean)} of payload without loss{excess}."
+
+
+def _excess(found: Found, bit_per_s: float | None) -> str:
+    """A remark if a rate is above the limit of the path."""
+    return f" ({ABOVE})" if is_above(found, bit_per_s) else ""
 
 
 def _up_to(loss: float) -> str:
@@ -61,7 +80,7 @@ def results(record: RunRecord) -> list[Block]:
         blocks, invalid, of = _path(record, told), told.invalid_runs, "the runs"
     else:
         told = found(record) or Found()
-        blocks, invalid, of = _found(told), told.invalid_trials, f"{told.trials} trials"
+        blocks, invalid, of = _found(told, record), told.invalid_trials, f"{told.trials} trials"
     if invalid:
         text = f"packets of the emulated network were too late in {invalid} of {of}"
         text += ", so the results do not describe the network"
@@ -71,7 +90,7 @@ def results(record: RunRecord) -> list[Block]:
     return blocks
 
 
-def _found(result: Found) -> list[Block]:
+def _found(result: Found, record: RunRecord) -> list[Block]:
     if result.goals is not None:
         irregular = [
             Prose(f"goal of {percent(one.goal.loss_ratio)} loss: {one.why}", Marked("irregular", "bad"))
@@ -80,8 +99,10 @@ def _found(result: Found) -> list[Block]:
         ]
         return [_goals(result, result.goals), *irregular]
     best = _best(result)
+    excess = _excess(result, best)
     if result.finished is None:
-        return [Prose(f"highest load without loss: {'not found' if best is None else rate(best)}")]
+        told = "not found" if best is None else rate(best) + excess
+        return [Prose(f"largest tried load without loss, in steps of {_step(record)}: {told}")]
     if best is None:
         why = "; even the smallest load has loss" if result.finished else " so far; the search ended early"
         return [Prose(f"throughput: none{why}", strong=True)]
@@ -89,7 +110,7 @@ def _found(result: Found) -> list[Block]:
     frames = best / (8 * result.message_bytes)
     above = f"; {rate(lossy)} has loss" if lossy is not None else ", the largest load tried"
     state = "" if result.finished else " so far; the search ended early"
-    text = f"throughput: {rate(best)} of payload, {frames:,.0f} datagrams/s{above}{state}"
+    text = f"throughput: {rate(best)} of payload, {frames:,.0f} datagrams/s{excess}{above}{state}"
     return [Prose(text, strong=True)]
 
 
@@ -108,15 +129,28 @@ def _goals(result: Found, goals: Iterable[GoalFound]) -> Table:
                 None if lower is None else Amount(lower, "bit/s", "" if one.regular else "(irregular)"),
                 _rate(upper),
                 percent((upper - lower) / upper) if lower is not None and upper else "",
-                _rate(one.conditional_throughput_bit_per_s),
+                _marked(result, one.conditional_throughput_bit_per_s),
             ]
         )
     title = f"MLRsearch, {result.trials} trials, {result.trial_seconds:g} s of traffic"
     return Table(title, columns(*heads), rows)
 
 
+def _step(record: RunRecord) -> str:
+    """The step between the loads of a frame loss curve, as a share of the largest."""
+    step = record.settings.get("step")
+    return f"{100 * (step if isinstance(step, float) else 0.1):g} % of the largest load"
+
+
 def _rate(bit_per_s: float | None) -> Amount | None:
     return None if bit_per_s is None else Amount(bit_per_s, "bit/s")
+
+
+def _marked(found: Found, bit_per_s: float | None) -> Amount | None:
+    """A rate, with a mark if it is above the limit of the path."""
+    if bit_per_s is None:
+        return None
+    return Amount(bit_per_s, "bit/s", _excess(found, bit_per_s).strip())
 
 
 def trials(record: RunRecord) -> Table:
@@ -131,11 +165,22 @@ def trials(record: RunRecord) -> Table:
         rows.append(
             [f"{first} to {last}" if many else f"{first}", load, f"{lasts} each" if many else lasts, *others]
         )
-    heads = ["Trial", "Offered", "Duration", "Sent", "Lost", "Loss", "Received", ""]
+    heads = ["Trial", "Offered", "Duration", "Sent", "Lost", _LATE, "Loss", "Received", ""]
     title = f"{record.traffic}: {record.method} by {record.engine}, variant {record.variant}"
-    if not any(row[-1] for row in rows):
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    return Table(title, columns(*heads, left=0), rows)
+    kept = [
+        place
+        for place, head in enumerate(heads)
+        if head not in ("", _LATE) or any(row[place] for row in rows)
+    ]
+    heads, rows = [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    residue = record.settings.get("residue_s")
+    seconds = residue if isinstance(residue, float) else RESIDUE_SECONDS
+    notes = [f"late: lost because still in flight {seconds:g} s after the trial"] if _LATE in heads else []
+    return Table(title, columns(*heads, left=0), rows, notes)
+
+
+_LATE = "Late"
+"""The column of datagrams that count as lost because they were late; omitted if no trial has any."""
 
 
 def _figures(trial: Tried) -> list[str]:
@@ -145,6 +190,7 @@ def _figures(trial: Tried) -> list[str]:
         f"{trial.duration_s:g} s",
         f"{trial.sent:,}",
         f"{trial.lost:,}",
+        f"{trial.late:,}" if trial.late else "",
         percent(trial.loss),
         rate(trial.forwarded_bit_per_s),
         remark if trial.valid else "invalid: this machine was too slow for it",
@@ -159,15 +205,32 @@ def _best(result: Found) -> float | None:
 
 
 def by_size(records: Sequence[RunRecord], sizes: Sequence[int]) -> Table:
-    """Throughput by frame size, beside the largest load of the search (RFC 2544 section 26.1)."""
+    """The result by frame size, beside the largest load of the search.
+
+    It is the throughput of RFC 2544 (section 26.1) only for that method.
+    """
     rows: list[list[Cell]] = []
     for record, size in zip(records, sizes, strict=True):
         result = found(record) or Found()
         bits, most, best = 8 * result.message_bytes, loads(record).most_bit_per_s, _best(result)
-        figures = ["", ""] if best is None else [f"{best / bits:,.0f} frames/s", percent(best / most)]
+        figures = ["", ""]
+        if best is not None:
+            figures = [f"{best / bits:,.0f} frames/s{_excess(result, best)}", percent(best / most)]
         rows.append([f"{size} B", f"{most / bits:,.0f} frames/s", *figures, _rate(best)])
-    heads = ("Frame", "Largest load", "Throughput", "% of maximum", "Payload")
-    return Table("Throughput by frame size", columns(*heads, left=0), rows)
+    title, head = _of_sizes(records[0])
+    heads = ("Frame", "Largest load", head, "% of maximum", "Payload")
+    return Table(f"{title} by frame size", columns(*heads, left=0), rows)
+
+
+def _of_sizes(record: RunRecord) -> tuple[str, str]:
+    """What a table by frame size has, for its title and for the head of the column."""
+    goals = (found(record) or Found()).goals
+    if goals:
+        loss = percent(min(one.goal.loss_ratio for one in goals))
+        return f"Lower bound of the goal of {loss} loss", "Lower bound"
+    if record.method == FRAME_LOSS:
+        return f"Largest tried load without loss, in steps of {_step(record)},", "Without loss"
+    return "Throughput", "Throughput"
 
 
 def _path(record: RunRecord, result: PathFound) -> list[Block]:
