@@ -188,12 +188,12 @@ def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situ
     settings = Settings.at(bench.campaign, chosen.variant, chosen.sweep)
     limits = bench.limit()
     numbers = point_plan(bench.campaign, chosen.variant, chosen.sweep)
-    marking = frozenset(
-        (link.name, node)
+    queues = {
+        (link.name, node): queue
         for link in numbers.links
         for node, queue in zip(link.ends, link.queues, strict=True)
-        if queue is not None and queue.marks
-    )
+        if queue is not None
+    }
     return Situation(
-        settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver, marking
+        settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver, queues
     )

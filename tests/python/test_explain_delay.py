@@ -40,13 +40,13 @@ def test_call_behind_a_large_buffer_suffers_delay_and_loss() -> None:
     assert (made.chosen.variant, made.chosen.flow) == ("drop-tail", "call")
     finding, *advice = words(made)
     assert finding == (
-        "the buffer of `isp` towards `home` harms `call`, which gets 1.49 Mbit/s (limit 1.50 Mbit/s)"
-        ": it loses 16 datagrams (0.3 %), and 1 % of its datagrams take 747 ms or longer, "
+        "the buffer of `isp` towards `home` harms `call`, which gets 1.50 Mbit/s (limit 1.50 Mbit/s)"
+        ": it loses 7 datagrams (0.1 %), and 1 % of its datagrams take 747 ms or longer, "
         "but an idle path takes 12.6 ms"
     )
     assert "; ".join(advice) == (
-        "use queue `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.49 → 1.50 Mbit/s, "
-        "loss 0.3 → 0.0 %, delay p99 747 → 14 ms "
+        "use queue `fq-codel` instead of `drop-tail` at `isp` towards `home`: 1.50 → 1.50 Mbit/s, "
+        "loss 0.1 → 0.0 %, delay p99 747 → 14 ms "
         "(`download`: 13.97 → 13.74 Mbit/s, delay p99 747 → 20.1 ms)"
     )
 
@@ -125,7 +125,7 @@ def test_explain_prints_gains_and_trades_for_all_flows(cli: Cli) -> None:
         "      Flow                    Goodput      Delay p99            Loss",
         "  use queue `fq-codel` instead of `drop-tail` at `isp` towards `home` (setting)",
         "  --set 'router.isp.queue={ fq-codel = { limit = \"1000 packets\" } }'",
-        "      call         1.49 → 1.50 Mbit/s    747 → 14 ms     0.3 → 0.0 %",
+        "      call         1.50 → 1.50 Mbit/s    747 → 14 ms     0.1 → 0.0 %",
         "      download   13.97 → 13.74 Mbit/s  747 → 20.1 ms     0.1 → 0.1 %",
     ]
     assert "give `call` priority" in shown[shown.index("Changes that help at a price") :]
@@ -428,7 +428,7 @@ def test_delay_behind_shapers_is_found_in_the_nic() -> None:
     }
     made = explain(choose_in(load(testbed), None, [], "one"))
     # 512 KiB at 67.1 Mbit/s take 62.5 ms; 2000 cells take 5.7 ms.
-    assert words(made)[0].startswith("the NIC of host `a` harms `one`, which gets 67.08 Mbit/s")
+    assert words(made)[0].startswith("the NIC of host `a` harms `one`, which gets 67.10 Mbit/s")
     assert made.advice is not None
     assert set(dict(made.advice.changes[0].set)) == {"host.a.nic_buffer"}
 

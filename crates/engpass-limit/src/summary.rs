@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use engpass_model::host::{DataPath, Transfer};
+use engpass_model::queue::Queue;
 use engpass_model::source::Traffic;
 use engpass_model::unit::wording::duration;
 use engpass_model::wire::Framing;
 use engpass_model::wire::layers::Layer;
 use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::Topology;
 
 use super::flow::Flow;
 use super::need::{Demand, Limiter};
@@ -54,7 +55,7 @@ pub(super) fn sentence(
         let is = if plural(next.limiter.kind()) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.bottleneck.title, rate(next.goodput))
     });
-    let left_out = left_out(named.testbed, named.topology, flow);
+    let left_out = left_out(named, flow);
     let title = &limiter.bottleneck.title;
     format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
 }
@@ -110,8 +111,24 @@ fn plural(kind: BottleneckKind) -> bool {
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Names the facts that the closed forms ignore: random loss on the paths, events, and packets that are too long for some of the paths.
-fn left_out(testbed: &Testbed, topology: &Topology, flow: &Flow<'_, '_>) -> String {
+/// Returns the links before which a strict priority queue has packets of this flow and of flows in other classes.
+fn with_priority(named: &Named<'_, '_>, flow: &Flow<'_, '_>) -> Vec<String> {
+    let class = |flow: usize| named.testbed.traffic[flow].priority();
+    let lines = flow.lanes.iter().flat_map(|lane| &lane.limiters).filter_map(|limiter| {
+        let hop = limiter.line?.hop;
+        let link = &named.topology.links[hop.link];
+        let users = &named.resources.users[limiter.resources[0]];
+        let differs = users.iter().any(|lane| class(named.demands[*lane].flow) != class(flow.index));
+        (differs && matches!(link.queues[link.end_of(hop.from)], Some(Queue::Priority(_))))
+            .then_some(hop.link)
+    });
+    let links: BTreeSet<usize> = lines.collect();
+    links.into_iter().map(|link| format!("link `{}`", named.topology.links[link].name)).collect()
+}
+
+/// Names the facts that the closed forms ignore: priorities, random loss on the paths, events, and packets that are too long for some of the paths.
+fn left_out(named: &Named<'_, '_>, flow: &Flow<'_, '_>) -> String {
+    let (testbed, topology) = (named.testbed, named.topology);
     let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
         .filter_map(|limiter| limiter.line)
         .map(|layers| layers.hop.link)
@@ -132,6 +149,11 @@ fn left_out(testbed: &Testbed, topology: &Topology, flow: &Flow<'_, '_>) -> Stri
     let mut all = Vec::new();
     if !refused.is_empty() {
         all.push(format!("packets that are too long for {}", list(&refused, refused.len())));
+    }
+    let preferred = with_priority(named, flow);
+    if !preferred.is_empty() {
+        let first = &preferred[..preferred.len().min(NAMED)];
+        all.push(format!("priority on {}", list(first, preferred.len())));
     }
     if !losing.is_empty() {
         all.push(format!("random loss of {}", list(&losing, losing.len())));
@@ -298,30 +320,50 @@ fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Formats a rate in the largest unit that fits, with two decimals.
-fn rate(bit_per_s: f64) -> String {
-    match bit_per_s {
-        r if r >= 1e12 => format!("{:.2} Tbit/s", r / 1e12),
-        r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
-        r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
-        r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
-        r => format!("{r:.0} bit/s"),
+/// Formats a value with two decimals in the largest of its units that fits the rounded value: 999 999 bit/s are 1.00 Mbit/s, not 1000.00 kbit/s. `units` begins
+/// with the largest prefix. Values below the last one have no decimals.
+fn scaled(value: f64, units: &[&str], base: &str) -> String {
+    let mut size = 1000f64.powi(units.len() as i32);
+    for prefix in units {
+        if value >= 0.999_995 * size {
+            return format!("{:.2} {prefix}{base}", value / size);
+        }
+        size /= 1000.0;
     }
+    format!("{value:.0} {base}")
+}
+
+fn rate(bit_per_s: f64) -> String {
+    scaled(bit_per_s, &["T", "G", "M", "k"], "bit/s")
 }
 
 fn bytes(count: f64) -> String {
-    match count {
-        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
-        n if n >= 1e6 => format!("{:.2} MB", n / 1e6),
-        n if n >= 1e3 => format!("{:.2} kB", n / 1e3),
-        n => format!("{n:.0} B"),
-    }
+    scaled(count, &["G", "M", "k"], "B")
 }
 
 /// Formats a rate in bytes per second, as memories and buses are rated.
 fn byte_rate(bytes_per_s: f64) -> String {
-    match bytes_per_s {
-        r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
-        r => format!("{:.2} MB/s", r / 1e6),
+    scaled(bytes_per_s, &["G", "M", "k"], "B/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_fit_the_rounded_value() {
+        let said = [999.0, 999.4, 999_994.0, 999_996.0, 1e6, 999_999_999.0, 2.5e12, 4e15].map(rate);
+        let expected = [
+            "999 bit/s",
+            "999 bit/s",
+            "999.99 kbit/s",
+            "1.00 Mbit/s",
+            "1.00 Mbit/s",
+            "1.00 Gbit/s",
+            "2.50 Tbit/s",
+            "4000.00 Tbit/s",
+        ];
+        assert_eq!(said, expected);
+        assert_eq!([0.0, 999_996.0].map(bytes), ["0 B", "1.00 MB"]);
     }
 }

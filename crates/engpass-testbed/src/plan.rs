@@ -155,6 +155,8 @@ pub struct QueuePlan {
     pub bytes: Option<u64>,
     /// True if the discipline marks packets (ECN).
     pub marks: bool,
+    /// True if packets leave in the order of their arrival, one whenever the line is free.
+    pub keeps_order: bool,
     /// True if the discipline draws random numbers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draws: bool,
@@ -443,6 +445,7 @@ fn queue(queue: &Queue) -> QueuePlan {
         packets: limit.map(|limit| limit.packets).filter(|packets| *packets < u64::MAX),
         bytes: limit.map(|limit| limit.bytes).filter(|bytes| *bytes < u64::MAX),
         marks: queue.config().marks(),
+        keeps_order: queue.config().keeps_order(),
         draws: queue.config().draws(),
     }
 }

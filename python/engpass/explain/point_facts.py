@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from engpass.results.ledger import Books, Direction
 from engpass.results.samples import DELAY_P99, FLOW_SIGNALS, LONGEST_GAP, OFFERED, SENT, folded
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
-from engpass.types.plan import Drawing
+from engpass.types.plan import Drawing, QueuePlan
 from engpass.types.signals import Signal
 
 FULL = 0.01
@@ -49,9 +49,6 @@ NO_REPLY = "no ARP reply"
 NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for whose reassembly the end of a tunnel has no memory."""
 
-
-_IN_TURN = ("drop-tail", "red", "codel")
-"""Queue disciplines that send packets in the order of their arrival, whenever the line is free."""
 
 _PASSED = ("link", "shaper", "policer", "token-bucket", "router")
 """Kinds of bottlenecks on the path through which all datagrams must pass at a certain rate."""
@@ -130,8 +127,8 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     """The limit engine's outcome for this point."""
     receiver: str = ""
     """If the flow has several receivers: the one from which the outcomes are seen."""
-    marking: frozenset[tuple[str, str]] = frozenset()
-    """The transmitters, as link and node, whose queues set ECN marks."""
+    disciplines: Mapping[tuple[str, str], QueuePlan] = {}
+    """The queue disciplines by transmitter, as link and node."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -196,7 +193,8 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
     @property
     def marked(self) -> bool:
         """True if a queue on the path sets ECN marks."""
-        return any((hop.link, hop.start) in self.marking for hop in self.hops)
+        queues = (self.disciplines.get((hop.link, hop.start)) for hop in self.hops)
+        return any(queue is not None and queue.marks for queue in queues)
 
     @property
     def arrives_twice(self) -> bool:
@@ -389,10 +387,9 @@ class Situation(msgspec.Struct, frozen=True, dict=True):
         """The time in seconds in which a line sends its longest queue; `None` if packets may wait longer."""
         served = [direction(one, hop.link, hop.start) for one in self.outcomes]
         longest = [one.queue.longest_bytes for one in served if one is not None and one.queue is not None]
-        link = self.settings.kind("link", hop.link, "queue")
-        kind = link or self.settings.kind("switch", hop.start, "queue")
-        kind = kind or self.settings.kind("router", hop.start, "queue")
-        if not longest or not hop.rate or hop.books is None or (kind or "drop-tail") not in _IN_TURN:
+        queue = self.disciplines.get((hop.link, hop.start))
+        in_order = queue is None or queue.keeps_order
+        if not longest or not hop.rate or hop.books is None or not in_order:
             return None
         # Cells of generators may be served first.
         generators = math.fsum(hop.books.share(name) for name in hop.books.names if name in self._generators)

@@ -200,6 +200,8 @@ class QueuePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Largest number of bytes in a drop-tail queue; none if unlimited."""
     marks: bool
     """True if the discipline marks packets (ECN)."""
+    keeps_order: bool
+    """True if packets leave in the order of their arrival, one whenever the line is free."""
     draws: bool = False
     """True if the discipline draws random numbers."""
 

@@ -40,6 +40,10 @@ impl QueueConfig for Drr {
         errors.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn limit(&self) -> QueueLimit {
         self.limit
     }

@@ -62,6 +62,10 @@ impl QueueConfig for FqCoDel {
         check_limit("limit", self.limit, errors);
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn limit(&self) -> QueueLimit {
         self.limit
     }

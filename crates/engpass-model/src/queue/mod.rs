@@ -59,6 +59,11 @@ pub trait QueueConfig {
         false
     }
 
+    /// Whether packets leave in the order of their arrival, one whenever the line is free.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     /// Whether its disciplines draw random numbers, so that their decisions depend on the seed.
     fn draws(&self) -> bool {
         false

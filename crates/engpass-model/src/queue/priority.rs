@@ -31,6 +31,10 @@ impl QueueConfig for Priority {
         check_limit("limit", self.limit, errors);
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn limit(&self) -> QueueLimit {
         self.limit
     }

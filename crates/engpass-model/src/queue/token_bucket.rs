@@ -41,6 +41,10 @@ impl QueueConfig for TokenBucket {
         check_limit("limit", self.limit, errors);
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn limit(&self) -> QueueLimit {
         self.limit
     }
