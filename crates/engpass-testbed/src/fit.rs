@@ -34,6 +34,7 @@ impl Resolver<'_> {
     /// Warns about values that are too small or too large for the packets of these flows.
     pub(crate) fn warn_of_packets_that_do_not_fit(&mut self, flows: &[FlowPath]) {
         self.segments_above_the_path_mtu(flows);
+        self.exact_marks_without_ecn(flows);
         self.thresholds_without_room(flows);
     }
 
@@ -78,6 +79,42 @@ impl Resolver<'_> {
             );
             let help = format!("set `mss` to at most `{most} B`{remove} or raise the MTU of the path");
             let warning = Diagnostic::warning("large-mss", message).help(help).only_if_at_every_point("");
+            self.checker.report(&path, warning);
+        }
+    }
+
+    /// Warns about each `ecn = false` at an end of a connection whose congestion control lives on exact marks.
+    fn exact_marks_without_ecn(&mut self, flows: &[FlowPath]) {
+        let mut given: BTreeMap<Vec<&str>, &'static str> = BTreeMap::new();
+        for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
+            let Some(own) = traffic.as_ref().and_then(Traffic::tcp) else { continue };
+            let end = |node: NodeId| {
+                let (host, config) = self.draft.hosts.get_index(node)?;
+                let tcp = &config.as_ref()?.tcp;
+                let path = match own.ecn {
+                    Some(_) => vec!["traffic", name, "tcp", "ecn"],
+                    None => vec!["host", host, "tcp", "ecn"],
+                };
+                Some((path, own.over(tcp)))
+            };
+            let ends = [end(flow.from), end(flow.to)];
+            let congestion = ends[0].as_ref().and_then(|(_, tcp)| tcp.congestion.as_ref());
+            let Some(congestion) = congestion.filter(|congestion| congestion.config().wants_exact_marks())
+            else {
+                continue;
+            };
+            for (path, tcp) in ends.iter().flatten() {
+                if tcp.ecn == Some(false) {
+                    given.insert(path.clone(), congestion.kind());
+                }
+            }
+        }
+        for (path, congestion) in given {
+            let message = format!(
+                "`{congestion}` without ECN gets no marks, and halves its window at losses like Reno"
+            );
+            let help = "remove `ecn`, or choose another congestion control";
+            let warning = Diagnostic::warning("no-marks", message).help(help).only_if_at_every_point("");
             self.checker.report(&path, warning);
         }
     }

@@ -109,7 +109,8 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             let longer = lower.chars().count().max(candidate.chars().count());
-            *distance <= (longer / 3).max(1)
+            // A name of one character is similar to no other one.
+            *distance <= (longer / 3).max(1) && *distance < longer
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

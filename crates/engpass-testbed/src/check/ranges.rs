@@ -172,6 +172,12 @@ fn link(
     if faulty.has(&["link", name, "medium"]) {
         return;
     }
+    if link.loss.is_some_and(|loss| loss.0 == Share::WHOLE) {
+        let found =
+            Diagnostic::warning("all-lost", "this link loses every packet, in both directions".to_owned());
+        let help = "lower `loss`, or use an `[event.NAME]` if the link is to fail for a time";
+        checker.report_key(&["link", name, "loss"], found.help(help).only_if_at_every_point(""));
+    }
     let medium = checker.written(&["link", name, "medium"]);
     let mut not_allowed = |key: &str, message: String, help: String| {
         checker.report_key(&["link", name, key], Diagnostic::error("not-allowed", message).help(help));
