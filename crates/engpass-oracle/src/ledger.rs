@@ -395,22 +395,22 @@ impl Ledger {
         self.datagrams.iter().any(|datagram| datagram.message.is_some() && datagram.lost.is_some())
     }
 
-    /// Returns the effects of outages on a flow that sends from `start` to `until`.
-    pub(crate) fn outage(&self, flow: usize, start: u64, until: u64) -> OutageSeen {
+    /// Returns the effects of outages on a flow that sends from `start` to `until`; to its last reception without `until`.
+    pub(crate) fn outage(&self, flow: usize, start: u64, until: Option<u64>) -> OutageSeen {
         let begin = self.warmup.unwrap_or(0).max(start);
         let (mut longest, mut since) = (0, begin);
         for &at in self.receptions[flow].iter().filter(|at| **at > begin) {
             longest = longest.max(at - since);
             since = at;
         }
-        let last = until.saturating_sub(since);
+        let last = until.map_or(0, |until| until.saturating_sub(since));
         let down = |losing: &Losing| losing.flow == flow && matches!(losing.place, Place::Down { .. });
         let lost = self.losses.iter().filter(|(losing, _)| down(losing));
         OutageSeen { longest: longest.max(last), lost: lost.map(|(_, lost)| lost.datagrams).sum() }
     }
 
     /// Like `outage`, for the datagrams to one multicast receiver.
-    pub(crate) fn outage_at(&self, receiver: usize, start: u64, until: u64) -> OutageSeen {
+    pub(crate) fn outage_at(&self, receiver: usize, start: u64, until: Option<u64>) -> OutageSeen {
         let own = self
             .datagrams
             .iter()

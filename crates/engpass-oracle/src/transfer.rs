@@ -52,3 +52,16 @@ pub(crate) fn measured(traffic: &Traffic, payloads: &[(u64, u64)]) -> Option<Tra
         _ => None,
     }
 }
+
+/// Returns true if a traffic is a transfer of which all payload has arrived, and its end, too.
+pub(crate) fn is_whole(traffic: &Traffic, payloads: &[(u64, u64)]) -> bool {
+    let all = match traffic {
+        Traffic::UdpStream(config) => config.count.map(|count| count * config.message.bytes()),
+        Traffic::TcpStream(config) => {
+            config.count.map(|count| count * config.message.bytes() * u64::from(config.streams))
+        }
+        _ => None,
+    };
+    let seen = measured(traffic, payloads);
+    all.is_some() && seen.is_some_and(|seen| seen.times.is_some() && Some(seen.bytes) == all)
+}

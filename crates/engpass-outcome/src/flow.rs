@@ -154,7 +154,7 @@ pub struct Transfer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.
+    /// Longest time without a received datagram, in seconds, between the first one and the end of the run, of the flow's traffic, or of a transfer that has arrived whole.
     #[schemars(extend("x-signal" = time("Longest gap").column("outage_longest_s").maximum().lower().summary(&[])))]
     pub longest_s: f64,
     /// Datagrams lost on links that were down, or in queues in front of them.

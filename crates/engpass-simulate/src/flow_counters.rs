@@ -247,10 +247,14 @@ impl FlowCounters {
         self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
     }
 
-    /// Returns the longest gap between receptions, for a flow that sends until `until`; `None` if gaps are not recorded.
+    /// Returns the longest gap between receptions, for a flow that sends until `until`, or until its transfer has arrived whole; `None` if gaps are not
+    /// recorded.
     pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
-        let gaps = self.rare.as_ref()?.gaps?;
-        Some(gaps.longest.max(until.saturating_sub(gaps.since)))
+        let rare = self.rare.as_ref()?;
+        let gaps = rare.gaps?;
+        let arrived =
+            rare.transfer.is_some_and(|transfer| transfer.end.is_some() && transfer.bytes == transfer.all);
+        Some(if arrived { gaps.longest } else { gaps.longest.max(until.saturating_sub(gaps.since)) })
     }
 
     /// Returns a copy of the cold counters; all are zero if nothing has allocated them.

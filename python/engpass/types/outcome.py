@@ -230,8 +230,8 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Effect of link outages on a flow."""
 
     longest_s: float
-    """Longest time without a received datagram, in seconds, between the first one and the end of the run
-    or of the flow's traffic."""
+    """Longest time without a received datagram, in seconds, between the first one and the end of the run,
+    of the flow's traffic, or of a transfer that has arrived whole."""
     lost: int
     """Datagrams lost on links that were down, or in queues in front of them."""
 

@@ -218,7 +218,7 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="outage_longest_s", title="Longest gap", unit="s", path="outage.longest_s", fold="max", better="lower", summary=True,
-        help="Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.",
+        help="Longest time without a received datagram, in seconds, between the first one and the end of the run, of the flow's traffic, or of a transfer that has arrived whole.",
     ),
     Signal(
         name="outage_lost_datagrams", title="Lost to line down", unit="datagrams", path="outage.lost", whole=True, fold="sum", better="lower",

@@ -118,3 +118,15 @@ fn tcp_recovers_after_an_outage() {
     let goodput = goodput(&outcome, "stream");
     assert!((70e6..85e6).contains(&goodput), "{goodput}");
 }
+
+/// A transfer of 100 datagrams has no gap behind its last byte if all have arrived; if some are lost, the gap lasts to the end of the run.
+#[test]
+fn nothing_is_missing_behind_a_transfer_that_has_arrived() {
+    let longest = |count: u32| {
+        let outcome = outage(&[("traffic.stream.count", &count.to_string())]);
+        flow(&outcome, "stream").outage.expect("the testbed has events").longest_s
+    };
+    close(longest(100), 0.001, 0.01);
+    // The last 100 of 600 datagrams are lost, from 0.5 s on.
+    close(longest(600), 2.0 - 0.5, 0.01);
+}
