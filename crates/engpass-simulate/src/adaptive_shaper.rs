@@ -24,13 +24,13 @@ pub(super) struct AdaptiveShaper {
 impl Network {
     /// Passes a PDU to an adaptive shaper. Its emission starts when the PDUs before it are emitted.
     pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, pdu: PduId) {
-        let this = &mut self.adaptive_shapers[shaper];
+        let this = &mut self.cells.shapers[shaper];
         let vc = this.vc;
         let next = self.shared.vcs[vc as usize].shaper.next();
         this.waiting.push_back((sender, pdu));
         if this.waiting.len() > 1 {
-            self.shared.ledger.note_shaper_wait(sender, self.now, next);
-        } else if self.now >= next {
+            self.shared.ledger.note_shaper_wait(sender, self.clock.now, next);
+        } else if self.clock.now >= next {
             self.start_next_pdu(shaper as u32);
         } else {
             self.schedule_next_pdu(shaper);
@@ -39,24 +39,24 @@ impl Network {
 
     /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs count as sending.
     fn schedule_next_pdu(&mut self, shaper: usize) {
-        let this = &self.adaptive_shapers[shaper];
+        let this = &self.cells.shapers[shaper];
         if this.waiting.is_empty() {
             return;
         }
         let next = self.shared.vcs[this.vc as usize].shaper.next();
         for &(sender, _) in &this.waiting {
-            self.shared.ledger.note_shaper_wait(sender, self.now, next);
+            self.shared.ledger.note_shaper_wait(sender, self.clock.now, next);
         }
-        self.events.push(next, this.vc as usize, Event::NextPdu(shaper as u32));
+        self.clock.events.push(next, this.vc as usize, Event::NextPdu(shaper as u32));
     }
 
     /// Starts the emission of the first waiting PDU, at the shaper's current rate.
     pub(super) fn start_next_pdu(&mut self, shaper: u32) {
         let shaper = shaper as usize;
-        let this = &mut self.adaptive_shapers[shaper];
+        let this = &mut self.cells.shapers[shaper];
         let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
         let (vc, pace) = (this.vc as usize, this.rate.begin());
-        self.shared.vcs[vc].shaper.restart(self.now, pace);
+        self.shared.vcs[vc].shaper.restart(self.clock.now, pace);
         self.emit_pdu(sender, pdu);
         self.schedule_next_pdu(shaper);
     }
@@ -64,7 +64,7 @@ impl Network {
     /// Returns, for each adaptive shaper of this NIC with waiting PDUs, the earliest start of the first one.
     pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
         let here =
-            self.adaptive_shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
+            self.cells.shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
         here.map(|this| self.shared.vcs[this.vc as usize].shaper.next())
     }
 
@@ -72,12 +72,12 @@ impl Network {
     pub(super) fn schedule_feedback(&mut self, pdu: PduId) {
         let this = &self.shared.pdus[pdu];
         let Some(shaper) = self.shared.vcs[this.vc as usize].adaptive_shaper else { return };
-        let at = self.now + self.adaptive_shapers[shaper].back;
-        self.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
+        let at = self.clock.now + self.cells.shapers[shaper].back;
+        self.clock.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
     }
 
     /// Passes the receiver's feedback to a shaper. `marked` is true if the PDU arrived with EFCI.
     pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
-        self.adaptive_shapers[shaper as usize].rate.answer(marked);
+        self.cells.shapers[shaper as usize].rate.answer(marked);
     }
 }

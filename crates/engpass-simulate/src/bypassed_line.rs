@@ -46,7 +46,7 @@ impl Network {
     pub(super) fn post_bypassed_lines(&mut self) {
         let mut rules = vec![VcTreatment::default(); self.shared.vcs.len()];
         let window = self.shared.window;
-        for source in &self.sources {
+        for source in &self.cells.sources {
             let Some((port, _)) = source.bypassed else { continue };
             let (next, place) = source.feeds;
             self.shared.channels[next][place].drain_generator();
@@ -62,7 +62,7 @@ impl Network {
                 continue;
             }
             // The port of the bypassed line has sent nothing so far, so its queue is still at the start.
-            let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
+            let Queue::Fifo(line) = &mut self.cells.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];
             for until in [window.from, Some(window.end)].into_iter().flatten() {
                 let mut alone = BypassedLine { ledger, window, port, flow: source.flow };

@@ -5,9 +5,12 @@ use engpass_model::line::LineStatus;
 use engpass_model::time::Pace;
 
 use super::Network;
+use super::adaptive_shaper::AdaptiveShaper;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
+use super::pull::{Ring, Worklist};
 use super::shared_state::{Aal5Pdu, PortOutput, SharedState};
+use super::source::Source;
 
 /// A cell port: the transmitter of one direction of a link, with its queue. Its number is `2 * link + end`, where `end` is the sending end. Its channels are in
 /// [`SharedState::channels`].
@@ -106,10 +109,20 @@ impl Port {
     }
 }
 
+/// The cell network: ports with their generators and adaptive shapers.
+pub(super) struct CellNetwork {
+    pub(super) ports: Vec<Port>,
+    pub(super) rings: Vec<Ring>,
+    pub(super) worklist: Worklist,
+    pub(super) sources: Vec<Source>,
+    /// Adaptive shapers of circuits.
+    pub(super) shapers: Vec<AdaptiveShaper>,
+}
+
 impl Network {
     /// Advances the port to the end of the warm-up and to each sampling instant that lies before `until`.
     pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
-        let this = &mut self.ports[port];
+        let this = &mut self.cells.ports[port];
         // A train must lie on one side of the window edge.
         let from = self.shared.window.from;
         loop {
@@ -133,12 +146,12 @@ impl Network {
 
     /// Returns the longest cell queue of a port in the measurement window; `None` if the port is not that of an ATM switch.
     pub(super) fn longest_cell_queue(&self, port: usize) -> Option<u64> {
-        self.ports.get(port).and_then(Port::longest)
+        self.cells.ports.get(port).and_then(Port::longest)
     }
 
     /// Takes all arrivals up to and including `until` at every cell port.
     pub(super) fn advance_all(&mut self, until: u64) {
-        for port in 0..self.ports.len() {
+        for port in 0..self.cells.ports.len() {
             self.advance(port, until);
         }
         self.collect_nic_departures();
@@ -147,11 +160,11 @@ impl Network {
     /// Ends the measurement window on every line, at the end of the run.
     pub(super) fn end_measurement(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
-        for port in (0..self.ports.len()).filter(cells) {
-            self.shared.ledger.end_window_on(port, self.ports[port].line_status(self.end));
+        for port in (0..self.cells.ports.len()).filter(cells) {
+            self.shared.ledger.end_window_on(port, self.cells.ports[port].line_status(self.clock.end));
         }
         for line in &self.frames.ports {
-            self.shared.ledger.end_window_on_frame_line(line, self.end);
+            self.shared.ledger.end_window_on_frame_line(line, self.clock.end);
         }
         self.post_bypassed_lines();
     }
@@ -175,7 +188,7 @@ impl Network {
         }
         for hop in 0..self.shared.vcs[vc as usize].hops.len() {
             let port = self.shared.vcs[vc as usize].hops[hop];
-            let Some(sole) = self.ports[port].sole else { break };
+            let Some(sole) = self.cells.ports[port].sole else { break };
             let last = self.shared.channels[port][sole].last();
             self.advance_with_upstream(port, last, |upstream| upstream.foreseeable);
         }
@@ -189,14 +202,14 @@ impl Network {
         let hop = usize::from(this.hop);
         let Some(&port) = vc.hops.get(hop) else { return this.eta };
         let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
-        let Queue::Classes(queue) = &self.ports[port].queue else {
+        let Queue::Classes(queue) = &self.cells.ports[port].queue else {
             unreachable!("cells wait only at ports with priority classes");
         };
         let channels = &self.shared.channels[port];
         let periodic_channel =
-            self.ports[port].periodic_channel.filter(|_| class > 0).map(|channel| &channels[channel]);
+            self.cells.ports[port].periodic_channel.filter(|_| class > 0).map(|channel| &channels[channel]);
         queue.departure_bound(class, sequence, periodic_channel) + vc.transit[hop]
-            - self.ports[port].slot_at_least
+            - self.cells.ports[port].slot_at_least
     }
 
     /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
@@ -210,7 +223,7 @@ impl Network {
                 break;
             }
             // Only cells that have left this port by then can have reached the end of the circuit by now.
-            let until = self.now - self.shared.vcs[vc].delays[hop];
+            let until = self.clock.now - self.shared.vcs[vc].delays[hop];
             self.advance(self.shared.vcs[vc].hops[hop], until);
             if usize::from(self.shared.pdus[pdu].hop) == hop {
                 break;
@@ -221,7 +234,7 @@ impl Network {
         let arrived = usize::from(this.hop) == self.shared.vcs[vc].hops.len();
         if this.is_over(adapts) {
             self.shared.release_cells(pdu, 1);
-        } else if arrived && this.eta <= self.now {
+        } else if arrived && this.eta <= self.clock.now {
             self.pdu_arrived(pdu);
         } else {
             self.schedule_pdu_check(pdu);
@@ -231,17 +244,17 @@ impl Network {
     /// Schedules an event for the instant at which the PDU's last cell arrives, or may arrive.
     pub(super) fn schedule_pdu_check(&mut self, pdu: PduId) {
         let at = self.earliest_arrival(pdu);
-        debug_assert!(at > self.now, "the PDU arrives later than now");
+        debug_assert!(at > self.clock.now, "the PDU arrives later than now");
         let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
         let vc = &self.shared.vcs[vc as usize];
         match vc.ends_at_router() {
             Some(_) => {
                 let last = *vc.hops.last().expect("a circuit has a line");
-                self.events.push(at, last, Event::PduDueAtRouter(pdu));
+                self.clock.events.push(at, last, Event::PduDueAtRouter(pdu));
             }
             None => {
                 let flow = self.shared.datagrams[datagram].flow as usize;
-                self.events.push(at, flow, Event::PduDueAtHost(pdu));
+                self.clock.events.push(at, flow, Event::PduDueAtHost(pdu));
             }
         }
     }
@@ -254,12 +267,12 @@ impl Network {
         match reassembled {
             Pdu::Bad => {
                 let router = self.shared.vcs[self.shared.pdus[pdu].vc as usize].ends_at_router();
-                self.shared.lose_pdu(pdu, DropLocation::Reassembly(router), self.now);
+                self.shared.lose_pdu(pdu, DropLocation::Reassembly(router), self.clock.now);
             }
             Pdu::Good => {
                 let datagram = self.shared.pdus[pdu].datagram;
                 let this = &mut self.shared.datagrams[datagram];
-                if self.shared.pdus[pdu].efci && self.shared.window.holds(self.now) {
+                if self.shared.pdus[pdu].efci && self.shared.window.holds(self.clock.now) {
                     self.shared.flows[this.flow as usize].rare().marked += 1;
                 }
                 if self.shared.pdus[pdu].packet != Aal5Pdu::NO_PACKET {

@@ -6,9 +6,16 @@ use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
 use super::packet_store::Datagram;
-use super::queueing::{IdleKey, PathId};
+use super::queueing::{IdleCache, IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
 use super::shared_state::Vc;
+
+/// Cache of idle delays, and a scratch buffer to compute one.
+#[derive(Debug, Default)]
+pub(super) struct IdleDelays {
+    cache: IdleCache,
+    lone_packets: Vec<LonePacket>,
+}
 
 impl Network {
     /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
@@ -22,30 +29,17 @@ impl Network {
             return;
         }
         let first = self.shared.flows[flow].queueing_mut().is_new();
-        let known = if first { None } else { Some(*self.idle_delays.place(flow as u32, key)) };
+        let known = if first { None } else { Some(*self.idle.cache.place(flow as u32, key)) };
         let idle = match known {
             Some((of, same, idle)) if (of as usize, same) == (flow, key) => idle,
             _ => self.idle_delay(datagram, key.path()),
         };
         if !first {
-            *self.idle_delays.place(flow as u32, key) = (flow as u32, key, idle);
+            *self.idle.cache.place(flow as u32, key) = (flow as u32, key, idle);
         }
         let queueing = self.shared.flows[flow].queueing_mut();
         queueing.learn(key, idle);
-        queueing.add(key, self.now - begun);
-    }
-
-    /// Notes that a packet of a datagram has arrived at this step, the end of a route with decision steps.
-    pub(super) fn note_end(&mut self, datagram: u32, end: u32) {
-        let this = &mut self.shared.datagrams[datagram];
-        if this.fragments == 1 {
-            return;
-        }
-        if this.arrived == 0 {
-            self.first_fragment_ends.insert(datagram, end);
-        } else {
-            this.paths_differ |= self.first_fragment_ends[&datagram] != end;
-        }
+        queueing.add(key, self.clock.now - begun);
     }
 
     /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
@@ -55,15 +49,15 @@ impl Network {
         let this = &self.shared.datagrams[datagram];
         let tally = &mut self.shared.flows[this.flow as usize];
         tally.in_flight -= 1;
-        tally.receive(this.index, self.now);
-        tally.receive_payload(delivered, self.now);
-        if !self.shared.window.holds(self.now) {
+        tally.receive(this.index, self.clock.now);
+        tally.receive_payload(delivered, self.clock.now);
+        if !self.shared.window.holds(self.clock.now) {
             return;
         }
         tally.received += 1;
         // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
         tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
-        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), self.now - this.begun);
+        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), self.clock.now - this.begun);
         let ends_message = this.ends_message(delivered);
         if !(ends_message && !this.paths_differ && tally.add_delays(key, delay)) {
             self.count_delays_apart(datagram, key, endpoint, (!ends_message).then_some(delivered));
@@ -74,7 +68,7 @@ impl Network {
     #[inline(never)]
     fn count_delays_apart(&mut self, datagram: u32, key: IdleKey, endpoint: usize, delivered: Option<u64>) {
         let this = &self.shared.datagrams[datagram];
-        let delay = self.now - this.begun;
+        let delay = self.clock.now - this.begun;
         let tally = &mut self.shared.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
         match delivered {
@@ -94,11 +88,11 @@ impl Network {
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The
     /// sender still has their records, because this endpoint has not acknowledged them yet.
     fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
-        let this = &self.endpoints[endpoint];
+        let this = &self.hosts.endpoints[endpoint];
         let to = this.connection.received_to();
         let tally = &mut self.shared.flows[this.flow as usize];
-        for first in self.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
-            tally.add_late_delay(self.now - first.ps());
+        for first in self.hosts.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
+            tally.add_late_delay(self.clock.now - first.ps());
         }
     }
 
@@ -108,7 +102,7 @@ impl Network {
         if let Some(end) = this.trail.index().map(|trail| self.frames.step_behind_trail(trail)) {
             return PathId(end);
         }
-        let sender = this.to.get().and_then(|to| self.endpoints.get(to as usize ^ 1));
+        let sender = this.to.get().and_then(|to| self.hosts.endpoints.get(to as usize ^ 1));
         match sender.map(|sender| (sender.egress_path(), sender.route())) {
             None => PathId::ONLY,
             Some((EgressPath::Circuit { vc, .. }, _)) if vc < ONWARD => PathId(PathId::CIRCUIT | vc),
@@ -118,14 +112,14 @@ impl Network {
 
     /// Returns the idle delay of a datagram that took this path, in picoseconds.
     fn idle_delay(&mut self, datagram: u32, path: PathId) -> u64 {
-        let mut packets = std::mem::take(&mut self.lone_packets);
+        let mut packets = std::mem::take(&mut self.idle.lone_packets);
         packets.clear();
         let this = &self.shared.datagrams[datagram];
-        let idle = match this.to.get().filter(|to| (*to as usize) < self.endpoints.len()) {
+        let idle = match this.to.get().filter(|to| (*to as usize) < self.hosts.endpoints.len()) {
             Some(to) => self.idle_delay_of_segment(this, to as usize, path, &mut packets),
             None => self.idle_delay_of_message(this, path, &mut packets),
         };
-        self.lone_packets = packets;
+        self.idle.lone_packets = packets;
         idle
     }
 
@@ -136,18 +130,18 @@ impl Network {
         path: PathId,
         packets: &mut Vec<LonePacket>,
     ) -> u64 {
-        let (sender, receiver, len) = (&self.endpoints[to ^ 1], &self.endpoints[to], u64::from(this.bytes));
-        let formed = sender.segment_cost(&self.costs, len, false);
+        let (sender, receiver, len) = (&self.hosts.endpoints[to ^ 1], &self.hosts.endpoints[to], u64::from(this.bytes));
+        let formed = sender.segment_cost(&self.hosts.costs, len, false);
         packets.push(LonePacket::new(u64::from(this.header) + len, formed));
         self.cross_alone(path, sender.egress_path(), (&[], false), packets);
-        last_arrival(packets).saturating_add(receiver.segment_cost(&self.costs, len, true))
+        last_arrival(packets).saturating_add(receiver.segment_cost(&self.hosts.costs, len, true))
     }
 
     fn idle_delay_of_message(&self, this: &Datagram, path: PathId, packets: &mut Vec<LonePacket>) -> u64 {
         let trees = self.shared.trees.as_ref().and_then(|trees| trees.path_of(this));
         let (flow, routes) = trees.unwrap_or((this.flow, Vec::new()));
-        let process = self.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
-        let process = &self.processes[process.expect("a process sends the flow's messages")];
+        let process = self.hosts.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
+        let process = &self.hosts.processes[process.expect("a process sends the flow's messages")];
         packets.extend(idle::message(&process.cost, this.bytes.into(), process.mtu));
         self.cross_alone(path, process.way, (&routes, self.frames.switching.is_multicast(flow)), packets);
         let cost = &self.socket(this.flow as usize).cost;
@@ -158,7 +152,7 @@ impl Network {
     fn cross_circuit_alone(&self, vc: u32, encapsulation: Encapsulation, packets: &mut [LonePacket]) {
         let Vc { hops, delays, pace, .. } = &self.shared.vcs[vc as usize];
         let delay = |hop: usize| delays[hop] - delays.get(hop + 1).copied().unwrap_or(0);
-        let lines = hops.iter().enumerate().map(|(hop, port)| (self.ports[*port].slot, delay(hop)));
+        let lines = hops.iter().enumerate().map(|(hop, port)| (self.cells.ports[*port].slot, delay(hop)));
         let lines: Vec<_> = lines.collect();
         idle::cross_circuit(packets, *pace, &lines, |ip| aal5::cells(encapsulation.sdu(ip)));
     }

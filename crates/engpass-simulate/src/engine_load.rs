@@ -35,7 +35,7 @@ impl Network {
     fn engines<'a>(&'a self, testbed: &'a Testbed) -> impl Iterator<Item = Engines<'a>> {
         // Injected packets take no time of hosts.
         let outside = self.shared.reports.is_some();
-        let hosts = testbed.hosts.iter().zip(&self.cpus);
+        let hosts = testbed.hosts.iter().zip(&self.hosts.cpus);
         let hosts = hosts.filter(move |((_, host), _)| host.takes_time() && !outside);
         let hosts = hosts.map(|((name, _), cpu)| (name, vec![("cpu", &cpu.busy)]));
         let routers = testbed.routers.iter().enumerate().map(|(router, (name, config))| {

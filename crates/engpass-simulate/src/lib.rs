@@ -8,6 +8,8 @@ mod adaptive_shaper;
 mod build;
 mod bypassed_line;
 mod cell_ports;
+mod clock;
+mod datagrams;
 mod deferred;
 mod delays;
 mod drops;
@@ -39,37 +41,29 @@ mod timeline;
 mod trees;
 mod unsupported;
 
-use std::collections::BTreeMap;
 
 #[doc(hidden)]
 pub use engpass_frames::LookaheadRule;
-use engpass_frames::{Frames, NextChange, TooManyPaths};
-use engpass_ledger::StateTimes;
-use engpass_model::idle::LonePacket;
+use engpass_frames::{Frames, TooManyPaths};
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
-use adaptive_shaper::AdaptiveShaper;
-use cell_ports::Port;
+use cell_ports::CellNetwork;
+use clock::{ADVANCE_INTERVAL, Clock};
+use delays::IdleDelays;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
-use event_queue::{Event, EventQueue};
-use frames::EndpointMessages;
-use host::{Cpu, Socket, UdpApplication};
+use event_queue::Event;
+use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
-use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, FlowInstants, LinkUse, QueueUse, Receptions, SimOutcome, VcCount,
 };
-use pull::{Ring, Worklist};
-use queueing::IdleCache;
 use shared_state::SharedState;
-use source::Source;
 pub use tap::{
     Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
 };
-use tcp::{Endpoint, SegmentCost, WarmupCounts};
 #[doc(hidden)]
 pub use timeline::watched;
 pub use timeline::{MOST_EVENTS, timeline};
@@ -119,67 +113,15 @@ impl<F: Fn() -> bool> RunControl for F {
 
 /// A network in virtual time: built, running, or finished.
 pub struct Network {
-    now: u64,
-    end: u64,
-    /// Instant at which all cell ports are advanced next, so that no channel grows without bound.
-    next_advance: u64,
-    events: EventQueue,
-    ports: Vec<Port>,
-    rings: Vec<Ring>,
-    worklist: Worklist,
-    shared: SharedState,
+    clock: Clock,
+    hosts: Hosts,
     frames: Frames,
-    processes: Vec<UdpApplication>,
-    /// TCP endpoints, two for every connection.
-    endpoints: Vec<Endpoint>,
-    /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
-    warmup_counts: Vec<WarmupCounts>,
-    /// CPU costs of endpoints; an endpoint refers to its entry.
-    costs: Vec<SegmentCost>,
-    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
-    unprocessed_segments: Vec<u32>,
-    cpus: Vec<Cpu>,
-    nics: Vec<Nic>,
-    /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
-    sender_ranks: Vec<u32>,
+    cells: CellNetwork,
+    shared: SharedState,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
-    groups: injection::Groups,
-    /// Adaptive shapers of circuits.
-    adaptive_shapers: Vec<AdaptiveShaper>,
-    /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
-    sockets: Vec<Option<Box<Socket>>>,
-    sources: Vec<Source>,
-    /// By event of the testbed file: its next change of a line.
-    line_changes: Vec<NextChange>,
-    /// Number of events handled, and the number at which the [`RunControl`] is called next.
-    handled: u64,
-    next_callback: u64,
-    /// Instant at which endpoints next release memory that they do not need, in picoseconds.
-    next_release: u64,
-    /// Cache of idle delays, and a scratch buffer to compute one.
-    idle_delays: IdleCache,
-    lone_packets: Vec<LonePacket>,
-    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
-    first_fragment_ends: BTreeMap<u32, u32>,
-    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
-    control_counters: u32,
-    /// ICMP messages to endpoints that have not arrived.
-    endpoint_messages: EndpointMessages,
-    /// By number of a fragmented outer packet, the sender snapshot of the packet.
-    outer_snapshots: BTreeMap<u32, StateTimes>,
-    /// Instant up to which the current call of `run_until` handles events.
-    until: u64,
+    idle: IdleDelays,
 }
-
-/// Number of events between two calls of the [`RunControl`].
-const EVENTS_PER_CALLBACK: u64 = 4096;
-
-/// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
-const RELEASE_INTERVAL: u64 = SECOND;
-
-/// Longest interval at which all cell ports are advanced, in picoseconds of virtual time.
-const ADVANCE_INTERVAL: u64 = 10_000_000_000;
 
 /// Simulates one run.
 ///
@@ -203,61 +145,54 @@ impl Network {
             self.run_until(from, watch)?;
             self.begin_window(from);
         }
-        self.run_until(self.end, watch)?;
+        self.run_until(self.clock.end, watch)?;
         self.finish();
         Ok(())
     }
 
     /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
     fn begin_window(&mut self, from: u64) {
-        self.warmup_counts =
-            self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
+        self.hosts.warmup_counts =
+            self.hosts.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.begin_measurement(from);
         self.begin_window_on_circuits(from);
-        self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
+        self.hosts.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
         self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
 
     /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
     fn finish(&mut self) {
-        self.now = self.end;
-        self.advance_all(self.end);
-        self.record_packets_in_flight();
+        self.clock.now = self.clock.end;
+        self.advance_all(self.clock.end);
+        self.shared.record_packets_in_flight(&self.frames);
         self.shared.count_open_losses();
         self.end_measurement();
     }
 
     /// Handles everything that happens at or before `until`.
     fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
-        self.until = until;
+        self.clock.until = until;
         loop {
-            let limit = self.next_advance.min(until);
-            if let Some((at, event)) = self.events.pop_until(limit) {
-                self.now = at;
-                self.handled += 1;
+            let limit = self.clock.next_advance.min(until);
+            if let Some((at, event)) = self.clock.events.pop_until(limit) {
+                self.clock.now = at;
+                self.clock.handled += 1;
                 match event {
                     // Nearly all events are of these kinds.
                     Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
                     Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
                     other => self.handle_event(other),
                 }
-                if self.handled < self.next_callback {
+                if !self.clock.is_callback_due() {
                     continue;
                 }
-                self.next_callback = self.handled + EVENTS_PER_CALLBACK;
-                self.release_unused_memory(self.now);
+                self.release_unused_memory(self.clock.now);
             } else if limit < until {
                 self.advance_periodically();
             } else {
                 break;
             }
-            // With only generators there are no events, and without cells there are no sweeps.
-            let swept = if self.next_advance == u64::MAX {
-                0
-            } else {
-                self.next_advance.saturating_sub(ADVANCE_INTERVAL)
-            };
-            watch.reached(self.now.max(swept));
+            watch.reached(self.clock.reached());
             if watch.interrupted() {
                 return Err(SimError::Interrupted);
             }
@@ -269,7 +204,7 @@ impl Network {
     #[inline(never)]
     fn handle_event(&mut self, event: Event) {
         match event {
-            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_advance)),
+            Event::FrameArrival(port) => self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance)),
             Event::EngineDone(router) => self.on_engine_done(router),
             Event::IcmpReady(number) => self.send_icmp(number),
             Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
@@ -294,10 +229,10 @@ impl Network {
 
     /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
     fn release_unused_memory(&mut self, now: u64) {
-        self.events.release_unused_memory();
-        if now >= self.next_release {
-            self.next_release = now.saturating_add(RELEASE_INTERVAL);
-            self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
+        self.clock.events.release_unused_memory();
+        if now >= self.hosts.next_release {
+            self.hosts.next_release = now.saturating_add(SECOND);
+            self.hosts.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
         if self.shared.datagrams.release_unused_memory() {
             self.shared.losses = Vec::new();
@@ -307,8 +242,8 @@ impl Network {
 
     /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
     fn advance_periodically(&mut self) {
-        self.advance_all(self.next_advance - 1);
-        self.next_advance += ADVANCE_INTERVAL;
+        self.advance_all(self.clock.next_advance - 1);
+        self.clock.next_advance += ADVANCE_INTERVAL;
     }
 
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
@@ -318,15 +253,21 @@ impl Network {
         self.frames.update_posting(|port| self.shared.ledger.needs_every_transmission(port));
     }
 
+    /// Test switch: disables lookahead, so that every packet has an event at every hop. The outcome must not change.
+    #[doc(hidden)]
+    pub fn disable_lookahead(&mut self) {
+        self.frames.disable_lookahead();
+    }
+
     /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.
     #[cfg(feature = "event-log")]
     #[doc(hidden)]
     pub fn event_log(&self) -> &[u128] {
-        &self.events.log
+        &self.clock.events.log
     }
 
     /// Returns the number of events handled so far.
     pub fn events_handled(&self) -> u64 {
-        self.handled
+        self.clock.handled
     }
 }

@@ -66,7 +66,7 @@ impl Network {
                 self.on_last_cell_left_router(left);
                 continue;
             }
-            let nic = &mut self.nics[left.nic];
+            let nic = &mut self.hosts.nics[left.nic];
             nic.leaving.push_back((left.at, left.bytes));
             let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
             nic.unknown.remove(known.expect("a departing packet was emitted"));
@@ -78,9 +78,9 @@ impl Network {
     /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
     #[inline(always)]
     fn ready_packet(&self, sender: usize, nic: usize) -> ReadyPacket {
-        match sender.checked_sub(self.processes.len()) {
-            None => self.processes[sender].ready_packet(),
-            Some(endpoint) => match self.endpoints.get(endpoint) {
+        match sender.checked_sub(self.hosts.processes.len()) {
+            None => self.hosts.processes[sender].ready_packet(),
+            Some(endpoint) => match self.hosts.endpoints.get(endpoint) {
                 Some(this) => this.ready_packet(&self.shared.datagrams),
                 // An injected sender may have packets for several NICs.
                 None => self.injected.ready_packet(nic),
@@ -91,7 +91,7 @@ impl Network {
     /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
-        if self.enter_nic_or_wait_with(process, self.processes[process].ready_packet()) {
+        if self.enter_nic_or_wait_with(process, self.hosts.processes[process].ready_packet()) {
             self.on_fragment_sent(process);
         }
     }
@@ -101,14 +101,14 @@ impl Network {
     pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, ready_packet: ReadyPacket) -> bool {
         let ready_packet = self.with_bond_member(sender, ready_packet);
         let nic = ready_packet.nic;
-        if !self.nics[nic].has_waiters() && self.nic_has_room(&ready_packet) {
+        if !self.hosts.nics[nic].has_waiters() && self.nic_has_room(&ready_packet) {
             self.emit(sender, &ready_packet);
             self.frames.clear_bond_member(sender);
             return true;
         }
-        self.shared.ledger.set_sender_state(sender, self.now, SenderState::Nic);
-        self.nics[nic].waiting.push_back(sender);
-        if self.nics[nic].waiting.len() == 1 {
+        self.shared.ledger.set_sender_state(sender, self.clock.now, SenderState::Nic);
+        self.hosts.nics[nic].waiting.push_back(sender);
+        if self.hosts.nics[nic].waiting.len() == 1 {
             self.schedule_first_space_check(nic);
         }
         false
@@ -126,25 +126,25 @@ impl Network {
     /// Serves the first sender that waits for this NIC if there is room.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
-        let Some(&sender) = self.nics[nic].waiting.front() else { return };
+        let Some(&sender) = self.hosts.nics[nic].waiting.front() else { return };
         let ready_packet = self.with_bond_member(sender, self.ready_packet(sender, nic));
         if !self.nic_has_room(&ready_packet) {
             self.schedule_first_space_check(nic);
             return;
         }
-        self.nics[nic].waiting.pop_front();
-        let others = self.nics[nic].has_waiters();
+        self.hosts.nics[nic].waiting.pop_front();
+        let others = self.hosts.nics[nic].has_waiters();
         self.emit(sender, &ready_packet);
         self.frames.clear_bond_member(sender);
-        match sender.checked_sub(self.processes.len()) {
+        match sender.checked_sub(self.hosts.processes.len()) {
             None => self.on_fragment_sent(sender),
-            Some(endpoint) if endpoint < self.endpoints.len() => self.on_segment_sent(endpoint),
+            Some(endpoint) if endpoint < self.hosts.endpoints.len() => self.on_segment_sent(endpoint),
             Some(_) => self.on_packet_sent(nic),
         }
         // An endpoint whose next packet finds no other sender waiting schedules its own turn.
         if others {
             // Other senders' packets may fit at this instant, after everything that this packet has caused.
-            self.schedule_space_check(self.now, nic);
+            self.schedule_space_check(self.clock.now, nic);
         }
     }
 
@@ -155,46 +155,46 @@ impl Network {
         let bytes = ready_packet.memory();
         // A frame line knows its departures at once; departures of cells must be computed.
         if let Some(line) = self.frames.port_mut(nic) {
-            let (occupied, _) = line.memory(self.now);
-            return occupied == 0 || occupied + bytes <= self.nics[nic].capacity;
+            let (occupied, _) = line.memory(self.clock.now);
+            return occupied == 0 || occupied + bytes <= self.hosts.nics[nic].capacity;
         }
-        if self.nics[nic].has_room(self.now, bytes) {
+        if self.hosts.nics[nic].has_room(self.clock.now, bytes) {
             return true;
         }
         // A cell emitted now may still meet others at this instant. Therefore the port advances only to the instant before.
-        if let Some(before) = self.now.checked_sub(1) {
+        if let Some(before) = self.clock.now.checked_sub(1) {
             self.advance(nic, before);
             self.collect_nic_departures();
         }
-        self.nics[nic].has_room(self.now, bytes)
+        self.hosts.nics[nic].has_room(self.clock.now, bytes)
     }
 
     fn schedule_first_space_check(&mut self, nic: usize) {
-        let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.now).1);
-        let this = &self.nics[nic];
+        let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.clock.now).1);
+        let this = &self.hosts.nics[nic];
         // The line is FIFO: known departures come before unknown ones.
         let at = match frames.or(this.leaving.front().map(|(left, _)| *left)) {
             Some(left) => left,
             None => {
                 let emitted = this.unknown.iter().copied().chain(self.next_begins(nic)).min();
-                emitted.map_or(self.now + 1, |emitted| emitted + self.ports[nic].slot_at_least)
+                emitted.map_or(self.clock.now + 1, |emitted| emitted + self.cells.ports[nic].slot_at_least)
             }
         };
-        self.schedule_space_check(at.max(self.now + 1), nic);
+        self.schedule_space_check(at.max(self.clock.now + 1), nic);
     }
 
     /// Schedules that the first waiting sender tries again at `at`.
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
-        let first = *self.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
+        let first = *self.hosts.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
         let turn = self.rank_of(first, self.ready_packet(first, nic).flow);
-        self.events.push(at, turn, Event::NicSpace(nic as u32));
+        self.clock.events.push(at, turn, Event::NicSpace(nic as u32));
     }
 
     /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
     /// senders of one flow.
     #[inline(always)]
     pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
-        self.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
+        self.hosts.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
     }
 
     /// Sends the sender's packet into the NIC now. The NIC must have room.
@@ -203,7 +203,7 @@ impl Network {
         match ready_packet.way {
             EgressPath::Circuit { vc, .. } => {
                 let bytes = ready_packet.memory();
-                self.nics[ready_packet.nic].occupied += bytes;
+                self.hosts.nics[ready_packet.nic].occupied += bytes;
                 match vc.checked_sub(ONWARD) {
                     None => self.emit_cells(sender, *ready_packet, vc, bytes),
                     Some(route) => {
@@ -241,11 +241,11 @@ impl Network {
     /// Starts the emission of a PDU's cells by the shaper.
     pub(super) fn emit_pdu(&mut self, sender: usize, pdu: PduId) {
         let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
-        let (has_data, now) = (self.shared.datagrams[datagram].counted, self.now);
+        let (has_data, now) = (self.shared.datagrams[datagram].counted, self.clock.now);
         let hop = self.shared.vcs[vc as usize].hops[0];
         let train = self.train_of(pdu);
-        self.nics[hop].unknown.push_back(train.last);
-        let sent = train.last + self.ports[hop].slot_at_least;
+        self.hosts.nics[hop].unknown.push_back(train.last);
+        let sent = train.last + self.cells.ports[hop].slot_at_least;
         self.shared.ledger.emitted(sender, pdu, has_data, now, sent);
         self.push(pdu, train);
     }
@@ -259,7 +259,7 @@ impl Network {
     /// Returns the cells of a PDU with the instants at which its shaper emits them, from now on.
     fn train_of(&mut self, pdu: PduId) -> CellTrain {
         let Aal5Pdu { vc, sdu, .. } = self.shared.pdus[pdu];
-        let train = self.shared.vcs[vc as usize].shaper.emit(self.now, pdu, aal5::cells(sdu.into()) as u32);
+        let train = self.shared.vcs[vc as usize].shaper.emit(self.clock.now, pdu, aal5::cells(sdu.into()) as u32);
         self.shared.pdus[pdu].eta = train.last;
         train
     }

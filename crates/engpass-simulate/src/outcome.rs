@@ -231,7 +231,7 @@ impl Network {
             instants.insert(name.clone(), of_flow);
         }
         let links = self.links(topology, measured)?;
-        Ok(SimOutcome { flows, instants, links, nodes: self.node_uses(testbed), drops, events: self.handled })
+        Ok(SimOutcome { flows, instants, links, nodes: self.node_uses(testbed), drops, events: self.clock.handled })
     }
 
     /// Returns the results of a flow and its receivers. `tallies` has the receiving host and the counter index of the flow, then those of each receiver.
@@ -388,11 +388,11 @@ impl Network {
     fn tcp_of(&self, flow: usize) -> Option<Tcp> {
         let mut counts: Option<Tcp> = None;
         // Endpoints are in the order of the flows.
-        let first = self.endpoints.partition_point(|this| (this.flow as usize) < flow);
-        let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
+        let first = self.hosts.endpoints.partition_point(|this| (this.flow as usize) < flow);
+        let own = self.hosts.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
         for (place, endpoint) in (first..).zip(own).filter(|(_, this)| this.application.is_some()) {
             let stats = endpoint.connection.stats();
-            let before = self.warmup_counts.get(place).copied().unwrap_or_default();
+            let before = self.hosts.warmup_counts.get(place).copied().unwrap_or_default();
             let counts = counts.get_or_insert_default();
             let add = |sum: &mut Option<u64>, count| *sum.get_or_insert(0) += count;
             add(&mut counts.retransmitted_segments, stats.retransmissions - before.retransmissions);
@@ -406,7 +406,7 @@ impl Network {
 
     /// Returns the number of cells that a generator put on the line of its NIC: in the measurement window, and since the beginning.
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
-        let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
+        let Some(source) = self.cells.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
         // Cells that the queue has drawn need not be drawn again.
         let (port, channel) = source.feeds;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
@@ -469,7 +469,7 @@ impl Network {
             policed: counter.policed,
         };
         // Cells of a generator whose line is bypassed are counted here.
-        let passed = self.sources.iter().find_map(|source| {
+        let passed = self.cells.sources.iter().find_map(|source| {
             let (line, later) = source.bypassed?;
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))
         });

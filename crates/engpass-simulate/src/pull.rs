@@ -57,21 +57,21 @@ impl Network {
     /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, all ports of the ring do. Therefore no port has work three
     /// times, however many paths lead to it and however short the links are.
     pub(super) fn advance_with_upstream(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
-        let until = until.min(self.end);
-        if self.ports[port].upstream.is_empty() {
+        let until = until.min(self.clock.end);
+        if self.cells.ports[port].upstream.is_empty() {
             return self.take(port, until);
         }
-        self.worklist.pulls += 1;
+        self.cells.worklist.pulls += 1;
         self.add_to_worklist(port, until, until);
-        while let Some(step) = self.worklist.steps.last_mut() {
+        while let Some(step) = self.cells.worklist.steps.last_mut() {
             let Pull { target, until: needed, next } = *step;
             step.next += 1;
             let upstream = match target {
-                Target::Port(port) => &self.ports[port].upstream,
-                Target::Ring(ring) => &self.rings[ring].upstream,
+                Target::Port(port) => &self.cells.ports[port].upstream,
+                Target::Ring(ring) => &self.cells.rings[ring].upstream,
             };
             if let Some(&before) = upstream.get(next) {
-                let this = &self.ports[before];
+                let this = &self.cells.ports[before];
                 if let Some(earlier) = needed.checked_sub(this.lookahead)
                     && draw(this)
                 {
@@ -79,7 +79,7 @@ impl Network {
                 }
                 continue;
             }
-            self.worklist.steps.pop();
+            self.cells.worklist.steps.pop();
             match target {
                 Target::Port(port) => self.take(port, needed),
                 Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed),
@@ -90,23 +90,23 @@ impl Network {
     /// Puts `port`, or its ring, on the worklist, unless it has taken all arrivals up to `needed`. The pull goes up to `until`.
     #[inline]
     fn add_to_worklist(&mut self, port: usize, needed: u64, until: u64) {
-        let this = &mut self.ports[port];
+        let this = &mut self.cells.ports[port];
         if this.is_advanced_to(needed) {
             return;
         }
-        let again = std::mem::replace(&mut this.pulled, self.worklist.pulls) == self.worklist.pulls;
+        let again = std::mem::replace(&mut this.pulled, self.cells.worklist.pulls) == self.cells.worklist.pulls;
         let (target, until) = match this.ring {
             Some(ring) if again => (Target::Ring(ring), until),
             _ => (Target::Port(port), if again { until } else { needed }),
         };
-        self.worklist.steps.push(Pull { target, until, next: 0 });
+        self.cells.worklist.steps.push(Pull { target, until, next: 0 });
     }
 
     /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.
     fn take(&mut self, port: usize, until: u64) {
-        if !self.ports[port].is_advanced_to(until) {
+        if !self.cells.ports[port].is_advanced_to(until) {
             self.stop_at_edges_and_samples(port, until);
-            self.ports[port].advance(until, port, &mut self.shared);
+            self.cells.ports[port].advance(until, port, &mut self.shared);
             if self.shared.trace.is_some() {
                 // A sample may be due at `until` itself, after these arrivals.
                 self.stop_at_edges_and_samples(port, until);
@@ -117,8 +117,8 @@ impl Network {
     /// Takes all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring must be announced.
     fn take_arrivals_in_ring(&mut self, ring: usize, until: u64) {
         // `take` does not look at rings.
-        let ports = std::mem::take(&mut self.rings[ring].ports);
-        let least = ports.iter().map(|&port| self.ports[port].lookahead).min().expect("a ring has ports");
+        let ports = std::mem::take(&mut self.cells.rings[ring].ports);
+        let least = ports.iter().map(|&port| self.cells.ports[port].lookahead).min().expect("a ring has ports");
         let mut done = false;
         while !done {
             // No transmission that is not announced begins before `next`. Therefore no such cell arrives before `next + least`.
@@ -132,19 +132,19 @@ impl Network {
                 done &= reach == until;
             }
         }
-        self.rings[ring].ports = ports;
+        self.cells.rings[ring].ports = ports;
     }
 
     /// Returns the earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
     fn next_transmission(&self, port: usize) -> u64 {
         let heads = self.shared.channels[port].iter().map(|channel| channel.head());
-        heads.chain([self.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
+        heads.chain([self.cells.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the last instant up to which all arrivals at `port` are announced, from the horizons of the ports before it.
     fn announced_until(&self, port: usize) -> u64 {
-        let announced = self.ports[port].upstream.iter().map(|&before| {
-            let Port { horizon, lookahead, .. } = self.ports[before];
+        let announced = self.cells.ports[port].upstream.iter().map(|&before| {
+            let Port { horizon, lookahead, .. } = self.cells.ports[before];
             horizon.map_or(lookahead - 1, |horizon| horizon.saturating_add(lookahead))
         });
         announced.min().unwrap_or(u64::MAX)

@@ -1,15 +1,17 @@
 //! State that all ports share: PDUs, circuits, channels, counters. It takes the cell trains that leave a port.
 
+use std::collections::BTreeMap;
+
 use engpass_cells::{
     CellDropCause, CellSink, CellTrain, Channel, DedicatedLine, Pdu, PduId, Reassembly, Shaper, TrainPiece,
     VcId, generator_of, one_by_one,
 };
-use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
+use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load, StateTimes};
 use engpass_model::time::Pace;
 use engpass_model::window::Window;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
-use super::injection::DeliveryReports;
+use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
 use super::slab::Slab;
 use super::source::Source;
@@ -136,7 +138,14 @@ pub(super) struct SharedState {
     /// By port: true if the port leads only to hosts that do not need the arrival of each cell inside a PDU.
     pub(super) may_coalesce: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
+    /// Counters of flows, then of receivers, then of control traffic.
     pub(super) flows: Vec<FlowCounters>,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives.
+    pub(super) control_counters: u32,
+    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
+    pub(super) first_fragment_ends: BTreeMap<u32, u32>,
+    /// By number of a fragmented outer packet, the sender snapshot of the packet.
+    pub(super) outer_snapshots: BTreeMap<u32, StateTimes>,
     /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
     pub(super) nic_departures: Vec<NicDeparture>,
     /// By port: true if it is the port of a host's NIC.
@@ -146,6 +155,8 @@ pub(super) struct SharedState {
     pub(super) trace: Option<Box<Trace>>,
     /// Delivery reports, if packets are injected.
     pub(super) reports: Option<Box<DeliveryReports>>,
+    /// Copies of injected packets to groups that have not been made.
+    pub(super) copies: PendingCopies,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
 }

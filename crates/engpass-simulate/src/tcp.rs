@@ -39,7 +39,7 @@ pub(super) struct Endpoint {
     pub(super) busy: bool,
     /// True if nothing costs the host CPU time, so that its CPU is always idle.
     pub(super) is_host_zero_cost: bool,
-    /// Index of the endpoint's CPU costs in [`Network::costs`], or [`NOTHING`].
+    /// Index of the endpoint's CPU costs in `Hosts::costs`, or [`NOTHING`].
     pub(super) cost: u32,
     /// The application that writes; `None` at a receive-only endpoint.
     pub(super) application: Option<Box<TcpApplication>>,
@@ -260,8 +260,8 @@ impl Network {
     #[inline(never)]
     pub(super) fn on_endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
-        let now = self.now;
-        let this = &mut self.endpoints[index];
+        let now = self.clock.now;
+        let this = &mut self.hosts.endpoints[index];
         if this.timer <= now {
             this.timer = u64::MAX;
         }
@@ -275,7 +275,7 @@ impl Network {
             application.open = true;
             application.resume(now);
         }
-        let this = &mut self.endpoints[index];
+        let this = &mut self.hosts.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Effects::default();
             let before = this.connection.stats().timeouts;
@@ -286,7 +286,7 @@ impl Network {
                 trace.record_timeout(this.flow as usize, now);
             }
             if out.timed_out {
-                self.shared.ledger.reassign_to_timer(self.processes.len() + index, now);
+                self.shared.ledger.reassign_to_timer(self.hosts.processes.len() + index, now);
             }
         }
         self.send_and_schedule_wake(index);
@@ -295,8 +295,8 @@ impl Network {
     /// Begins the application's next write if it is due; otherwise schedules a wake event for when it is due or a pause ends.
     #[inline(never)]
     pub(super) fn next_write(&mut self, endpoint: usize) {
-        let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
-        let Some(application) = &mut self.endpoints[endpoint].application else { return };
+        let (now, end, flow) = (self.clock.now, self.clock.end, self.hosts.endpoints[endpoint].flow);
+        let Some(application) = &mut self.hosts.endpoints[endpoint].application else { return };
         if !application.may_begin_write(now) || now >= end {
             return;
         }
@@ -306,7 +306,7 @@ impl Network {
                 // A write due after the end of the run never happens.
                 if due < end {
                     (delays.resume, delays.early) = (due, true);
-                    self.events.push(due, flow as usize, Event::EndpointWake(endpoint as u32));
+                    self.clock.events.push(due, flow as usize, Event::EndpointWake(endpoint as u32));
                 }
                 return;
             }
@@ -314,7 +314,7 @@ impl Network {
                 && random.below(Share::WHOLE) < pauses.share.0
             {
                 delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-                self.events.push(delays.resume, flow as usize, Event::EndpointWake(endpoint as u32));
+                self.clock.events.push(delays.resume, flow as usize, Event::EndpointWake(endpoint as u32));
                 return;
             }
         }
@@ -324,14 +324,14 @@ impl Network {
     /// Takes the next piece of the application's writes to be copied, if the send buffer has room and no piece is being copied. Returns true if there is one.
     #[inline(always)]
     fn next_copy(&mut self, endpoint: usize) -> bool {
-        let Some(application) = &self.endpoints[endpoint].application else { return false };
+        let Some(application) = &self.hosts.endpoints[endpoint].application else { return false };
         if application.copying > 0 {
             return false;
         }
         if application.left == 0 {
             self.next_write(endpoint);
         }
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         let Some(application) = &mut this.application else { return false };
         application.copying = this.connection.whole().next_copy(application.left.into()) as u32;
         application.copying > 0
@@ -340,11 +340,11 @@ impl Network {
     /// Puts the copied piece of a write into the send buffer.
     #[inline(always)]
     fn commit_write(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         let application = this.application.as_mut().expect("only a writing endpoint has an application");
         let bytes = std::mem::take(&mut application.copying);
         application.left -= bytes;
-        this.connection.whole().put(Time(self.now), bytes.into(), application.left == 0);
+        this.connection.whole().put(Time(self.clock.now), bytes.into(), application.left == 0);
     }
 
     /// Continues after the CPU has copied a piece of a write to the send buffer.
@@ -356,7 +356,7 @@ impl Network {
     /// Sends all segments that can be sent, lets the application write, and schedules the next wake event.
     #[inline(always)]
     pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         if !this.busy && !this.is_quiescent() {
             self.send_and_write(endpoint);
         }
@@ -366,8 +366,8 @@ impl Network {
     /// Sends and writes: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     fn send_and_write(&mut self, endpoint: usize) {
-        let this = &self.endpoints[endpoint];
-        let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
+        let this = &self.hosts.endpoints[endpoint];
+        let idle = || self.hosts.cpus[self.hosts.nics[this.nic as usize].host as usize].is_idle();
         if !(this.is_host_zero_cost || this.is_zero_cost() && idle()) {
             self.request_cpu(endpoint);
             return;
@@ -383,14 +383,14 @@ impl Network {
     /// Like [`Endpoint::schedule_wake`], for the endpoint with this index.
     #[inline(always)]
     pub(super) fn schedule_wake(&mut self, endpoint: usize) {
-        self.endpoints[endpoint].schedule_wake(endpoint, self.now, &mut self.events);
+        self.hosts.endpoints[endpoint].schedule_wake(endpoint, self.clock.now, &mut self.clock.events);
     }
 
     /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
     fn request_cpu(&mut self, endpoint: usize) {
-        let (now, sender) = (self.now, self.processes.len() + endpoint);
-        let this = &mut self.endpoints[endpoint];
-        let host = self.nics[this.nic as usize].host as usize;
+        let (now, sender) = (self.clock.now, self.hosts.processes.len() + endpoint);
+        let this = &mut self.hosts.endpoints[endpoint];
+        let host = self.hosts.nics[this.nic as usize].host as usize;
         if !this.is_open() {
             self.shared.ledger.set_sender_state(sender, now, SenderState::Application);
             return;
@@ -404,7 +404,7 @@ impl Network {
         }
         let copies = self.next_copy(endpoint);
         // An incoming segment that the CPU has not processed yet may remove the reason.
-        let asked = self.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
+        let asked = self.hosts.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
         let wait = if asked { SenderState::Cpu } else { self.sender_state_of(endpoint, limited) };
         self.shared.ledger.set_sender_state(sender, now, wait);
         if copies {
@@ -415,10 +415,10 @@ impl Network {
     /// Sends and writes until neither is possible. It must cost nothing, and the CPU must be idle.
     #[inline(never)]
     fn send_and_write_slow_path(&mut self, endpoint: usize) {
-        let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
+        let (now, sender) = (Time(self.clock.now), self.hosts.processes.len() + endpoint);
         let mut limited = None;
         loop {
-            let this = &mut self.endpoints[endpoint];
+            let this = &mut self.hosts.endpoints[endpoint];
             if !this.is_open() {
                 self.shared.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
                 return;
@@ -427,13 +427,13 @@ impl Network {
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
-                    let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+                    let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
                     if !self.enter_nic_or_wait_with(sender, ready_packet) {
-                        self.endpoints[endpoint].busy = true;
+                        self.hosts.endpoints[endpoint].busy = true;
                         return;
                     }
                     self.on_segment_in_nic(endpoint);
-                    if self.endpoints[endpoint].is_quiescent() {
+                    if self.hosts.endpoints[endpoint].is_quiescent() {
                         return;
                     }
                     continue;
@@ -452,7 +452,7 @@ impl Network {
     /// Returns the sender state of an endpoint whose connection sends nothing for the reason `limited`.
     #[inline(never)]
     pub(super) fn sender_state_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
-        let this = &self.endpoints[endpoint];
+        let this = &self.hosts.endpoints[endpoint];
         if this.application.is_none() {
             return SenderState::of(limited);
         }
@@ -462,29 +462,29 @@ impl Network {
             LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
             _ => false,
         };
-        this.sender_state_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
+        this.sender_state_for(if asked { this.connection.limited_by(Time(self.clock.now)) } else { limited })
     }
 
     /// Forms the endpoint's next segment. Returns its CPU time in picoseconds, or the reason why there is no segment.
     #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         let before = self.shared.trace.as_ref().map(|_| this.connection.stats().retransmissions);
         let next = self.shared.datagrams.next();
         let segment = self.shared.datagrams.segment_mut(next);
         let new = this.connection.next_sequence();
-        this.connection.next_segment(Time(self.now), segment)?;
+        this.connection.next_segment(Time(self.clock.now), segment)?;
         let (header, len, resent) = (segment.header_len(), segment.len, segment.seq < new);
         if let Some(trace) = &mut self.shared.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
-            trace.on_retransmit(this.flow as usize, self.now);
+            trace.on_retransmit(this.flow as usize, self.clock.now);
         }
         if let Some(trace) = &mut self.shared.trace {
             trace.formed(endpoint, segment);
         }
-        let cost = this.segment_cost(&self.costs, u64::from(len), false);
-        let (tracked_per_hop, begun) = (this.encapsulation.is_some(), self.now);
+        let cost = this.segment_cost(&self.hosts.costs, u64::from(len), false);
+        let (tracked_per_hop, begun) = (this.encapsulation.is_some(), self.clock.now);
         this.ready_segment = self.shared.begin_datagram(
             tracked_per_hop,
             Datagram {
@@ -513,21 +513,21 @@ impl Network {
 
     /// Passes a formed segment to the NIC.
     pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
-        if self.endpoints[endpoint].ready_segment == NOTHING {
+        if self.hosts.endpoints[endpoint].ready_segment == NOTHING {
             // There is nothing to send any more.
-            self.endpoints[endpoint].busy = false;
+            self.hosts.endpoints[endpoint].busy = false;
             self.send_and_schedule_wake(endpoint);
             return;
         }
-        let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
-        if self.enter_nic_or_wait_with(self.processes.len() + endpoint, ready_packet) {
+        let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+        if self.enter_nic_or_wait_with(self.hosts.processes.len() + endpoint, ready_packet) {
             self.on_segment_sent(endpoint);
         }
     }
 
     /// Continues an endpoint after the NIC has taken a segment of a CPU item, or one that waited.
     pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
-        self.endpoints[endpoint].busy = false;
+        self.hosts.endpoints[endpoint].busy = false;
         self.on_segment_in_nic(endpoint);
         self.send_and_schedule_wake(endpoint);
     }
@@ -535,44 +535,44 @@ impl Network {
     /// Records that the formed segment has entered the NIC.
     #[inline(always)]
     pub(super) fn on_segment_in_nic(&mut self, endpoint: usize) {
-        let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
+        let datagram = std::mem::replace(&mut self.hosts.endpoints[endpoint].ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
-        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
-        self.datagram_sent(datagram);
+        self.shared.ledger.note_activity(self.hosts.processes.len() + endpoint, self.clock.now);
+        self.shared.datagram_sent(datagram, self.clock.now);
     }
 
     /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].is_zero_cost() || self.input_cost(datagram) == 0 {
+        if self.hosts.endpoints[endpoint as usize].is_zero_cost() || self.input_cost(datagram) == 0 {
             self.process_segment(datagram);
             return;
         }
         self.shared.datagrams[datagram].refs += 1;
         let endpoint = endpoint as usize;
-        if self.unprocessed_segments.is_empty() {
-            self.unprocessed_segments.resize(self.endpoints.len(), 0);
+        if self.hosts.unprocessed_segments.is_empty() {
+            self.hosts.unprocessed_segments.resize(self.hosts.endpoints.len(), 0);
         }
-        self.unprocessed_segments[endpoint] += 1;
-        if !self.endpoints[endpoint].busy {
-            self.shared.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
+        self.hosts.unprocessed_segments[endpoint] += 1;
+        if !self.hosts.endpoints[endpoint].busy {
+            self.shared.ledger.set_sender_state(self.hosts.processes.len() + endpoint, self.clock.now, SenderState::Cpu);
         }
-        let host = self.nics[self.endpoints[endpoint].nic as usize].host;
+        let host = self.hosts.nics[self.hosts.endpoints[endpoint].nic as usize].host;
         self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
     }
 
     /// Fast path of [`Self::process_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         let SegmentEffects { load, delivered } =
-            this.on_segment(self.now, endpoint, datagram, &mut self.shared);
+            this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
             let path = PathId::to(self.shared.datagrams.packet(datagram).place);
             self.count_segment((datagram, path), endpoint, delivered);
         }
-        self.finish_datagram_fast_path(datagram, direction, load);
+        self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
         self.send_and_schedule_wake(endpoint);
     }
 
@@ -580,13 +580,13 @@ impl Network {
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.shared.datagrams[datagram];
         let endpoint = this.to.get().expect("a segment is addressed to an endpoint");
-        self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
+        self.hosts.endpoints[endpoint as usize].segment_cost(&self.hosts.costs, this.bytes.into(), true)
     }
 
     /// Records that the CPU has processed a segment, which the caller then passes to the connection.
     pub(super) fn finish_input(&mut self, datagram: u32) {
         let to = self.shared.datagrams[datagram].to.get();
-        self.unprocessed_segments[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
+        self.hosts.unprocessed_segments[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
     /// Passes a segment to its connection, counts it, and lets the endpoint answer.
@@ -594,8 +594,8 @@ impl Network {
     pub(super) fn process_segment(&mut self, datagram: u32) {
         let to = self.shared.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        let this = &mut self.endpoints[endpoint];
-        let effects = this.on_segment(self.now, endpoint, datagram, &mut self.shared);
+        let this = &mut self.hosts.endpoints[endpoint];
+        let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         if let Some(delivered) = effects.delivered {
             self.count_segment((datagram, self.path_of(datagram)), endpoint, delivered);
         }

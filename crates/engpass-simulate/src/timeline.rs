@@ -184,7 +184,7 @@ impl Network {
         watch: &dyn RunControl,
     ) -> Result<(Timeline, SimOutcome), SimError> {
         let steps = samples.max(2) as u64 - 1;
-        let end = u128::from(self.end);
+        let end = u128::from(self.clock.end);
         let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
         let instants: Vec<u64> = instants.collect();
         let mut timeline = self.watch(testbed, topology, &instants);
@@ -214,7 +214,7 @@ impl Network {
 
     /// Starts recording. Returns the empty timeline.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
-        let (ports, flows) = (self.nics.len(), testbed.traffic.len());
+        let (ports, flows) = (self.hosts.nics.len(), testbed.traffic.len());
         let counters = self.shared.flows.len();
         self.shared.trace = Some(Box::new(Trace::new(ports, flows, counters, instants)));
         let trees = self.shared.trees.as_ref();
@@ -272,7 +272,7 @@ impl Network {
             ports,
             numbers,
             Timeline {
-                duration_s: seconds(self.end),
+                duration_s: seconds(self.clock.end),
                 flows,
                 queues,
                 nodes: IndexMap::new(),
@@ -302,7 +302,7 @@ impl Network {
             let mut delivered = 0;
             if let Some(tcp) = &mut line.tcp {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
-                for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
+                for endpoint in self.hosts.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
                     if endpoint.application.is_some() {
                         let now =
                             endpoint.connection.snapshot().expect("a writing endpoint has a full connection");
@@ -370,7 +370,7 @@ impl Network {
         for (flow, path) in topology.flows.iter().enumerate() {
             for (host, tally) in self.receivers(topology, flow) {
                 let Some((membership, _)) = trees.members.seen(tally) else { continue };
-                let within = membership.within(0, self.end).into_iter().take(MOST_EVENTS);
+                let within = membership.within(0, self.clock.end).into_iter().take(MOST_EVENTS);
                 let within = within.map(|(from, to)| [seconds(from), seconds(to)]).collect();
                 all.insert(receiver_name(&path.name, &topology.nodes[host]), within);
             }
@@ -391,7 +391,7 @@ impl Network {
                 continue;
             }
             if down {
-                all.push([seconds(at), seconds(self.end)]);
+                all.push([seconds(at), seconds(self.clock.end)]);
             } else if let Some(last) = all.last_mut() {
                 last[1] = seconds(at);
             }

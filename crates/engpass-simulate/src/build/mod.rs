@@ -26,22 +26,23 @@ use engpass_testbed::topology::{Line, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::adaptive_shaper::AdaptiveShaper;
-use crate::cell_ports::{Port, Queue};
+use crate::cell_ports::{CellNetwork, Port, Queue};
+use crate::clock::Clock;
+use crate::delays::IdleDelays;
 use crate::event_queue::{Event, EventQueue};
 use crate::flow_counters::{FlowCounters, VcCounters};
-use crate::host::{Cpu, Socket, UdpApplication};
-use crate::injection::{DeliveryReports, InjectedSenders, Sender};
+use crate::host::{Cpu, Hosts, Socket, UdpApplication};
+use crate::injection::{DeliveryReports, InjectedSenders, PendingCopies, Sender};
 use crate::nic::Nic;
 use crate::packet_store::PacketStore;
 use crate::pull::{Ring, Worklist};
-use crate::queueing::IdleCache;
 use crate::ready_packet::{EgressPath, ONWARD};
 use crate::shared_state::{NextHop, SharedState, Vc};
 use crate::slab::Slab;
 use crate::source::Source;
 use crate::tcp::{Endpoint, SegmentCost};
 use crate::trees::Trees;
-use crate::{ADVANCE_INTERVAL, EVENTS_PER_CALLBACK, Network, SimError};
+use crate::{Network, SimError};
 
 /// A network under construction.
 struct Builder<'a> {
@@ -503,28 +504,30 @@ impl Builder<'_> {
         frames.update_posting(|port| ledger.needs_every_transmission(port));
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
+        frames.changes = changes.into_iter().map(NextChange::new).collect();
         let mut network = Network {
-            now: 0,
-            end: self.window.end,
-            // Without cells there are no cell ports to advance.
-            next_advance: if self.vcs.is_empty() { u64::MAX } else { ADVANCE_INTERVAL },
-            events,
-            nics: (0..self.topology.links.len() * 2).map(nic).collect(),
-            cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
-            sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
-            processes,
-            endpoints,
-            warmup_counts: Vec::new(),
-            costs: self.costs,
-            unprocessed_segments: Vec::new(),
-            injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
-            groups: crate::injection::Groups::default(),
-            sockets,
-            sources: self.sources,
-            adaptive_shapers: self.adaptive_shapers,
-            ports: self.ports,
-            rings: self.rings,
-            worklist: Worklist::default(),
+            clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
+            hosts: Hosts {
+                nics: (0..self.topology.links.len() * 2).map(nic).collect(),
+                cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+                sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
+                processes,
+                endpoints,
+                warmup_counts: Vec::new(),
+                costs: self.costs,
+                unprocessed_segments: Vec::new(),
+                messages: BTreeMap::new(),
+                sockets,
+                next_release: 0,
+            },
+            frames,
+            cells: CellNetwork {
+                ports: self.ports,
+                rings: self.rings,
+                worklist: Worklist::default(),
+                sources: self.sources,
+                shapers: self.adaptive_shapers,
+            },
             shared: SharedState {
                 window: self.window,
                 channels: self.channels,
@@ -536,25 +539,19 @@ impl Builder<'_> {
                 may_coalesce: self.may_coalesce,
                 counters,
                 flows,
+                control_counters,
+                first_fragment_ends: BTreeMap::new(),
+                outer_snapshots: BTreeMap::new(),
                 nic_departures: Vec::new(),
                 is_nic,
                 ledger,
                 trace: None,
                 reports: self.outside.then(Box::<DeliveryReports>::default),
+                copies: PendingCopies::default(),
                 trees,
             },
-            frames,
-            line_changes: changes.into_iter().map(NextChange::new).collect(),
-            handled: 0,
-            next_callback: EVENTS_PER_CALLBACK,
-            next_release: 0,
-            idle_delays: IdleCache::default(),
-            lone_packets: Vec::new(),
-            first_fragment_ends: BTreeMap::new(),
-            control_counters,
-            endpoint_messages: BTreeMap::new(),
-            outer_snapshots: BTreeMap::new(),
-            until: 0,
+            injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
+            idle: IdleDelays::default(),
         };
         if !self.outside {
             network.begin_events(0);

@@ -16,10 +16,10 @@ impl Network {
     pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32, neighbour: u32) {
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, self.now) {
+        if !self.passes_router(id, step, self.clock.now) {
             return;
         }
-        match self.frames.resolve(neighbour, id, self.now) {
+        match self.frames.resolve(neighbour, id, self.clock.now) {
             HoldResult::GoesOn => self.leave_hold(id),
             HoldResult::Held { lost, asks } => {
                 if asks {
@@ -27,7 +27,7 @@ impl Network {
                 }
                 if let Some(lost) = lost {
                     let router = self.frames.arp.router_of(neighbour);
-                    self.drop_packet(lost, DropLocation::HoldFull(router), self.now);
+                    self.shared.drop_packet(&self.frames, lost, DropLocation::HoldFull(router), self.clock.now);
                 }
             }
         }
@@ -38,29 +38,29 @@ impl Network {
         let packet = self.shared.datagrams.packet_mut(id);
         packet.place += 1;
         let place = packet.place;
-        self.forward(id, place, self.now, true);
+        self.forward(id, place, self.clock.now, true);
     }
 
     /// Sends a request for the address of a neighbour.
     fn ask_address(&mut self, neighbour: u32) {
         let (said, due) = self.frames.arp.request(neighbour);
-        self.events.push(due, said.port(), Event::ArpTimeout(neighbour));
+        self.clock.events.push(due, said.port(), Event::ArpTimeout(neighbour));
         self.begin_arp(said);
     }
 
     /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
     pub(crate) fn on_arp_timeout(&mut self, neighbour: u32) {
         if neighbour == ALL_NEIGHBOURS {
-            self.frames.arp.forget_known(self.now);
+            self.frames.arp.forget_known(self.clock.now);
             return;
         }
-        match self.frames.arp.on_timeout(neighbour, self.now) {
+        match self.frames.arp.on_timeout(neighbour, self.clock.now) {
             TimeoutAction::Nothing => {}
             TimeoutAction::Asks => self.ask_address(neighbour),
             TimeoutAction::GivesUp(packets) => {
                 let router = self.frames.arp.router_of(neighbour);
                 for packet in packets {
-                    self.drop_packet(packet, DropLocation::NoReply(router), self.now);
+                    self.shared.drop_packet(&self.frames, packet, DropLocation::NoReply(router), self.clock.now);
                 }
             }
         }
@@ -86,7 +86,7 @@ impl Network {
 
     /// Handles an ARP packet at the end of its line: packets that waited for its sender continue, and the node sends further ARP packets.
     pub(super) fn take_arp(&mut self, datagram: u32) {
-        let (released, messages) = self.frames.arp.receive(datagram, self.now);
+        let (released, messages) = self.frames.arp.receive(datagram, self.clock.now);
         released.into_iter().for_each(|packet| self.leave_hold(packet));
         messages.into_iter().for_each(|said| self.begin_arp(said));
     }

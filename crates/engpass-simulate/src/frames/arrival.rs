@@ -14,7 +14,7 @@ impl Network {
     pub(crate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
         loop {
             let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.pop_arrival(self.now);
+            let (landed, next) = this.pop_arrival(self.clock.now);
             let number = this.port as usize;
             if let Some(landed) = landed {
                 self.process_arrival(port, landed);
@@ -24,51 +24,38 @@ impl Network {
             }
             // Frames that were sent while this one was handled arrive later than those on the line.
             let event = Event::FrameArrival(port);
-            if next > limit || !self.events.would_be_next(next, number, event) {
-                self.events.push(next, number, event);
+            if next > limit || !self.clock.events.would_be_next(next, number, event) {
+                self.clock.events.push(next, number, event);
                 return;
             }
-            self.now = next;
-            self.handled += 1;
+            self.clock.now = next;
+            self.clock.handled += 1;
         }
     }
 
     #[inline(always)]
     fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
-        if landed.damaged {
-            self.drop_on_arrival(port, landed.packet, DropLocation::Line);
-            return;
-        }
-        if landed.sent.1 > 0 {
+        if landed.damaged || landed.sent.1 > 0 {
             let line = &self.frames.ports[port as usize];
-            if line.outage_destroyed(&landed) {
-                self.drop_by_outage(port, landed.packet, self.now);
-                return;
-            }
-            if self.frames.drops_on_inactive_member(line.port) {
-                self.drop_on_arrival(port, landed.packet, DropLocation::Inactive);
+            let place: Option<fn(usize) -> DropLocation> = if landed.damaged {
+                Some(DropLocation::Line)
+            } else if line.outage_destroyed(&landed) {
+                Some(DropLocation::Down)
+            } else if self.frames.drops_on_inactive_member(line.port) {
+                Some(DropLocation::Inactive)
+            } else {
+                None
+            };
+            if let Some(place) = place {
+                self.shared.drop_on_line(&mut self.frames, port, landed.packet, place, self.clock.now);
                 return;
             }
         }
-        if !self.groups.is_idle() {
+        if !self.shared.copies.is_empty() {
             self.receive_or_forward_copies(landed.packet);
             return;
         }
         self.receive_or_forward(landed.packet);
-    }
-
-    /// Drops a packet at the far end of a line. `place` makes drop location and cause from the number of the transmitter.
-    #[inline(never)]
-    fn drop_on_arrival(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
-        let line = &mut self.frames.ports[port as usize];
-        let number = line.port as usize;
-        if let Some(deferred) = &mut self.shared.ledger.deferred {
-            deferred.lost(number, 1);
-        }
-        if self.shared.window.holds(self.now) {
-            line.count_lost();
-        }
-        self.drop_packet(packet, place(number), self.now);
     }
 
     /// Forwards a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
@@ -90,7 +77,7 @@ impl Network {
         if step.is_end() && !step.takes_time {
             self.on_packet_at_host(packet);
         } else if !step.takes_time {
-            self.hop(packet, place, self.now, true);
+            self.hop(packet, place, self.clock.now, true);
         } else if !step.is_line()
             && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
         {
@@ -107,7 +94,7 @@ impl Network {
         let hop = self.frames.lines_before(whole.place);
         let stamp = self.shared.ledger.snapshot_of(id);
         let mut copies = Vec::new();
-        for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
+        for (datagram, route) in self.shared.copies.take_at(whole.datagram, hop.into()) {
             let place = self.frames.first_place(route, hop);
             let sender =
                 self.shared.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
@@ -138,7 +125,7 @@ impl Network {
             return;
         }
         if self.frames.is_branched(place) {
-            self.note_end(datagram, place);
+            self.shared.note_end(datagram, place);
         }
         let this = &mut self.shared.datagrams[datagram];
         this.trail = super::trail(&self.frames, place);
@@ -157,7 +144,7 @@ impl Network {
             return;
         }
         if tracked_per_hop {
-            self.record_hops_carried(packet);
+            self.shared.record_hops_carried(&self.frames, packet);
         } else {
             debug_assert!(
                 self.has_expected_length(packet),
@@ -168,7 +155,7 @@ impl Network {
         if complete && !lost {
             match to {
                 Some(_) if self.shared.is_of_tree(datagram) => self.receive_message(datagram),
-                Some(direction) if direction as usize >= self.endpoints.len() => {
+                Some(direction) if direction as usize >= self.hosts.endpoints.len() => {
                     self.take_control(datagram, direction)
                 }
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
@@ -197,7 +184,7 @@ impl Network {
             return None;
         }
         let ip = self.shared.datagrams.packet(packet).ip;
-        match self.frames.process(step, (packet, ip), copies, (self.now, self.end)) {
+        match self.frames.process(step, (packet, ip), copies, (self.clock.now, self.clock.end)) {
             EngineResult::ContinuesAt(done) => Some(done),
             result => {
                 self.on_engine_entered(packet, (step.router as usize, result));
@@ -212,7 +199,7 @@ impl Network {
         let engine = &mut self.frames.engines[number as usize];
         let (packet, next) = engine.finish(|packet| self.shared.datagrams.packet(packet).ip);
         if let Some(at) = next {
-            self.events.push(at, engine.node, Event::EngineDone(number));
+            self.clock.events.push(at, engine.node, Event::EngineDone(number));
         }
         if router != number && self.continues_work(router, packet) {
             return;
@@ -223,12 +210,12 @@ impl Network {
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
     pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
-        let now = std::mem::replace(&mut self.now, at);
+        let now = std::mem::replace(&mut self.clock.now, at);
         let datagram = self.shared.datagrams.packet(id).datagram;
         if let Some(to) = self.shared.datagrams[datagram].to.get() {
-            self.endpoints[to as usize].handled_until = at;
+            self.hosts.endpoints[to as usize].handled_until = at;
         }
         self.on_packet_at_host(id);
-        self.now = now;
+        self.clock.now = now;
     }
 }

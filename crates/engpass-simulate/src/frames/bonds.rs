@@ -7,8 +7,8 @@ use crate::ready_packet::{EgressPath, ReadyPacket};
 impl Network {
     /// Lets the monitor of a bond look at the carriers of its members.
     pub(crate) fn on_bond_monitor(&mut self, bond: u32) {
-        if let Some(again) = self.frames.check_carriers(bond, self.now) {
-            self.events.push(again, 0, Event::BondMonitor(bond));
+        if let Some(again) = self.frames.check_carriers(bond, self.clock.now) {
+            self.clock.events.push(again, 0, Event::BondMonitor(bond));
         }
     }
 

@@ -20,7 +20,7 @@ impl Network {
         // A packet that finds no room decides nothing.
         let first = self.first_engine(router, packet);
         let copies = match self.frames.engines[first].has_room(ip) {
-            true => self.shared.decide_copies(datagram, self.now),
+            true => self.shared.decide_copies(datagram, self.clock.now),
             false => 0,
         };
         self.process(Step::at_router(router), packet, copies);
@@ -33,11 +33,11 @@ impl Network {
             && whole.ttl <= 1
         {
             self.shared.datagrams.packet_mut(id).ttl = 0;
-            self.drop_or_fragment(id, Step::at_router(router), self.now);
+            self.drop_or_fragment(id, Step::at_router(router), self.clock.now);
             return;
         }
         // For a packet that has left a tunnel here, the copies were not decided before.
-        self.shared.decide_copies(whole.datagram, self.now);
+        self.shared.decide_copies(whole.datagram, self.clock.now);
         let stamp = self.shared.ledger.snapshot_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.shared.copies_of(whole.datagram) {
@@ -51,11 +51,11 @@ impl Network {
             copies.push((copy, place));
         }
         self.shared.datagrams[whole.datagram].arrived += 1;
-        self.record_hops_carried(id);
+        self.shared.record_hops_carried(&self.frames, id);
         self.shared.datagrams.release_packet(id);
         self.shared.release_datagram(whole.datagram);
         for (copy, place) in copies {
-            self.forward(copy, place, self.now, true);
+            self.forward(copy, place, self.clock.now, true);
         }
     }
 }

@@ -31,7 +31,7 @@ impl Network {
         let packet = self.shared.datagrams.packet_mut(id);
         if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
-            self.drop_or_fragment(id, step, self.now);
+            self.drop_or_fragment(id, step, self.clock.now);
             return;
         }
         let packet = *packet;
@@ -45,6 +45,6 @@ impl Network {
             self.frames.choices.decide(decision, &heads, fragment)
         });
         self.shared.datagrams.packet_mut(id).place = place;
-        self.forward(id, place, self.now, true);
+        self.forward(id, place, self.clock.now, true);
     }
 }

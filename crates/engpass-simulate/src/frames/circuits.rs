@@ -15,7 +15,7 @@ impl Network {
     /// Puts a packet into the queue of a circuit that begins at a router.
     #[inline(never)]
     pub(super) fn enter_circuit(&mut self, id: u32, place: u32, number: u32, at: u64) {
-        debug_assert_eq!(at, self.now, "a packet enters a circuit at the present instant");
+        debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
         let step = self.frames.steps[place as usize];
         self.shared.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, at) {
@@ -33,7 +33,7 @@ impl Network {
         let view = packet.queued(id, bytes);
         let (due, marks) = entry.queue().join(at, view, &mut self.frames.dropped);
         if let Some(due) = due {
-            self.events.push(due, position, Event::CircuitFree(number));
+            self.clock.events.push(due, position, Event::CircuitFree(number));
         }
         if marks {
             self.frames.marks.add(position, self.shared.window.holds(at));
@@ -45,7 +45,7 @@ impl Network {
     pub(crate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
-        if !entry.queue().is_due(self.now) {
+        if !entry.queue().is_due(self.clock.now) {
             // Outdated event: an earlier one was scheduled since.
             return;
         }
@@ -56,23 +56,23 @@ impl Network {
             return;
         }
         let entry = &mut self.frames.entries[number as usize];
-        match entry.queue().next(self.now, &mut self.frames.dropped) {
+        match entry.queue().next(self.clock.now, &mut self.frames.dropped) {
             Ok(chosen) => {
                 let ecn = std::mem::replace(&mut self.shared.datagrams.packet_mut(chosen.id).ecn, chosen.ecn);
                 let entry = &mut self.frames.entries[number as usize];
                 if ecn != chosen.ecn && entry.queue().marks_when_sent() {
-                    self.frames.marks.add(position, self.shared.window.holds(self.now));
+                    self.frames.marks.add(position, self.shared.window.holds(self.clock.now));
                 }
                 if let Some(shaper) = self.shared.vcs[vc].adaptive_shaper {
-                    let pace = self.adaptive_shapers[shaper].rate.begin();
-                    self.shared.vcs[vc].shaper.restart(self.now, pace);
+                    let pace = self.cells.shapers[shaper].rate.begin();
+                    self.shared.vcs[vc].shaper.restart(self.clock.now, pace);
                 }
                 let pdu = self.create_pdu(chosen.id, number);
                 self.frames.entries[number as usize].queue().send(chosen.bytes, pdu);
                 self.emit_router_pdu(pdu);
                 self.is_line_busy(number);
             }
-            Err(Some(ready)) => self.events.push(ready, position, Event::CircuitFree(number)),
+            Err(Some(ready)) => self.clock.events.push(ready, position, Event::CircuitFree(number)),
             Err(None) => {}
         }
         self.drop_discarded_at_circuit(position);
@@ -108,7 +108,7 @@ impl Network {
     /// Advances a cell port to the instant before now, so that departures of the cells that arrived before are known.
     fn catch_up_departures(&mut self, position: usize) {
         // Only to the instant before: a cell that arrives now may meet others that are not known yet. Cells that have left by now arrived before.
-        self.advance(position, self.now - 1);
+        self.advance(position, self.clock.now - 1);
         self.collect_nic_departures();
     }
 
@@ -119,9 +119,9 @@ impl Network {
         let position = entry.ports[0];
         let queue = entry.queue();
         let emitted = queue.pdu.map(|pdu| self.shared.pdus[pdu].eta);
-        let (is_busy, asks_at) = queue.wait_for_line(emitted, self.now);
+        let (is_busy, asks_at) = queue.wait_for_line(emitted, self.clock.now);
         if let Some(at) = asks_at {
-            self.events.push(at, position, Event::CircuitFree(number));
+            self.clock.events.push(at, position, Event::CircuitFree(number));
         }
         is_busy
     }
@@ -129,7 +129,7 @@ impl Network {
     /// Records when the last cell of a PDU leaves the router on which its circuit begins. The next packet is chosen when the line begins that cell, so that a
     /// shaper keeps its pace, but no earlier than a picosecond after the cell's emission, because this is not known before.
     pub(crate) fn on_last_cell_left_router(&mut self, left: NicDeparture) {
-        let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
+        let begins = (left.at - self.cells.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
             let Some(queue) = entry.queue.as_mut().filter(|queue| queue.pdu == Some(left.pdu)) else {
                 continue;
@@ -148,9 +148,9 @@ impl Network {
                 deferred.lost(port, 1);
             }
             if let Some(trace) = &mut self.shared.trace {
-                trace.dropped(port, self.now);
+                trace.dropped(port, self.clock.now);
             }
-            self.drop_packet(packet.id, DropLocation::Queue(port, cause), self.now);
+            self.shared.drop_packet(&self.frames, packet.id, DropLocation::Queue(port, cause), self.clock.now);
         }
     }
 
@@ -160,7 +160,7 @@ impl Network {
         let datagram = self.shared.datagrams.packet(id).datagram;
         // The frame lines crossed so far are recorded now; on the lines of the circuit, the cells are.
         self.shared.track_per_hop(datagram);
-        self.record_hops_carried(id);
+        self.shared.record_hops_carried(&self.frames, id);
         let step = self.frames.steps[place as usize];
         let since = self.frames.lines_before(place + 1);
         let packet = self.shared.datagrams.packet_mut(id);
@@ -190,7 +190,7 @@ impl Network {
 
     /// Creates the PDU of a host's packet whose route begins with a circuit and goes on behind it.
     pub(crate) fn create_first_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> u32 {
-        let id = self.packet_of(sender, ready_packet, route);
+        let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
         if self.shared.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
@@ -219,7 +219,7 @@ impl Network {
                 false => self.on_packet_at_host(packet),
             },
             Verdict::Unwrap(_) => self.leave_tunnel(packet, place),
-            _ => self.forward(packet, place, self.now, true),
+            _ => self.forward(packet, place, self.clock.now, true),
         }
     }
 }

@@ -24,16 +24,16 @@ impl Network {
     /// Creates a packet and its datagram, and returns their numbers.
     pub(super) fn begin_control(&mut self, kind: ControlKind, packet: ControlPacket) -> (u32, u32) {
         let ControlPacket { sender, place, bytes, ttl, priority } = packet;
-        let direction = self.frames.first_control_direction(kind, self.endpoints.len()) + 2 * sender;
+        let direction = self.frames.first_control_direction(kind, self.hosts.endpoints.len()) + 2 * sender;
         let tracked_per_hop = self.shared.reports.is_some();
         let datagram = Datagram {
-            flow: self.control_counters,
+            flow: self.shared.control_counters,
             to: Destination::endpoint(direction + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
             header: (bytes - IP_HEADER_BYTES) as u32,
             fragments: 1,
             refs: 1,
-            begun: self.now,
+            begun: self.clock.now,
             tracked_per_hop,
             ..Datagram::default()
         };
@@ -41,7 +41,7 @@ impl Network {
         // The number follows those of all senders and of routers' messages.
         let number = self.frames.icmp.ways.len() + kind as usize;
         let sender = match &mut self.shared.reports {
-            None => (self.processes.len() + self.endpoints.len() + number) as u32,
+            None => (self.hosts.processes.len() + self.hosts.endpoints.len() + number) as u32,
             Some(reports) => {
                 let number = self.injected.number_of_control(number);
                 reports.register_control_packet(datagram, number);
@@ -65,7 +65,7 @@ impl Network {
     /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
     pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
         let direction = direction as usize;
-        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.endpoints.len());
+        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.hosts.endpoints.len());
         if direction < arp {
             self.deliver_icmp_message(datagram);
         } else if direction < igmp {

@@ -7,7 +7,9 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::{Event, EventQueue};
+use crate::host::Hosts;
 use crate::nic::Nic;
 use crate::packet_store::{Datagram, Destination};
 use crate::ready_packet::EgressPath;
@@ -165,8 +167,8 @@ impl Network {
         if !self.fast_path_allowed() || self.shared.reports.is_some() {
             return false;
         }
-        let (now, end) = (self.now, self.end);
-        let Self { processes, frames, shared, events, nics, .. } = self;
+        let (now, end) = (self.clock.now, self.clock.end);
+        let Self { clock: Clock { events, .. }, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
         let this = &mut processes[process];
         let EgressPath::Frames { route } = this.way else { return false };
         if this.fragments.count > 1 {

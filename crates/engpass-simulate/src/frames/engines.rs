@@ -19,7 +19,7 @@ impl Network {
     /// Gives a packet to the first engine that works on it; `copies` of it will leave.
     pub(super) fn begin_work(&mut self, router: u32, packet: u32, copies: u64) {
         let arrival = self.arrival_at(router, packet);
-        let entered = self.frames.begin_work(&arrival, copies, self.now);
+        let entered = self.frames.begin_work(&arrival, copies, self.clock.now);
         self.on_engine_entered(packet, entered);
     }
 
@@ -27,7 +27,7 @@ impl Network {
     pub(super) fn continues_work(&mut self, router: u32, packet: u32) -> bool {
         let Some(copies) = self.frames.switching.take_punted(packet) else { return false };
         let arrival = self.arrival_at(router, packet);
-        let entered = self.frames.forward_with_engine(&arrival, copies, self.now);
+        let entered = self.frames.forward_with_engine(&arrival, copies, self.clock.now);
         self.on_engine_entered(packet, entered);
         true
     }
@@ -53,10 +53,10 @@ impl Network {
     /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work.
     pub(super) fn on_engine_entered(&mut self, packet: u32, (engine, result): (usize, EngineResult)) {
         match result {
-            EngineResult::Full => self.drop_packet(packet, DropLocation::InputFull(engine), self.now),
+            EngineResult::Full => self.shared.drop_packet(&self.frames, packet, DropLocation::InputFull(engine), self.clock.now),
             EngineResult::Held(Some(done)) => {
                 let node = self.frames.engines[engine].node;
-                self.events.push(done, node, Event::EngineDone(engine as u32));
+                self.clock.events.push(done, node, Event::EngineDone(engine as u32));
             }
             EngineResult::Held(None) => {}
             EngineResult::ContinuesAt(_) => {

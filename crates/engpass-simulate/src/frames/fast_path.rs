@@ -1,6 +1,5 @@
 //! Fast path of reception: unfragmented datagrams that cost the host no CPU time, as nearly all are.
 
-use engpass_ledger::{Carried, DeliveryStatus, Load};
 use engpass_model::queue::Ecn;
 
 use crate::Network;
@@ -32,52 +31,18 @@ impl Network {
     fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers above those of endpoints are ICMP and ARP packets.
         let fast = self.is_sole_unmarked(packet, datagram, ecn)
-            && self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
+            && self.hosts.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
         if fast {
             self.receive_and_post(datagram, to);
         }
         fast
     }
 
-    /// Posts and releases a datagram that arrived in one packet. `load` is its load for the ledger; `None` if the receiver refused data of it.
-    #[inline(always)]
-    pub(crate) fn finish_datagram_fast_path(
-        &mut self,
-        datagram: u32,
-        direction: (u32, Option<u32>),
-        load: Option<Load>,
-    ) {
-        // Nearly all datagrams are identical to the one before.
-        if let Some(load) = load
-            && self.shared.ledger.try_extend_run(direction, load)
-        {
-            self.shared.datagrams.release(datagram);
-            return;
-        }
-        self.finish_datagram_slow_path(datagram);
-    }
-
-    /// Like [`Self::finish_datagram_fast_path`], for a datagram that differs from the one before, or part of which the receiver refused.
-    #[inline(never)]
-    fn finish_datagram_slow_path(&mut self, datagram: u32) {
-        let trail = super::trail(&self.frames, self.shared.datagrams.packet(datagram).place);
-        let this = &self.shared.datagrams[datagram];
-        let (direction, load) = ((this.flow, this.to.get()), self.shared.load_of(this));
-        self.shared.ledger.post_datagram(
-            direction,
-            DeliveryStatus::Delivered,
-            load,
-            Carried::Whole(trail),
-            this.refused,
-        );
-        self.shared.datagrams.release(datagram);
-    }
-
     /// Like [`Self::receive_fast_path`], for an unfragmented datagram to a socket.
     #[inline(never)]
     fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
         let flow = self.shared.datagrams[datagram].flow as usize;
-        let socket = self.sockets.get(flow).and_then(Option::as_ref);
+        let socket = self.hosts.sockets.get(flow).and_then(Option::as_ref);
         if !socket.is_some_and(|socket| socket.is_zero_cost) {
             return false;
         }
@@ -85,7 +50,7 @@ impl Network {
         self.received(datagram, Some(PathId::to(end)));
         let this = &self.shared.datagrams[datagram];
         let load = self.shared.load_of(this);
-        self.finish_datagram_fast_path(datagram, (this.flow, None), Some(load));
+        self.shared.finish_datagram_fast_path(&self.frames, datagram, (this.flow, None), Some(load));
         true
     }
 

@@ -36,7 +36,7 @@ impl Network {
             return;
         }
         let message = self.message_about(id, step, place);
-        self.drop_packet(id, place, at);
+        self.shared.drop_packet(&self.frames, id, place, at);
         if let Some(message) = message {
             self.begin_message(message, at);
         }
@@ -51,7 +51,7 @@ impl Network {
         // The first fragment may arrive, and use up the sender snapshot, before the second one is created.
         let stamp = self.shared.ledger.snapshot_of(id);
         self.shared.track_per_hop(whole.datagram);
-        self.record_hops_carried(id);
+        self.shared.record_hops_carried(&self.frames, id);
         self.shared.datagrams.release_packet(id);
         let more = cut.count - 1;
         let datagram = &mut self.shared.datagrams[whole.datagram];

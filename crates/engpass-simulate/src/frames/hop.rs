@@ -8,7 +8,10 @@ use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, 
 use engpass_model::queue::{Cause, Ecn};
 
 use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::Event;
+use crate::flow_counters::DropLocation;
+use crate::host::Hosts;
 use crate::ready_packet::ReadyPacket;
 use crate::shared_state::SharedState;
 use crate::tap::Carrier;
@@ -32,7 +35,8 @@ impl Network {
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         let fast = self.fast_path_allowed();
         loop {
-            let Self { frames: Frames { ports, steps, .. }, shared, events, endpoints, .. } = self;
+            let Self { frames: Frames { ports, steps, .. }, shared, clock, hosts, .. } = self;
+            let (Clock { events, now, end, until, .. }, Hosts { endpoints, .. }) = (clock, hosts);
             let SharedState { datagrams, ledger, window, trace, .. } = shared;
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, lookahead) = loop {
@@ -42,18 +46,18 @@ impl Network {
                 let mut host = None;
                 let last = match step.lookahead {
                     Lookahead::None => 0,
-                    Lookahead::NextPort => self.end,
+                    Lookahead::NextPort => *end,
                     // Until the instant computed here, only this line can cause anything at the host.
                     Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
                             Some(to) => {
                                 let this = &mut endpoints[to as usize];
-                                let until = this.lookahead_until().min(self.until);
+                                let until = this.lookahead_until().min(*until);
                                 host = Some((this, to as usize));
                                 until
                             }
                             // A UDP socket only counts datagrams: it may take them ahead of virtual time.
-                            None => self.until,
+                            None => *until,
                         }
                     }
                     Lookahead::Host => 0,
@@ -96,7 +100,7 @@ impl Network {
                     return;
                 }
                 let Packet { datagram: whole, ecn, .. } = *packet;
-                let now = std::mem::replace(&mut self.now, then);
+                let now = std::mem::replace(now, then);
                 let taken = match host {
                     Some((this, to)) => {
                         this.handled_until = then;
@@ -111,7 +115,7 @@ impl Network {
                 if !taken {
                     self.receive_slow_path(id);
                 }
-                self.now = now;
+                self.clock.now = now;
                 return;
             };
             if lookahead == Lookahead::Host {
@@ -154,7 +158,7 @@ impl Network {
     /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
-        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, clock: Clock { events, .. }, .. } = self;
         let step = steps[place as usize];
         let (port, line_index) = (step.port(), step.line_index);
         let line = &mut ports[port as usize];
@@ -189,7 +193,7 @@ impl Network {
             events.push(at, line.port as usize, Event::FrameArrival(port));
         }
         if !sent.in_window {
-            self.clip_to_window(place, id, &sent.transmission);
+            self.shared.clip_to_window(&self.frames, place, id, &sent.transmission);
         }
         is_ahead.then_some(at)
     }
@@ -197,29 +201,30 @@ impl Network {
     /// Returns the instant up to which the line of step `place` may hand arrivals to the next port ahead of time; 0 if it may not.
     #[inline(always)]
     fn delivers_ahead_until(&self, place: u32) -> u64 {
-        if self.frames.steps[place as usize].delivers_ahead() { self.end } else { 0 }
+        if self.frames.steps[place as usize].delivers_ahead() { self.clock.end } else { 0 }
     }
 
     /// Sends a packet of a host into its NIC, which must have room.
     #[inline(always)]
     pub(crate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
-        let id = self.packet_of(sender, ready_packet, route);
+        let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
         if self.shared.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, has_data) =
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, shared, events, .. } = self;
+        let Self { frames: Frames { ports, steps, .. }, shared, clock: Clock { now, end, events, .. }, .. } = self;
+        let (now, end) = (*now, *end);
         let step = steps[first as usize];
         let line = &mut ports[step.port() as usize];
         if shared.fast_path_allowed() {
             // Fast path, as for the segments of an endpoint.
-            let last = if step.delivers_ahead() { self.end } else { 0 };
-            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &shared.window)
+            let last = if step.delivers_ahead() { end } else { 0 };
+            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, last, &shared.window)
             {
                 shared.datagrams.packet_mut(id).place = first + 1;
-                shared.ledger.emitted_packet(sender, (has_data, id), self.now, line.free_at());
+                shared.ledger.emitted_packet(sender, (has_data, id), now, line.free_at());
                 if line.posts_each_packet {
                     shared.ledger.attribute_shared_idle(
                         step.line_index,
@@ -247,11 +252,11 @@ impl Network {
         let Packet { ip, place, .. } = packet;
         let line = &mut ports[steps[place as usize].port() as usize];
         let view = packet.queued(id, line.queue_bytes(ip));
-        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
+        let AdmitResult::Departs(sent, _) = line.admit(self.clock.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");
         };
         if let Some((sender, has_data)) = sender {
-            shared.ledger.emitted_packet(sender, (has_data, id), self.now, sent.transmission.end);
+            shared.ledger.emitted_packet(sender, (has_data, id), self.clock.now, sent.transmission.end);
         }
         if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);
@@ -270,21 +275,21 @@ impl Network {
                 }
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
-                    self.events.push(due, number, Event::Dequeue(port));
+                    self.clock.events.push(due, number, Event::Dequeue(port));
                 }
                 self.drop_discarded(port);
             }
             AdmitResult::Dropped(cause) => self.drop_at_port(port, id, cause, at),
-            AdmitResult::LineDown => self.drop_by_outage(port, id, at),
+            AdmitResult::LineDown => self.shared.drop_on_line(&mut self.frames, port, id, DropLocation::Down, at),
         }
     }
 
     /// Handles a `Dequeue` event of a port: its discipline chooses the packet that is sent next.
     pub(crate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
-        let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.shared.window);
+        let (next, again) = this.serve(self.clock.now, &mut self.frames.dropped, &self.shared.window);
         if let Some(again) = again {
-            self.events.push(again, this.port as usize, Event::Dequeue(port));
+            self.clock.events.push(again, this.port as usize, Event::Dequeue(port));
         }
         if let Some((chosen, sent)) = next {
             if sent.transmission.held > 0 && !this.posts_each_packet {
@@ -294,7 +299,7 @@ impl Network {
             let decides_when_free = !this.marks_on_arrival();
             let packet = self.shared.datagrams.packet_mut(chosen.id);
             if decides_when_free && packet.ecn != chosen.ecn {
-                self.frames.marks.add(number, self.shared.window.holds(self.now));
+                self.frames.marks.add(number, self.shared.window.holds(self.clock.now));
             }
             packet.ecn = chosen.ecn;
             let place = packet.place;

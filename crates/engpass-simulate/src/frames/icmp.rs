@@ -58,7 +58,7 @@ impl Network {
             return reports.head(datagram).whole;
         }
         // Data goes to the second endpoint of a connection.
-        let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints.len());
+        let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.hosts.endpoints.len());
         is_data && self.frames.icmp.keeps_whole(this.flow)
     }
 
@@ -116,7 +116,7 @@ impl Network {
             flow,
             // No datagram of the flow has this index.
             index: u64::MAX - u64::from(made),
-            to: Destination::endpoint(self.endpoints.len() + 2 * number + 1),
+            to: Destination::endpoint(self.hosts.endpoints.len() + 2 * number + 1),
             header: icmp::HEADER_BYTES as u32,
             bytes: (bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES) as u32,
             fragments: 1,
@@ -130,10 +130,10 @@ impl Network {
         *self.shared.datagrams.segment_mut(datagram) = segment;
         let (sender, quoted) = match about {
             About::Segment(message) => {
-                self.endpoint_messages.insert(datagram, message);
+                self.hosts.messages.insert(datagram, message);
                 let Message { endpoint, mtu, .. } = message;
                 let quoted = head.map(|head| Quoted { mtu, head, endpoint });
-                ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
+                ((self.hosts.processes.len() + self.hosts.endpoints.len() + number) as u32, quoted)
             }
             About::Outside(lost, said) => {
                 let flow = self.injected.number_of_control(number);
@@ -159,7 +159,7 @@ impl Network {
             trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);
         }
         self.frames.icmp.hold(made, packet);
-        self.events.push(at, line, Event::IcmpReady(made));
+        self.clock.events.push(at, line, Event::IcmpReady(made));
     }
 
     /// Passes an ICMP message into the forwarding engine of the router that made it.
@@ -171,15 +171,15 @@ impl Network {
     /// Delivers an ICMP message to the sender of the packet that it is about.
     pub(super) fn deliver_icmp_message(&mut self, datagram: u32) {
         if let Some(reports) = &mut self.shared.reports {
-            reports.on_message_delivered(datagram, self.now);
+            reports.on_message_delivered(datagram, self.clock.now);
             return;
         }
-        let message = self.endpoint_messages.remove(&datagram);
+        let message = self.hosts.messages.remove(&datagram);
         let Message { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
         let endpoint = endpoint as usize;
-        let connection = &mut self.endpoints[endpoint].connection;
-        connection.on_too_big(Time(self.now), seq, mtu.into());
-        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
+        let connection = &mut self.hosts.endpoints[endpoint].connection;
+        connection.on_too_big(Time(self.clock.now), seq, mtu.into());
+        self.shared.ledger.note_activity(self.hosts.processes.len() + endpoint, self.clock.now);
         self.send_and_schedule_wake(endpoint);
     }
 }

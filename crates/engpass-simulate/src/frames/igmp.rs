@@ -17,7 +17,7 @@ impl Network {
     /// Schedules the IGMP messages of all receivers that join or leave.
     pub(crate) fn begin_memberships(&mut self) {
         let Some(trees) = &self.shared.trees else { return };
-        let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.end)).collect();
+        let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.clock.end)).collect();
         for (member, messages) in messages.into_iter().enumerate() {
             self.frames.igmp.plan(member as u32, messages);
             self.await_message(member as u32);
@@ -26,19 +26,19 @@ impl Network {
 
     fn await_message(&mut self, member: u32) {
         if let Some(at) = self.frames.igmp.next_due(member) {
-            self.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member));
+            self.clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member));
         }
     }
 
     fn await_deadline(&mut self, member: u32, at: Option<u64>) {
-        if let Some(at) = at.filter(|at| *at <= self.end) {
-            self.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE));
+        if let Some(at) = at.filter(|at| *at <= self.clock.end) {
+            self.clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE));
         }
     }
 
     /// Handles an IGMP timer: a host sends its next message, or routers may stop forwarding to branches.
     pub(crate) fn on_igmp_timer(&mut self, timer: u32) {
-        let (member, now) = (timer / 2, self.now);
+        let (member, now) = (timer / 2, self.clock.now);
         if timer % 2 == PRUNE {
             if self.shared.members_mut().on_deadline(member, now) {
                 self.shared.forward_to(member, false);
@@ -71,7 +71,7 @@ impl Network {
     /// Handles an IGMP message that has reached its router: branches begin to forward, or the last-member queries begin.
     pub(super) fn take_igmp(&mut self, datagram: u32) {
         let (member, message) = self.frames.igmp.receive(datagram);
-        let (change, deadline) = self.shared.members_mut().on_message(member, message, self.now);
+        let (change, deadline) = self.shared.members_mut().on_message(member, message, self.clock.now);
         self.await_deadline(member, deadline);
         if change == Some(true) {
             self.shared.forward_to(member, true);

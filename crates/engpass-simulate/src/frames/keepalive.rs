@@ -15,18 +15,18 @@ impl Network {
     /// Schedules the first keepalives of all tunnels at `from`.
     pub(super) fn begin_keepalives(&mut self, from: u64) {
         for end in 0..self.frames.keepalives.count() {
-            self.events.push(from, POSITION + end, Event::KeepaliveTimer(end as u32));
+            self.clock.events.push(from, POSITION + end, Event::KeepaliveTimer(end as u32));
         }
     }
 
     /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
     pub(crate) fn on_keepalive_timer(&mut self, end: u32) {
-        let (next, goes_down) = self.frames.keepalive_sent(end as usize, self.now);
+        let (next, goes_down) = self.frames.keepalive_sent(end as usize, self.clock.now);
         if goes_down {
             self.record_tunnel_change(end as usize, true);
         }
-        if next <= self.end {
-            self.events.push(next, POSITION + end as usize, Event::KeepaliveTimer(end));
+        if next <= self.clock.end {
+            self.clock.events.push(next, POSITION + end as usize, Event::KeepaliveTimer(end));
         }
         self.send_keepalive(end as usize);
     }
@@ -63,7 +63,7 @@ impl Network {
     /// Records for a timeline that an end takes its tunnel for down or up.
     fn record_tunnel_change(&mut self, end: usize, down: bool) {
         if let Some(trace) = &mut self.shared.trace {
-            trace.tunnel_changed(self.now, end, down);
+            trace.tunnel_changed(self.clock.now, end, down);
         }
     }
 
@@ -73,7 +73,7 @@ impl Network {
         if ends == 0 {
             return None;
         }
-        let first = self.frames.first_control_direction(ControlKind::Keepalive, self.endpoints.len());
+        let first = self.frames.first_control_direction(ControlKind::Keepalive, self.hosts.endpoints.len());
         let direction = self.shared.datagrams[datagram].to.get()? as usize;
         direction.checked_sub(first).map(|ahead| ahead / 2).filter(|end| *end < ends)
     }
@@ -85,7 +85,7 @@ impl Network {
         if self.keepalive_end(datagram) == Some(end) {
             return true;
         }
-        self.drop_packet(id, DropLocation::TunnelDown(router), self.now);
+        self.shared.drop_packet(&self.frames, id, DropLocation::TunnelDown(router), self.clock.now);
         false
     }
 }

@@ -8,6 +8,7 @@ use engpass_frames::{AdmitResult, Packet, Route};
 use engpass_model::queue;
 
 use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::Event;
 
 /// Largest number of packets in a train: the ledger counts the bytes of a train in 32 bits.
@@ -30,20 +31,20 @@ impl Network {
         {
             return 0;
         }
-        let (occupied, _) = line.memory(self.now);
-        let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
+        let (occupied, _) = line.memory(self.clock.now);
+        let room = self.hosts.nics[port].capacity.checked_sub(occupied + u64::from(ip));
         // The first packet fits, and `room / ip` more after it.
         let fit = |room: u64| room / u64::from(ip) + 1;
         let most = room.map_or(0, fit).min(LONGEST.into()).min(count.into());
         let ledger = &self.shared.ledger;
         let is_shared = |port| ledger.is_shared(port);
-        most.min(self.frames.room_behind_first_line(route, (ip, ttl), self.now, is_shared)) as u32
+        most.min(self.frames.room_behind_first_line(route, (ip, ttl), self.clock.now, is_shared)) as u32
     }
 
     /// Sends a packet train: all packets of this datagram, each of `ip` bytes.
     pub(crate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
-        let Self { frames, shared, events, .. } = self;
+        let Self { frames, shared, clock: Clock { events, now, .. }, .. } = self;
         let this = &mut shared.datagrams[datagram];
         this.refs += 1;
         let (has_data, count) = (this.counted, this.fragments);
@@ -63,9 +64,10 @@ impl Network {
             ecn: head.ecn,
         });
         let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
-        let (mut until, mut begins) = (self.now, None);
+        let now = *now;
+        let (mut until, mut begins) = (now, None);
         for _ in 0..count {
-            let mut at = self.now;
+            let mut at = now;
             for (hop, step) in steps.iter().enumerate() {
                 let line = &mut frames.ports[step.port() as usize];
                 if hop > 0 {
@@ -103,7 +105,7 @@ impl Network {
         if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
             shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
-        shared.ledger.emitted_packet(sender, (has_data, id), self.now, until);
+        shared.ledger.emitted_packet(sender, (has_data, id), now, until);
     }
 
     /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.

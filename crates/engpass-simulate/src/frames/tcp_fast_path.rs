@@ -8,7 +8,9 @@ use engpass_model::time::Time;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::EventQueue;
+use crate::host::Hosts;
 use crate::packet_store::Destination;
 use crate::shared_state::SharedState;
 use crate::tcp::Endpoint;
@@ -108,7 +110,7 @@ impl Network {
     /// Sends and writes until neither is possible any more, and records the sender state.
     #[inline(never)]
     pub(crate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
-        let sender = self.processes.len() + endpoint;
+        let sender = self.hosts.processes.len() + endpoint;
         let states = self.shared.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
         let mut act = SendLoop { this, limited: None, write_begun: false };
@@ -134,13 +136,13 @@ impl Network {
                 None => SenderState::Cpu,
                 // Shortcut for the most common reason, without the checks of `sender_state_of`.
                 Some(LimitedBy::CongestionWindow)
-                    if self.endpoints[endpoint].connection.has_room_for_segment() =>
+                    if self.hosts.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
                     SenderState::CongestionWindow
                 }
                 Some(limited) => self.sender_state_of(endpoint, limited),
             };
-            self.shared.ledger.set_state_at(states, self.now, wait);
+            self.shared.ledger.set_state_at(states, self.clock.now, wait);
         }
     }
 
@@ -148,10 +150,10 @@ impl Network {
     #[inline(never)]
     pub(crate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
-        let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
+        let acting = SendContext { endpoint, sender: self.hosts.processes.len() + endpoint, states: None, route };
         loop {
-            let (now, end) = (self.now, self.end);
-            let Self { endpoints, frames, shared, events, nics, .. } = self;
+            let (now, end) = (self.clock.now, self.clock.end);
+            let Self { clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
             let this = &mut endpoints[endpoint];
             let id = shared.datagrams.next();
             let segment = shared.datagrams.segment_mut(id);
@@ -169,7 +171,7 @@ impl Network {
             {
                 return;
             }
-            if self.endpoints[endpoint].is_quiescent() {
+            if self.hosts.endpoints[endpoint].is_quiescent() {
                 return;
             }
         }
@@ -178,10 +180,11 @@ impl Network {
     /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the reason why the send loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
-        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, shared, events, nics, .. } = self;
+        let Self { clock: Clock { events, now, end, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
+        let Frames { ports, steps, routes, .. } = frames;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
-        let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
+        let mut exit = Egress::of(nic, route, (ports, steps), (*now, *end));
         let id = shared.datagrams.next();
         let whole = acting.whole(this.flow, shared.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
@@ -202,12 +205,12 @@ impl Network {
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
     fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
-        let ready_packet = self.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
+        let ready_packet = self.hosts.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
         let enters = self.enter_nic_or_wait_with(this.sender, ready_packet);
         if enters {
             self.on_segment_in_nic(this.endpoint);
         } else {
-            self.endpoints[this.endpoint].busy = true;
+            self.hosts.endpoints[this.endpoint].busy = true;
         }
         enters
     }
@@ -215,8 +218,8 @@ impl Network {
     /// Sends and writes until something outside the endpoint, its NIC and its first line is needed.
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
-        let (now, end) = (self.now, self.end);
-        let Self { endpoints, frames, shared, events, nics, .. } = self;
+        let (now, end) = (self.clock.now, self.clock.end);
+        let Self { clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
         let Endpoint { connection, application, ready_segment, nic, flow, .. } =
             &mut endpoints[act.this.endpoint];
         let connection = connection.whole();

@@ -21,7 +21,7 @@ impl InjectedNetwork {
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn deliver_records(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
-        let swept = self.network.next_advance;
+        let swept = self.network.clock.next_advance;
         // With cells, ports were advanced only to the last sweep; without cells, all records up to now exist.
         let complete_until =
             if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(ADVANCE_INTERVAL + 1) };

@@ -56,7 +56,7 @@ impl InjectedNetwork {
                 }
             }
         }
-        self.handled = self.network.handled;
+        self.handled = self.network.clock.handled;
     }
 
     /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
@@ -104,7 +104,7 @@ impl InjectedNetwork {
             self.network.advance_all(before);
         }
         self.network.shared.post_until(self.reached);
-        let ports = 0..self.network.nics.len();
+        let ports = 0..self.network.hosts.nics.len();
         let circuits: Vec<_> =
             ports.map(|port| self.network.backlog_before_circuits(port, self.reached)).collect();
         let network = &self.network;
@@ -114,7 +114,7 @@ impl InjectedNetwork {
                 None if let Some(packets) = circuits[port] => (packets.bytes, "bytes", false),
                 Some(line) => (line.backlog(self.reached).bytes, "bytes", line.is_down()),
                 None => {
-                    let line = &network.ports[port];
+                    let line = &network.cells.ports[port];
                     (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
                 }
             };
@@ -132,7 +132,7 @@ impl InjectedNetwork {
                 unit,
             }
         };
-        (0..network.nics.len()).map(line).collect()
+        (0..network.hosts.nics.len()).map(line).collect()
     }
 }
 
@@ -153,7 +153,7 @@ impl Network {
         self.shared.post_until(from);
         self.set_window(Window { from: Some(from), end: FOREVER });
         self.shared.ledger.begin_window(from);
-        for (port, line) in self.ports.iter().enumerate() {
+        for (port, line) in self.cells.ports.iter().enumerate() {
             // Other ports begin when they are advanced to `from`.
             if line.is_advanced_to(from) {
                 self.shared.ledger.begin_window_on(port, line.line_status(from));
@@ -165,7 +165,7 @@ impl Network {
         self.shared.flows.iter_mut().for_each(FlowCounters::reset_counters);
         self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
         self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
-        self.sources.iter_mut().for_each(|source| source.forget_before(from));
+        self.cells.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
     /// Ends the measurement window at `end`. Everything at `end` must have happened.
@@ -175,13 +175,13 @@ impl Network {
         self.set_window(Window { end, ..self.shared.window });
         self.shared.count_open_losses();
         let ledger = &mut self.shared.ledger;
-        for port in 0..self.nics.len() {
+        for port in 0..self.hosts.nics.len() {
             match self.frames.port_mut(port) {
                 Some(line) => {
                     ledger.close_deferred_line(port, end);
                     line.set_sent(ledger.deferred.as_ref().map_or((0, 0), |deferred| deferred.left(port)));
                 }
-                None => ledger.end_window_on(port, self.ports[port].line_status(end)),
+                None => ledger.end_window_on(port, self.cells.ports[port].line_status(end)),
             }
         }
     }

@@ -24,7 +24,8 @@ pub use engpass_model::time::FOREVER;
 pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
-pub(crate) use multicast::Groups;
+use multicast::Groups;
+pub(crate) use multicast::PendingCopies;
 pub(crate) use nic_queues::{InjectedSenders, Sender};
 pub(crate) use reports::DeliveryReports;
 
@@ -248,7 +249,7 @@ impl InjectedNetwork {
                 network.injected.number_of(way as u32, transport);
             }
         }
-        network.next_advance = if network.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
+        network.clock.next_advance = if network.cells.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
         Ok(Self {
             network,
             testbed: all,
@@ -319,12 +320,12 @@ impl InjectedNetwork {
             // Copies come to a port only when they are made, so no packet may pass a port ahead of time.
             network.disable_lookahead();
         }
-        network.groups.add(group)
+        network.injected.groups.add(group)
     }
 
     /// Returns the paths to the members of a group.
     pub fn members(&self, group: u32) -> &[u32] {
-        &self.network.groups.get(group).ways
+        &self.network.injected.groups.get(group).ways
     }
 
     /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries the packet once, and nodes copy it
@@ -339,7 +340,7 @@ impl InjectedNetwork {
         let fits = |way: &u32| u64::from(packet.bytes) <= self.ways[*way as usize].mtu;
         assert!(members.iter().all(fits), "a group packet fits the MTU of every member's path");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
-        for (way, token, copies) in self.network.groups.send(group, tokens) {
+        for (way, token, copies) in self.network.injected.groups.send(group, tokens) {
             self.insert_input(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });
         }
         at
@@ -396,8 +397,8 @@ impl InjectedNetwork {
         // The caller has time now, because it has received all reports so far.
         self.network.shared.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
-        let sweep = Some(self.network.next_advance).filter(|at| *at <= FOREVER);
-        let wakes = [input, self.network.events.next(), sweep];
+        let sweep = Some(self.network.clock.next_advance).filter(|at| *at <= FOREVER);
+        let wakes = [input, self.network.clock.events.next(), sweep];
         wakes.into_iter().flatten().min()
     }
 
@@ -433,39 +434,39 @@ fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
 impl Network {
     /// Like [`Self::run_until`], for a network with packet injection: handles everything that happens at or before `until`.
     fn reach(&mut self, until: u64) {
-        self.until = until;
+        self.clock.until = until;
         loop {
-            let limit = self.next_advance.min(until);
-            if let Some((at, event)) = self.events.pop_until(limit) {
-                self.now = at;
-                self.handled += 1;
+            let limit = self.clock.next_advance.min(until);
+            if let Some((at, event)) = self.clock.events.pop_until(limit) {
+                self.clock.now = at;
+                self.clock.handled += 1;
                 self.handle_event(event);
-            } else if self.next_advance <= until {
+            } else if self.clock.next_advance <= until {
                 self.sweep_and_report();
             } else {
                 break;
             }
         }
-        self.now = self.now.max(until);
+        self.clock.now = self.clock.now.max(until);
     }
 
     /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`], reports losses of cells, and ends the sweeps when nothing is left in the network.
     fn sweep_and_report(&mut self) {
-        let at = self.next_advance;
-        self.now = at;
+        let at = self.clock.next_advance;
+        self.clock.now = at;
         self.advance_periodically();
         self.shared.post_until(at - 1);
         let Some(reports) = &mut self.shared.reports else { return };
         reports.confirm_losses_before(at);
-        if self.sources.is_empty() && reports.count_unreported() == 0 {
-            self.next_advance = u64::MAX;
+        if self.cells.sources.is_empty() && reports.count_unreported() == 0 {
+            self.clock.next_advance = u64::MAX;
         }
     }
 
     /// Resumes the sweeps, because there may be cells from now on.
     fn sweep_from_now(&mut self) {
-        if self.next_advance == u64::MAX {
-            self.next_advance = (self.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
+        if self.clock.next_advance == u64::MAX {
+            self.clock.next_advance = (self.clock.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
         }
     }
 }

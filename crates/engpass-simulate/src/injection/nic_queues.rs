@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use engpass_ledger::{SenderState, Trail};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Packet, Transport};
+use super::{Groups, Packet, Transport};
 use crate::Network;
 use crate::packet_store::{Datagram, Destination};
 use crate::ready_packet::{EgressPath, ReadyPacket};
+use crate::shared_state::SharedState;
 
 /// Largest number of flows that queue disciplines distinguish; further flows share numbers.
 const MOST_FLOWS: u32 = 4096;
@@ -37,6 +38,7 @@ pub(crate) struct InjectedSenders {
     /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
     flows: BTreeMap<(u32, Transport), u32>,
     last: Option<((u32, Transport), u32)>,
+    pub(super) groups: Groups,
 }
 
 /// Packets that wait for a NIC; the first one is being handed over.
@@ -70,6 +72,7 @@ impl InjectedSenders {
             backlogs: vec![0; hosts],
             flows: BTreeMap::new(),
             last: None,
+            groups: Groups::default(),
         }
     }
 
@@ -124,6 +127,60 @@ impl InjectedSenders {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 
+    /// Starts to hand over the first packet that waits for a NIC.
+    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket, shared: &mut SharedState) {
+        let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let fragments = Fragments::of(payload, self.senders[first.sender].mtu);
+        let datagram = self.create_datagram(first, (fragments.count as u16, false), shared);
+        if first.copies > 0 {
+            let member = match (self.senders[first.sender].way, first.way) {
+                (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
+                _ => 0,
+            };
+            self.begin_copies(first.copies, datagram, (&first.packet, member), shared);
+        }
+        self.queues[nic].head = Some((fragments, 0, datagram));
+    }
+
+    /// Creates the datagram of a packet or of a packet train.
+    fn create_datagram(
+        &mut self,
+        first: &QueuedPacket,
+        (fragments, train): (u16, bool),
+        shared: &mut SharedState,
+    ) -> u32 {
+        let QueuedPacket { sender, packet, since, number, .. } = *first;
+        let this = &self.senders[sender];
+        let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
+        let header = u64::from(packet.header).min(payload);
+        let datagram = Datagram {
+            flow: this.flow as u32,
+            index: number,
+            bytes: (payload - header) as u32,
+            fragments,
+            train,
+            resent: false,
+            paths_differ: false,
+            arrived: 0,
+            sent: false,
+            to: Destination::SOCKET,
+            counted: payload > header,
+            header: header as u32,
+            begun: since,
+            lost: false,
+            refs: 1,
+            refused: 0,
+            trail: Trail::default(),
+            tracked_per_hop: true,
+        };
+        let datagram = shared.begin_datagram(datagram.tracked_per_hop, datagram);
+        let flow = self.number_of(sender as u32, packet.transport);
+        if let Some(reports) = &mut shared.reports {
+            reports.register_packet(datagram, sender as u32, &packet, flow);
+        }
+        datagram
+    }
+
     fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
@@ -141,13 +198,11 @@ impl Network {
     /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
     pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(1);
+            reports.count_in(1 + self.injected.groups.copies(copies) as u32);
         }
         let (nic, way) = self.way_of_packet(sender, &packet);
-        let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
-        if copies > 0 {
-            self.count_copies_in(copies);
-        } else if self.try_enter_nic_directly(&queued, nic) {
+        let queued = QueuedPacket { sender, way, packet, since: self.clock.now, number, copies };
+        if copies == 0 && self.try_enter_nic_directly(&queued, nic) {
             return;
         }
         let this = &mut self.injected.senders[sender];
@@ -158,8 +213,8 @@ impl Network {
         if queue.waiting.len() == 1 {
             self.drain_nic_queue(nic);
         } else {
-            let place = self.processes.len() + self.endpoints.len() + sender;
-            self.shared.ledger.set_sender_state(place, self.now, SenderState::Nic);
+            let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
+            self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Nic);
         }
     }
 
@@ -183,14 +238,14 @@ impl Network {
             return false;
         }
         let mut ready_packet = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
-        if self.nics[nic].has_waiters() || !self.nic_has_room(&ready_packet) {
+        if self.hosts.nics[nic].has_waiters() || !self.nic_has_room(&ready_packet) {
             return false;
         }
-        ready_packet.datagram = self.create_datagram(first, 1, false);
-        let place = self.processes.len() + self.endpoints.len() + sender;
+        ready_packet.datagram = self.injected.create_datagram(first, (1, false), &mut self.shared);
+        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
         self.emit(place, &ready_packet);
-        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
-        self.datagram_sent(ready_packet.datagram);
+        self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
+        self.shared.datagram_sent(ready_packet.datagram, self.clock.now);
         true
     }
 
@@ -198,63 +253,14 @@ impl Network {
     fn drain_nic_queue(&mut self, nic: usize) {
         while let Some(&first) = self.injected.queues[nic].waiting.front() {
             if self.injected.queues[nic].head.is_none() {
-                self.begin_head_packet(nic, &first);
+                self.injected.begin_head_packet(nic, &first, &mut self.shared);
             }
-            let place = self.processes.len() + self.endpoints.len() + first.sender;
+            let place = self.hosts.processes.len() + self.hosts.endpoints.len() + first.sender;
             if !self.enter_nic_or_wait_with(place, self.injected.ready_packet(nic)) {
                 return;
             }
             self.finish_head_fragment(nic);
         }
-    }
-
-    /// Starts to hand over the first packet that waits for a NIC.
-    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
-        let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let fragments = Fragments::of(payload, self.injected.senders[first.sender].mtu);
-        let datagram = self.create_datagram(first, fragments.count as u16, false);
-        if first.copies > 0 {
-            let member = match (self.injected.senders[first.sender].way, first.way) {
-                (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
-                _ => 0,
-            };
-            self.begin_copies(first.copies, datagram, &first.packet, member);
-        }
-        self.injected.queues[nic].head = Some((fragments, 0, datagram));
-    }
-
-    /// Creates the datagram of a packet or of a packet train.
-    fn create_datagram(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
-        let QueuedPacket { sender, packet, since, number, .. } = *first;
-        let this = &self.injected.senders[sender];
-        let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let header = u64::from(packet.header).min(payload);
-        let datagram = Datagram {
-            flow: this.flow as u32,
-            index: number,
-            bytes: (payload - header) as u32,
-            fragments,
-            train,
-            resent: false,
-            paths_differ: false,
-            arrived: 0,
-            sent: false,
-            to: Destination::SOCKET,
-            counted: payload > header,
-            header: header as u32,
-            begun: since,
-            lost: false,
-            refs: 1,
-            refused: 0,
-            trail: Trail::default(),
-            tracked_per_hop: true,
-        };
-        let datagram = self.shared.begin_datagram(datagram.tracked_per_hop, datagram);
-        let flow = self.injected.number_of(sender as u32, packet.transport);
-        if let Some(reports) = &mut self.shared.reports {
-            reports.register_packet(datagram, sender as u32, &packet, flow);
-        }
-        datagram
     }
 
     /// Takes the first of `count` identical packets whose instant is now, as many as form a packet train; `number` is the number of packets before them.
@@ -264,7 +270,7 @@ impl Network {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.injected.queues[nic].waiting.is_empty() || self.nics[nic].has_waiters();
+        let waits = !self.injected.queues[nic].waiting.is_empty() || self.hosts.nics[nic].has_waiters();
         if count < 2 || ip > mtu || waits {
             return 0;
         }
@@ -275,22 +281,22 @@ impl Network {
         if let Some(reports) = &mut self.shared.reports {
             reports.count_in(count);
         }
-        let datagram = self.create_datagram(
+        let datagram = self.injected.create_datagram(
             &QueuedPacket {
                 sender,
                 way: EgressPath::Frames { route },
                 packet,
-                since: self.now,
+                since: self.clock.now,
                 number,
                 copies: 0,
             },
-            count as u16,
-            true,
+            (count as u16, true),
+            &mut self.shared,
         );
-        let place = self.processes.len() + self.endpoints.len() + sender;
+        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
         self.emit_train(place, datagram, route, ip as u32);
-        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
-        self.datagram_sent(datagram);
+        self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
+        self.shared.datagram_sent(datagram, self.clock.now);
         count
     }
 
@@ -308,10 +314,9 @@ impl Network {
         this.queued -= 1;
         self.injected.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
-        let place = self.processes.len() + self.endpoints.len() + sender;
-        self.shared.ledger.set_sender_state(place, self.now, wait);
-        self.datagram_sent(datagram);
-        self.copies_sent(datagram);
+        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
+        self.shared.ledger.set_sender_state(place, self.clock.now, wait);
+        self.shared.packet_sent(datagram, self.clock.now);
     }
 
     /// Continues the queue of a NIC, which has taken a fragment that had to wait.

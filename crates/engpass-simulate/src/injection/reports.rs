@@ -284,7 +284,7 @@ impl Network {
             self.received(datagram, None);
         }
         if let Some(reports) = &mut self.shared.reports {
-            reports.deliver(datagram, self.now);
+            reports.deliver(datagram, self.clock.now);
         }
     }
 }

@@ -46,7 +46,7 @@ impl Network {
     pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, ready_packet: &ReadyPacket) {
         let Some(trace) = &mut self.shared.trace else { return };
         let (id, datagram) = (ready_packet.datagram, &self.shared.datagrams[ready_packet.datagram]);
-        let cut = match self.processes.get(sender) {
+        let cut = match self.hosts.processes.get(sender) {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
@@ -71,7 +71,7 @@ impl Network {
         let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
         let flows = flows.map(|(flow, (path, traffic))| {
             let (first, begins) = (source, endpoint);
-            let mine = self.endpoints.iter().filter(|end| end.flow as usize == flow).count();
+            let mine = self.hosts.endpoints.iter().filter(|end| end.flow as usize == flow).count();
             source += (mine as u32 / 2).max(1);
             endpoint += mine as u32;
             let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
@@ -85,21 +85,21 @@ impl Network {
         }
         let cells = |port: &usize| self.frames.port(*port).is_none();
         if ports.iter().any(cells) {
-            for port in &mut self.ports {
+            for port in &mut self.cells.ports {
                 if let Queue::Fifo(queue) = &mut port.queue {
                     queue.emit_exact_trains();
                 }
             }
         }
-        let bypassed = self.sources.iter().filter_map(|source| {
+        let bypassed = self.cells.sources.iter().filter_map(|source| {
             let (port, later) = source.bypassed?;
             ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
         });
         let bypassed = bypassed.collect();
         let [first_arp, first_igmp, first_keepalive, first_copy] =
-            self.frames.control_directions(self.endpoints.len());
+            self.frames.control_directions(self.hosts.endpoints.len());
         let taps = TapBuffers {
-            ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
+            ports: (0..self.hosts.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
             bypassed,
             next_id: vec![0; topology.hosts],
             next_of_routers: vec![0; testbed.routers.len()],
@@ -109,15 +109,15 @@ impl Network {
             first_igmp: first_igmp as u32,
             first_keepalive: first_keepalive as u32,
             first_copy: first_copy as u32,
-            of_switches: (0..self.nics.len())
+            of_switches: (0..self.hosts.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
                 .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
                 .collect(),
-            scales: vec![None; self.endpoints.len()],
-            ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
+            scales: vec![None; self.hosts.endpoints.len()],
+            ticks: self.hosts.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..TapBuffers::default()
         };
-        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
+        let mut trace = Trace::new(self.hosts.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
         trace.taps = Some(Box::new(taps));
         self.shared.trace = Some(Box::new(trace));
     }
@@ -125,9 +125,9 @@ impl Network {
     fn run_tapped(&mut self, watch: &dyn RunControl, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         let mut warmup = self.shared.window.from;
         let mut at = 0;
-        while at < self.end {
+        while at < self.clock.end {
             // When the sink wants no more, the run continues without pauses.
-            at = if capture.wants_more() { (at + ADVANCE_INTERVAL).min(self.end) } else { self.end };
+            at = if capture.wants_more() { (at + ADVANCE_INTERVAL).min(self.clock.end) } else { self.clock.end };
             if let Some(from) = warmup.take_if(|from| *from <= at) {
                 self.run_until(from, watch)?;
                 self.begin_window(from);
@@ -137,14 +137,14 @@ impl Network {
             let complete_until = if self.shared.vcs.is_empty() {
                 Some(at)
             } else {
-                self.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
+                self.clock.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
             };
-            if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.end) {
+            if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.clock.end) {
                 self.deliver_records(complete_until, capture)?;
             }
         }
         self.finish();
-        self.deliver_records(self.end, capture)
+        self.deliver_records(self.clock.end, capture)
     }
 
     /// Hands the records at or before `until` to the sink, in order of time. No more such records may appear later.
