@@ -130,7 +130,8 @@ impl Network {
         path: PathId,
         packets: &mut Vec<LonePacket>,
     ) -> u64 {
-        let (sender, receiver, len) = (&self.hosts.endpoints[to ^ 1], &self.hosts.endpoints[to], u64::from(this.bytes));
+        let (sender, receiver, len) =
+            (&self.hosts.endpoints[to ^ 1], &self.hosts.endpoints[to], u64::from(this.bytes));
         let formed = sender.segment_cost(&self.hosts.costs, len, false);
         packets.push(LonePacket::new(u64::from(this.header) + len, formed));
         self.cross_alone(path, sender.egress_path(), (&[], false), packets);

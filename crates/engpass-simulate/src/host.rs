@@ -14,9 +14,9 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
-use super::packet_store::{Datagram, Destination};
 use super::frames::EndpointMessages;
 use super::nic::Nic;
+use super::packet_store::{Datagram, Destination};
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
 use super::tcp::{Endpoint, SegmentCost, WarmupCounts};
@@ -179,7 +179,11 @@ impl Network {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
                 self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Application);
-                self.clock.events.push(self.clock.now.saturating_add(length), this.flow, Event::ProcessWake(process));
+                self.clock.events.push(
+                    self.clock.now.saturating_add(length),
+                    this.flow,
+                    Event::ProcessWake(process),
+                );
                 return;
             }
         }
@@ -188,7 +192,11 @@ impl Network {
         let (is_copied, is_zero_cost) = (this.is_copied, this.is_zero_cost);
         let at_once = is_zero_cost
             && self.hosts.cpus[host].is_idle()
-            && self.clock.events.would_be_next(self.clock.now, self.rank_of(index, flow), Event::HandOver(process));
+            && self.clock.events.would_be_next(
+                self.clock.now,
+                self.rank_of(index, flow),
+                Event::HandOver(process),
+            );
         if at_once && !is_copied && self.try_send_message(index) {
             return;
         }
@@ -273,7 +281,9 @@ impl Network {
     /// Begins a work item. Returns its flow and its CPU time in picoseconds.
     fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
         match item {
-            CpuTask::Send(process) => (self.hosts.processes[process].flow, self.hosts.processes[process].fragment_cost()),
+            CpuTask::Send(process) => {
+                (self.hosts.processes[process].flow, self.hosts.processes[process].fragment_cost())
+            }
             CpuTask::Receive(datagram) => {
                 let this = &self.shared.datagrams[datagram];
                 let flow = this.flow as usize;
@@ -314,7 +324,11 @@ impl Network {
         match item {
             CpuTask::Send(process) => {
                 let flow = self.hosts.processes[process].flow;
-                self.clock.events.push(self.clock.now, self.rank_of(process, flow), Event::HandOver(process as u32));
+                self.clock.events.push(
+                    self.clock.now,
+                    self.rank_of(process, flow),
+                    Event::HandOver(process as u32),
+                );
             }
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];

@@ -41,7 +41,6 @@ mod timeline;
 mod trees;
 mod unsupported;
 
-
 #[doc(hidden)]
 pub use engpass_frames::LookaheadRule;
 use engpass_frames::{Frames, TooManyPaths};
@@ -154,7 +153,7 @@ impl Network {
     fn begin_window(&mut self, from: u64) {
         self.hosts.warmup_counts =
             self.hosts.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
-        self.begin_measurement(from);
+        self.shared.begin_measurement(&mut self.frames, from);
         self.begin_window_on_circuits(from);
         self.hosts.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
         self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
@@ -166,7 +165,7 @@ impl Network {
         self.advance_all(self.clock.end);
         self.shared.record_packets_in_flight(&self.frames);
         self.shared.count_open_losses();
-        self.end_measurement();
+        self.cells.end_measurement(&self.frames, &mut self.shared);
     }
 
     /// Handles everything that happens at or before `until`.
@@ -204,7 +203,9 @@ impl Network {
     #[inline(never)]
     fn handle_event(&mut self, event: Event) {
         match event {
-            Event::FrameArrival(port) => self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance)),
+            Event::FrameArrival(port) => {
+                self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
+            }
             Event::EngineDone(router) => self.on_engine_done(router),
             Event::IcmpReady(number) => self.send_icmp(number),
             Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
@@ -216,7 +217,7 @@ impl Network {
             Event::CpuDone(host) => self.on_cpu_done(host),
             Event::ProcessWake(process) => self.on_process_wake(process),
             Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
-            Event::ShaperFeedback(shaper, marked) => self.on_feedback(shaper, marked),
+            Event::ShaperFeedback(shaper, marked) => self.cells.shapers[shaper as usize].rate.answer(marked),
             Event::NextPdu(shaper) => self.start_next_pdu(shaper),
             Event::NicSpace(nic) => self.serve_waiting(nic),
             Event::HandOver(sender) => self.hand_over(sender),

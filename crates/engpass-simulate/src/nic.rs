@@ -2,41 +2,30 @@
 
 use std::collections::VecDeque;
 
-use engpass_cells::{CellTrain, PduId};
+use engpass_cells::PduId;
+use engpass_frames::Verdict;
 use engpass_ledger::SenderState;
 use engpass_model::wire::aal5;
 
 use super::Network;
+use super::cell_ports::CellNetwork;
 use super::event_queue::Event;
 use super::ready_packet::{EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::Aal5Pdu;
 use super::tap::Carrier;
 
-/// The buffer of one NIC, and the senders that wait for room in it. A NIC has the index of its line's port. For frames the port knows what the buffer holds;
-/// `occupied`, `leaving` and `unknown` are for cells.
+/// The buffer of one NIC, and the senders that wait for room in it. A NIC has the index of its line's port. The port knows what the buffer holds.
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) capacity: u64,
     /// Index of the NIC's host.
     pub(super) host: u32,
-    occupied: u64,
-    /// PDUs whose last cell leaves at a known instant, in that order: the instant, and the bytes that it frees.
-    leaving: VecDeque<(u64, u32)>,
-    /// Emission times of the last cells of PDUs that leave at an instant not known yet.
-    unknown: VecDeque<u64>,
     waiting: VecDeque<usize>,
 }
 
 impl Nic {
     pub(super) fn new(capacity: u64, host: u32) -> Self {
-        Self {
-            capacity,
-            host,
-            occupied: 0,
-            leaving: VecDeque::new(),
-            unknown: VecDeque::new(),
-            waiting: VecDeque::new(),
-        }
+        Self { capacity, host, waiting: VecDeque::new() }
     }
 
     /// Returns true if a sender waits for room in the buffer.
@@ -44,37 +33,9 @@ impl Nic {
     pub(super) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()
     }
-
-    #[inline]
-    fn has_room(&mut self, now: u64, bytes: u64) -> bool {
-        while let Some(&(left, bytes)) = self.leaving.front()
-            && left <= now
-        {
-            self.leaving.pop_front();
-            self.occupied -= u64::from(bytes);
-        }
-        self.occupied == 0 || self.occupied + bytes <= self.capacity
-    }
 }
 
 impl Network {
-    /// Passes the departures of PDUs' last cells, which the lines have computed, to the NICs, or to the queues of circuits at routers.
-    pub(super) fn collect_nic_departures(&mut self) {
-        let mut all = std::mem::take(&mut self.shared.nic_departures);
-        for left in all.drain(..) {
-            if !self.shared.is_nic[left.nic] {
-                self.on_last_cell_left_router(left);
-                continue;
-            }
-            let nic = &mut self.hosts.nics[left.nic];
-            nic.leaving.push_back((left.at, left.bytes));
-            let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
-            nic.unknown.remove(known.expect("a departing packet was emitted"));
-        }
-        // Keep the allocation.
-        self.shared.nic_departures = all;
-    }
-
     /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
     #[inline(always)]
     fn ready_packet(&self, sender: usize, nic: usize) -> ReadyPacket {
@@ -158,29 +119,27 @@ impl Network {
             let (occupied, _) = line.memory(self.clock.now);
             return occupied == 0 || occupied + bytes <= self.hosts.nics[nic].capacity;
         }
-        if self.hosts.nics[nic].has_room(self.clock.now, bytes) {
+        let (now, capacity) = (self.clock.now, self.hosts.nics[nic].capacity);
+        let has_room = |cells: &mut CellNetwork| {
+            cells.ports[nic].buffer.as_mut().expect("a NIC has a buffer").has_room(now, bytes, capacity)
+        };
+        if has_room(&mut self.cells) {
             return true;
         }
         // A cell emitted now may still meet others at this instant. Therefore the port advances only to the instant before.
-        if let Some(before) = self.clock.now.checked_sub(1) {
-            self.advance(nic, before);
-            self.collect_nic_departures();
+        if let Some(before) = now.checked_sub(1) {
+            self.advance_port(nic, before);
         }
-        self.hosts.nics[nic].has_room(self.clock.now, bytes)
+        has_room(&mut self.cells)
     }
 
     fn schedule_first_space_check(&mut self, nic: usize) {
-        let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.clock.now).1);
-        let this = &self.hosts.nics[nic];
-        // The line is FIFO: known departures come before unknown ones.
-        let at = match frames.or(this.leaving.front().map(|(left, _)| *left)) {
-            Some(left) => left,
-            None => {
-                let emitted = this.unknown.iter().copied().chain(self.next_begins(nic)).min();
-                emitted.map_or(self.clock.now + 1, |emitted| emitted + self.cells.ports[nic].slot_at_least)
-            }
+        let now = self.clock.now;
+        let at = match self.frames.port_mut(nic) {
+            Some(line) => line.memory(now).1.unwrap_or(now + 1),
+            None => self.cells.next_departure(nic, now, &self.shared),
         };
-        self.schedule_space_check(at.max(self.clock.now + 1), nic);
+        self.schedule_space_check(at.max(now + 1), nic);
     }
 
     /// Schedules that the first waiting sender tries again at `at`.
@@ -203,73 +162,41 @@ impl Network {
         match ready_packet.way {
             EgressPath::Circuit { vc, .. } => {
                 let bytes = ready_packet.memory();
-                self.hosts.nics[ready_packet.nic].occupied += bytes;
-                match vc.checked_sub(ONWARD) {
-                    None => self.emit_cells(sender, *ready_packet, vc, bytes),
-                    Some(route) => {
-                        let pdu = self.create_first_pdu(sender, ready_packet, route);
-                        self.hand_to_shaper(sender, pdu);
-                    }
-                }
+                let buffer = &mut self.cells.ports[ready_packet.nic].buffer;
+                buffer.as_mut().expect("a NIC has a buffer").occupied += bytes;
+                let pdu = match vc.checked_sub(ONWARD) {
+                    None => self.create_pdu(sender, ready_packet, vc, bytes),
+                    Some(route) => self.create_first_pdu(sender, ready_packet, route),
+                };
+                self.hand_to_shaper(sender, pdu);
             }
             EgressPath::Frames { route } => self.emit_frame(sender, ready_packet, route),
             EgressPath::Bond { .. } => unreachable!("the bond member is chosen before"),
         }
     }
 
-    /// Sends a packet into the NIC as the cells of an AAL5 PDU with an SDU of `sdu` bytes.
-    fn emit_cells(&mut self, sender: usize, ready_packet: ReadyPacket, vc: u32, sdu: u64) {
-        let ReadyPacket { datagram, .. } = ready_packet;
+    /// Creates the AAL5 PDU of a packet, with an SDU of `sdu` bytes, on a circuit that leads from host to host.
+    fn create_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, vc: u32, sdu: u64) -> PduId {
+        let datagram = ready_packet.datagram;
         let cells = aal5::cells(sdu) as u32;
         let pdu = self.shared.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
         if self.shared.trace.is_some() {
-            self.tap_emitted(Carrier::Pdu(pdu), sender, &ready_packet);
+            self.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet);
         }
         self.shared.datagrams[datagram].refs += 1;
-        self.hand_to_shaper(sender, pdu);
+        pdu
     }
 
-    /// Passes a sender's PDU to the shaper of its circuit.
-    fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
-        let vc = self.shared.pdus[pdu].vc;
-        match self.shared.vcs[vc as usize].adaptive_shaper {
-            Some(shaper) => self.enqueue_pdu(shaper, sender, pdu),
-            None => self.emit_pdu(sender, pdu),
+    /// Creates the PDU of a host's packet whose route begins with a circuit and goes on behind it.
+    fn create_first_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> PduId {
+        let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
+        if self.shared.trace.is_some() {
+            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
         }
-    }
-
-    /// Starts the emission of a PDU's cells by the shaper.
-    pub(super) fn emit_pdu(&mut self, sender: usize, pdu: PduId) {
-        let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
-        let (has_data, now) = (self.shared.datagrams[datagram].counted, self.clock.now);
-        let hop = self.shared.vcs[vc as usize].hops[0];
-        let train = self.train_of(pdu);
-        self.hosts.nics[hop].unknown.push_back(train.last);
-        let sent = train.last + self.cells.ports[hop].slot_at_least;
-        self.shared.ledger.emitted(sender, pdu, has_data, now, sent);
-        self.push(pdu, train);
-    }
-
-    /// Like [`Self::emit_pdu`], for a PDU that a router sends.
-    pub(super) fn emit_router_pdu(&mut self, pdu: PduId) {
-        let train = self.train_of(pdu);
-        self.push(pdu, train);
-    }
-
-    /// Returns the cells of a PDU with the instants at which its shaper emits them, from now on.
-    fn train_of(&mut self, pdu: PduId) -> CellTrain {
-        let Aal5Pdu { vc, sdu, .. } = self.shared.pdus[pdu];
-        let train = self.shared.vcs[vc as usize].shaper.emit(self.clock.now, pdu, aal5::cells(sdu.into()) as u32);
-        self.shared.pdus[pdu].eta = train.last;
-        train
-    }
-
-    /// Adds the cells of a PDU to the channel of its circuit's first line.
-    fn push(&mut self, pdu: PduId, train: CellTrain) {
-        let vc = self.shared.pdus[pdu].vc;
-        let (hop, entry) = (self.shared.vcs[vc as usize].hops[0], self.shared.vcs[vc as usize].entry);
-        self.shared.channels[hop][entry].push(train);
-        self.advance_downstream(vc);
-        self.schedule_pdu_check(pdu);
+        let first = self.frames.routes[route as usize].first;
+        let Verdict::Circuit(number) = self.frames.steps[first as usize].verdict else {
+            unreachable!("the route begins with a circuit")
+        };
+        self.shared.create_pdu(&self.frames, id, number)
     }
 }

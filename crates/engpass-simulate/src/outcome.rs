@@ -231,7 +231,14 @@ impl Network {
             instants.insert(name.clone(), of_flow);
         }
         let links = self.links(topology, measured)?;
-        Ok(SimOutcome { flows, instants, links, nodes: self.node_uses(testbed), drops, events: self.clock.handled })
+        Ok(SimOutcome {
+            flows,
+            instants,
+            links,
+            nodes: self.node_uses(testbed),
+            drops,
+            events: self.clock.handled,
+        })
     }
 
     /// Returns the results of a flow and its receivers. `tallies` has the receiving host and the counter index of the flow, then those of each receiver.
@@ -406,7 +413,9 @@ impl Network {
 
     /// Returns the number of cells that a generator put on the line of its NIC: in the measurement window, and since the beginning.
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
-        let Some(source) = self.cells.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
+        let Some(source) = self.cells.sources.iter().find(|source| source.flow == flow) else {
+            return (0, 0);
+        };
         // Cells that the queue has drawn need not be drawn again.
         let (port, channel) = source.feeds;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
@@ -447,7 +456,7 @@ impl Network {
         if at_host || self.shared.reports.is_some() {
             return None;
         }
-        match self.longest_cell_queue(port) {
+        match self.cells.longest_queue(port) {
             Some(longest) => Some(QueueUse::Cells { longest }),
             None => self
                 .frames

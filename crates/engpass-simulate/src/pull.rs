@@ -3,8 +3,8 @@
 //! A cell that a port takes after `t` arrives at the next port after `t` plus the lookahead: the time of a cell and the propagation
 //! delay. A port therefore knows all arrivals up to `t` once every port before it has taken its own up to `t` less the lookahead.
 
-use super::Network;
-use super::cell_ports::Port;
+use super::cell_ports::{CellNetwork, Port};
+use super::shared_state::SharedState;
 
 /// A ring: ports on common cycles. Every port of a ring waits for every other one.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,32 +46,38 @@ impl Ring {
     }
 }
 
-impl Network {
+impl CellNetwork {
     /// Takes all arrivals at `port` up to and including `until`. No event before `until` may still be open.
-    pub(super) fn advance(&mut self, port: usize, until: u64) {
-        self.advance_with_upstream(port, until, |_| true);
+    pub(super) fn advance(&mut self, port: usize, until: u64, shared: &mut SharedState) {
+        self.advance_with_upstream(port, until, shared, |_| true);
     }
 
     /// Takes all arrivals at `port` up to and including `until`, and before them those at its upstream ports, as far as `draw` returns true for them.
     ///
     /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, all ports of the ring do. Therefore no port has work three
     /// times, however many paths lead to it and however short the links are.
-    pub(super) fn advance_with_upstream(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
-        let until = until.min(self.clock.end);
-        if self.cells.ports[port].upstream.is_empty() {
-            return self.take(port, until);
+    pub(super) fn advance_with_upstream(
+        &mut self,
+        port: usize,
+        until: u64,
+        shared: &mut SharedState,
+        draw: impl Fn(&Port) -> bool,
+    ) {
+        let until = until.min(shared.window.end);
+        if self.ports[port].upstream.is_empty() {
+            return self.take(port, until, shared);
         }
-        self.cells.worklist.pulls += 1;
+        self.worklist.pulls += 1;
         self.add_to_worklist(port, until, until);
-        while let Some(step) = self.cells.worklist.steps.last_mut() {
+        while let Some(step) = self.worklist.steps.last_mut() {
             let Pull { target, until: needed, next } = *step;
             step.next += 1;
             let upstream = match target {
-                Target::Port(port) => &self.cells.ports[port].upstream,
-                Target::Ring(ring) => &self.cells.rings[ring].upstream,
+                Target::Port(port) => &self.ports[port].upstream,
+                Target::Ring(ring) => &self.rings[ring].upstream,
             };
             if let Some(&before) = upstream.get(next) {
-                let this = &self.cells.ports[before];
+                let this = &self.ports[before];
                 if let Some(earlier) = needed.checked_sub(this.lookahead)
                     && draw(this)
                 {
@@ -79,10 +85,10 @@ impl Network {
                 }
                 continue;
             }
-            self.cells.worklist.steps.pop();
+            self.worklist.steps.pop();
             match target {
-                Target::Port(port) => self.take(port, needed),
-                Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed),
+                Target::Port(port) => self.take(port, needed, shared),
+                Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed, shared),
             }
         }
     }
@@ -90,61 +96,52 @@ impl Network {
     /// Puts `port`, or its ring, on the worklist, unless it has taken all arrivals up to `needed`. The pull goes up to `until`.
     #[inline]
     fn add_to_worklist(&mut self, port: usize, needed: u64, until: u64) {
-        let this = &mut self.cells.ports[port];
+        let this = &mut self.ports[port];
         if this.is_advanced_to(needed) {
             return;
         }
-        let again = std::mem::replace(&mut this.pulled, self.cells.worklist.pulls) == self.cells.worklist.pulls;
+        let again = std::mem::replace(&mut this.pulled, self.worklist.pulls) == self.worklist.pulls;
         let (target, until) = match this.ring {
             Some(ring) if again => (Target::Ring(ring), until),
             _ => (Target::Port(port), if again { until } else { needed }),
         };
-        self.cells.worklist.steps.push(Pull { target, until, next: 0 });
-    }
-
-    /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.
-    fn take(&mut self, port: usize, until: u64) {
-        if !self.cells.ports[port].is_advanced_to(until) {
-            self.stop_at_edges_and_samples(port, until);
-            self.cells.ports[port].advance(until, port, &mut self.shared);
-            if self.shared.trace.is_some() {
-                // A sample may be due at `until` itself, after these arrivals.
-                self.stop_at_edges_and_samples(port, until);
-            }
-        }
+        self.worklist.steps.push(Pull { target, until, next: 0 });
     }
 
     /// Takes all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring must be announced.
-    fn take_arrivals_in_ring(&mut self, ring: usize, until: u64) {
+    fn take_arrivals_in_ring(&mut self, ring: usize, until: u64, shared: &mut SharedState) {
         // `take` does not look at rings.
-        let ports = std::mem::take(&mut self.cells.rings[ring].ports);
-        let least = ports.iter().map(|&port| self.cells.ports[port].lookahead).min().expect("a ring has ports");
+        let ports = std::mem::take(&mut self.rings[ring].ports);
+        let least = ports.iter().map(|&port| self.ports[port].lookahead).min().expect("a ring has ports");
         let mut done = false;
         while !done {
             // No transmission that is not announced begins before `next`. Therefore no such cell arrives before `next + least`.
-            let next =
-                ports.iter().map(|&port| self.next_transmission(port)).min().expect("a ring has ports");
+            let next = ports
+                .iter()
+                .map(|&port| self.next_transmission(port, shared))
+                .min()
+                .expect("a ring has ports");
             let sure = next.saturating_add(least - 1);
             done = true;
             for &port in &ports {
                 let reach = self.announced_until(port).max(sure).min(until);
-                self.take(port, reach);
+                self.take(port, reach, shared);
                 done &= reach == until;
             }
         }
-        self.cells.rings[ring].ports = ports;
+        self.rings[ring].ports = ports;
     }
 
     /// Returns the earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
-    fn next_transmission(&self, port: usize) -> u64 {
-        let heads = self.shared.channels[port].iter().map(|channel| channel.head());
-        heads.chain([self.cells.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
+    fn next_transmission(&self, port: usize, shared: &SharedState) -> u64 {
+        let heads = shared.channels[port].iter().map(|channel| channel.head());
+        heads.chain([self.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the last instant up to which all arrivals at `port` are announced, from the horizons of the ports before it.
     fn announced_until(&self, port: usize) -> u64 {
-        let announced = self.cells.ports[port].upstream.iter().map(|&before| {
-            let Port { horizon, lookahead, .. } = self.cells.ports[before];
+        let announced = self.ports[port].upstream.iter().map(|&before| {
+            let Port { horizon, lookahead, .. } = self.ports[before];
             horizon.map_or(lookahead - 1, |horizon| horizon.saturating_add(lookahead))
         });
         announced.min().unwrap_or(u64::MAX)

@@ -146,10 +146,6 @@ pub(super) struct SharedState {
     pub(super) first_fragment_ends: BTreeMap<u32, u32>,
     /// By number of a fragmented outer packet, the sender snapshot of the packet.
     pub(super) outer_snapshots: BTreeMap<u32, StateTimes>,
-    /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
-    pub(super) nic_departures: Vec<NicDeparture>,
-    /// By port: true if it is the port of a host's NIC.
-    pub(super) is_nic: Vec<bool>,
     pub(super) ledger: Ledger,
     /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
@@ -393,6 +389,7 @@ impl SharedState {
 /// One port's view of the shared state: takes the cells that the port's queue hands on.
 pub(super) struct PortOutput<'a> {
     pub(super) shared: &'a mut SharedState,
+    pub(super) departures: &'a mut Vec<NicDeparture>,
     pub(super) port: usize,
 }
 
@@ -571,7 +568,7 @@ impl PortOutput<'_> {
             let pdu = &mut shared.pdus[cells.pdu];
             if pdu.hop == 0 {
                 let nic = self.port;
-                shared.nic_departures.push(NicDeparture {
+                self.departures.push(NicDeparture {
                     nic,
                     pdu: cells.pdu,
                     emitted: pdu.eta,

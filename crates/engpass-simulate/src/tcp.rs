@@ -555,7 +555,11 @@ impl Network {
         }
         self.hosts.unprocessed_segments[endpoint] += 1;
         if !self.hosts.endpoints[endpoint].busy {
-            self.shared.ledger.set_sender_state(self.hosts.processes.len() + endpoint, self.clock.now, SenderState::Cpu);
+            self.shared.ledger.set_sender_state(
+                self.hosts.processes.len() + endpoint,
+                self.clock.now,
+                SenderState::Cpu,
+            );
         }
         let host = self.hosts.nics[self.hosts.endpoints[endpoint].nic as usize].host;
         self.queue_cpu_task(host as usize, CpuTask::Input(datagram));

@@ -302,7 +302,8 @@ impl Network {
             let mut delivered = 0;
             if let Some(tcp) = &mut line.tcp {
                 let (mut congestion, mut receive, mut flight) = (0, 0, 0);
-                for endpoint in self.hosts.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
+                for endpoint in self.hosts.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow)
+                {
                     if endpoint.application.is_some() {
                         let now =
                             endpoint.connection.snapshot().expect("a writing endpoint has a full connection");

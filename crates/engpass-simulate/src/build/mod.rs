@@ -26,7 +26,7 @@ use engpass_testbed::topology::{Line, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::adaptive_shaper::AdaptiveShaper;
-use crate::cell_ports::{CellNetwork, Port, Queue};
+use crate::cell_ports::{CellNetwork, PduBuffer, Port, Queue};
 use crate::clock::Clock;
 use crate::delays::IdleDelays;
 use crate::event_queue::{Event, EventQueue};
@@ -209,6 +209,7 @@ impl Builder<'_> {
                 slot,
                 slot_at_least: slot.at_least(),
                 lookahead: slot.at_least() + self.delay_of(port),
+                buffer: (self.node_of(port) < self.topology.hosts).then(PduBuffer::default),
             });
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
@@ -471,7 +472,6 @@ impl Builder<'_> {
                 SourceOutput::Cells(_) => {}
             }
         }
-        let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
         let control_counters = flows.len() as u32;
@@ -525,6 +525,7 @@ impl Builder<'_> {
                 ports: self.ports,
                 rings: self.rings,
                 worklist: Worklist::default(),
+                departures: Vec::new(),
                 sources: self.sources,
                 shapers: self.adaptive_shapers,
             },
@@ -542,8 +543,6 @@ impl Builder<'_> {
                 control_counters,
                 first_fragment_ends: BTreeMap::new(),
                 outer_snapshots: BTreeMap::new(),
-                nic_departures: Vec::new(),
-                is_nic,
                 ledger,
                 trace: None,
                 reports: self.outside.then(Box::<DeliveryReports>::default),

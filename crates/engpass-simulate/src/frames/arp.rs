@@ -27,7 +27,12 @@ impl Network {
                 }
                 if let Some(lost) = lost {
                     let router = self.frames.arp.router_of(neighbour);
-                    self.shared.drop_packet(&self.frames, lost, DropLocation::HoldFull(router), self.clock.now);
+                    self.shared.drop_packet(
+                        &self.frames,
+                        lost,
+                        DropLocation::HoldFull(router),
+                        self.clock.now,
+                    );
                 }
             }
         }
@@ -60,7 +65,12 @@ impl Network {
             TimeoutAction::GivesUp(packets) => {
                 let router = self.frames.arp.router_of(neighbour);
                 for packet in packets {
-                    self.shared.drop_packet(&self.frames, packet, DropLocation::NoReply(router), self.clock.now);
+                    self.shared.drop_packet(
+                        &self.frames,
+                        packet,
+                        DropLocation::NoReply(router),
+                        self.clock.now,
+                    );
                 }
             }
         }

@@ -21,7 +21,9 @@ impl Network {
     /// Schedules a loss that lies ahead of virtual time, if packets are injected: their losses are reported in order of time. Returns true if it was scheduled.
     #[inline]
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
-        let Some(reports) = self.shared.reports.as_mut().filter(|_| at > self.clock.now) else { return false };
+        let Some(reports) = self.shared.reports.as_mut().filter(|_| at > self.clock.now) else {
+            return false;
+        };
         // Losses at one instant keep the order in which they are found. The packet number would not give this order: it depends on when packets were examined.
         let order = reports.defer_loss(packet, place);
         self.clock.events.push(at, order, Event::DeferredDrop(packet));

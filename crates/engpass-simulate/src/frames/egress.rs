@@ -168,7 +168,9 @@ impl Network {
             return false;
         }
         let (now, end) = (self.clock.now, self.clock.end);
-        let Self { clock: Clock { events, .. }, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
+        let Self {
+            clock: Clock { events, .. }, hosts: Hosts { processes, nics, .. }, frames, shared, ..
+        } = self;
         let this = &mut processes[process];
         let EgressPath::Frames { route } = this.way else { return false };
         if this.fragments.count > 1 {

@@ -53,7 +53,9 @@ impl Network {
     /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work.
     pub(super) fn on_engine_entered(&mut self, packet: u32, (engine, result): (usize, EngineResult)) {
         match result {
-            EngineResult::Full => self.shared.drop_packet(&self.frames, packet, DropLocation::InputFull(engine), self.clock.now),
+            EngineResult::Full => {
+                self.shared.drop_packet(&self.frames, packet, DropLocation::InputFull(engine), self.clock.now)
+            }
             EngineResult::Held(Some(done)) => {
                 let node = self.frames.engines[engine].node;
                 self.clock.events.push(done, node, Event::EngineDone(engine as u32));

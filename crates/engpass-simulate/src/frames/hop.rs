@@ -158,7 +158,9 @@ impl Network {
     /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
-        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, clock: Clock { events, .. }, .. } = self;
+        let Self {
+            frames: Frames { ports, steps, tunnels, .. }, shared, clock: Clock { events, .. }, ..
+        } = self;
         let step = steps[place as usize];
         let (port, line_index) = (step.port(), step.line_index);
         let line = &mut ports[port as usize];
@@ -214,15 +216,16 @@ impl Network {
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, has_data) =
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, shared, clock: Clock { now, end, events, .. }, .. } = self;
+        let Self {
+            frames: Frames { ports, steps, .. }, shared, clock: Clock { now, end, events, .. }, ..
+        } = self;
         let (now, end) = (*now, *end);
         let step = steps[first as usize];
         let line = &mut ports[step.port() as usize];
         if shared.fast_path_allowed() {
             // Fast path, as for the segments of an endpoint.
             let last = if step.delivers_ahead() { end } else { 0 };
-            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, last, &shared.window)
-            {
+            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, last, &shared.window) {
                 shared.datagrams.packet_mut(id).place = first + 1;
                 shared.ledger.emitted_packet(sender, (has_data, id), now, line.free_at());
                 if line.posts_each_packet {
@@ -280,7 +283,9 @@ impl Network {
                 self.drop_discarded(port);
             }
             AdmitResult::Dropped(cause) => self.drop_at_port(port, id, cause, at),
-            AdmitResult::LineDown => self.shared.drop_on_line(&mut self.frames, port, id, DropLocation::Down, at),
+            AdmitResult::LineDown => {
+                self.shared.drop_on_line(&mut self.frames, port, id, DropLocation::Down, at)
+            }
         }
     }
 

@@ -58,7 +58,8 @@ impl Network {
             return reports.head(datagram).whole;
         }
         // Data goes to the second endpoint of a connection.
-        let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.hosts.endpoints.len());
+        let is_data =
+            this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.hosts.endpoints.len());
         is_data && self.frames.icmp.keeps_whole(this.flow)
     }
 

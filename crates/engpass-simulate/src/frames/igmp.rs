@@ -17,7 +17,8 @@ impl Network {
     /// Schedules the IGMP messages of all receivers that join or leave.
     pub(crate) fn begin_memberships(&mut self) {
         let Some(trees) = &self.shared.trees else { return };
-        let messages: Vec<_> = trees.members.all().iter().map(|member| member.messages(self.clock.end)).collect();
+        let messages: Vec<_> =
+            trees.members.all().iter().map(|member| member.messages(self.clock.end)).collect();
         for (member, messages) in messages.into_iter().enumerate() {
             self.frames.igmp.plan(member as u32, messages);
             self.await_message(member as u32);

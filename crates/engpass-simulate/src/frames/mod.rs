@@ -35,6 +35,7 @@ use engpass_model::queue::Ecn;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 
+pub(super) use circuits::on_last_cell_left_router;
 pub(super) use icmp::EndpointMessages;
 
 /// Returns the trail of a packet that is at step `place`.
@@ -47,6 +48,17 @@ pub(super) fn trail(frames: &Frames, place: u32) -> Trail {
 }
 
 impl SharedState {
+    /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
+    pub(super) fn begin_measurement(&mut self, frames: &mut Frames, from: u64) {
+        self.ledger.end_warmup(from);
+        for line in &mut frames.ports {
+            // Lines that lookahead has taken beyond this instant have begun their window already.
+            if line.begin_window() == Some(from) {
+                self.ledger.begin_window_on_frame_line(line, from);
+            }
+        }
+    }
+
     /// Brings the records of a line up to date before an arrival at `at`: starts the line's measurement if it is due, and takes the samples of a timeline.
     #[inline(always)]
     fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
@@ -62,7 +74,13 @@ impl SharedState {
 
     /// Creates the packet that a host hands to its NIC, and returns its number.
     #[inline(always)]
-    pub(super) fn packet_of(&mut self, frames: &Frames, sender: usize, ready_packet: &ReadyPacket, route: u32) -> u32 {
+    pub(super) fn packet_of(
+        &mut self,
+        frames: &Frames,
+        sender: usize,
+        ready_packet: &ReadyPacket,
+        route: u32,
+    ) -> u32 {
         let Route { first, priority, ttl, .. } = frames.routes[route as usize];
         let (datagram, ip, offset) = (ready_packet.datagram, ready_packet.ip as u32, ready_packet.offset);
         let this = &mut self.datagrams[datagram];

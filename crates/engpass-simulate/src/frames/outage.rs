@@ -46,14 +46,26 @@ impl Network {
             let line = &mut self.frames.ports[port as usize];
             self.shared.ledger.line_changes(line, self.clock.now, down);
             for packet in line.change(self.clock.now, down) {
-                self.shared.drop_on_line(&mut self.frames, port, packet.id, DropLocation::Down, self.clock.now);
+                self.shared.drop_on_line(
+                    &mut self.frames,
+                    port,
+                    packet.id,
+                    DropLocation::Down,
+                    self.clock.now,
+                );
             }
             if seen {
                 if let Some((bond, at)) = self.frames.notice_link_change((link, end), down, self.clock.now) {
                     self.clock.events.push(at, 0, Event::BondMonitor(bond));
                 }
                 for packet in self.frames.forget_neighbours_behind((link, end), down) {
-                    self.shared.drop_on_line(&mut self.frames, port, packet, DropLocation::Down, self.clock.now);
+                    self.shared.drop_on_line(
+                        &mut self.frames,
+                        port,
+                        packet,
+                        DropLocation::Down,
+                        self.clock.now,
+                    );
                 }
             }
         }

@@ -150,10 +150,17 @@ impl Network {
     #[inline(never)]
     pub(crate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
-        let acting = SendContext { endpoint, sender: self.hosts.processes.len() + endpoint, states: None, route };
+        let acting =
+            SendContext { endpoint, sender: self.hosts.processes.len() + endpoint, states: None, route };
         loop {
             let (now, end) = (self.clock.now, self.clock.end);
-            let Self { clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
+            let Self {
+                clock: Clock { events, .. },
+                hosts: Hosts { endpoints, nics, .. },
+                frames,
+                shared,
+                ..
+            } = self;
             let this = &mut endpoints[endpoint];
             let id = shared.datagrams.next();
             let segment = shared.datagrams.segment_mut(id);
@@ -180,7 +187,13 @@ impl Network {
     /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the reason why the send loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
-        let Self { clock: Clock { events, now, end, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
+        let Self {
+            clock: Clock { events, now, end, .. },
+            hosts: Hosts { endpoints, nics, .. },
+            frames,
+            shared,
+            ..
+        } = self;
         let Frames { ports, steps, routes, .. } = frames;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
@@ -219,7 +232,9 @@ impl Network {
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.clock.now, self.clock.end);
-        let Self { clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
+        let Self {
+            clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, ..
+        } = self;
         let Endpoint { connection, application, ready_segment, nic, flow, .. } =
             &mut endpoints[act.this.endpoint];
         let connection = connection.whole();

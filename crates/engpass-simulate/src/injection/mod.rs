@@ -249,7 +249,8 @@ impl InjectedNetwork {
                 network.injected.number_of(way as u32, transport);
             }
         }
-        network.clock.next_advance = if network.cells.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
+        network.clock.next_advance =
+            if network.cells.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
         Ok(Self {
             network,
             testbed: all,

@@ -160,7 +160,6 @@ impl PendingCopies {
 }
 
 impl InjectedSenders {
-
     /// Creates the datagrams of the other members when the packet to a root becomes `datagram`. With a bond, `member` is the bond member chosen for the root,
     /// and the copies take that member too.
     pub(super) fn begin_copies(

@@ -117,7 +117,8 @@ impl Network {
             ticks: self.hosts.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..TapBuffers::default()
         };
-        let mut trace = Trace::new(self.hosts.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
+        let mut trace =
+            Trace::new(self.hosts.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
         trace.taps = Some(Box::new(taps));
         self.shared.trace = Some(Box::new(trace));
     }
@@ -127,7 +128,11 @@ impl Network {
         let mut at = 0;
         while at < self.clock.end {
             // When the sink wants no more, the run continues without pauses.
-            at = if capture.wants_more() { (at + ADVANCE_INTERVAL).min(self.clock.end) } else { self.clock.end };
+            at = if capture.wants_more() {
+                (at + ADVANCE_INTERVAL).min(self.clock.end)
+            } else {
+                self.clock.end
+            };
             if let Some(from) = warmup.take_if(|from| *from <= at) {
                 self.run_until(from, watch)?;
                 self.begin_window(from);
@@ -139,7 +144,9 @@ impl Network {
             } else {
                 self.clock.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
             };
-            if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.clock.end) {
+            if let Some(complete_until) =
+                complete_until.filter(|complete_until| *complete_until < self.clock.end)
+            {
                 self.deliver_records(complete_until, capture)?;
             }
         }
