@@ -14,7 +14,6 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
-use super::frames::EndpointMessages;
 use super::nic::Nic;
 use super::packet_store::{Datagram, Destination};
 use super::queueing::{IdleKey, PathId};
@@ -146,8 +145,6 @@ pub(super) struct Hosts {
     pub(super) costs: Vec<SegmentCost>,
     /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
     pub(super) unprocessed_segments: Vec<u32>,
-    /// ICMP messages to endpoints that have not arrived.
-    pub(super) messages: EndpointMessages,
     pub(super) cpus: Vec<Cpu>,
     pub(super) nics: Vec<Nic>,
     /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.

@@ -53,6 +53,7 @@ use delays::IdleDelays;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::Event;
+use frames::{await_change, await_timeout};
 use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
@@ -207,8 +208,14 @@ impl Network {
                 self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
             }
             Event::EngineDone(router) => self.on_engine_done(router),
-            Event::IcmpReady(number) => self.send_icmp(number),
-            Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
+            Event::IcmpReady(number) => {
+                let packet = self.frames.icmp.release(number);
+                self.receive_or_forward(packet);
+            }
+            Event::ReassemblyTimeout(tunnel) => {
+                self.shared.on_reassembly_timeout(tunnel, self.clock.now, &mut self.frames);
+                await_timeout(tunnel, &mut self.frames, &mut self.clock);
+            }
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
             Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
@@ -223,8 +230,18 @@ impl Network {
             Event::HandOver(sender) => self.hand_over(sender),
             Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
             Event::CircuitFree(entry) => self.feed_circuit(entry),
-            Event::LineChange(event) => self.change_line(event),
-            Event::BondMonitor(bond) => self.on_bond_monitor(bond),
+            Event::LineChange(event) => {
+                let monitors = self.shared.change_line(event, &mut self.frames, self.clock.now);
+                await_change(event as usize, &mut self.frames, &mut self.clock);
+                for (bond, at) in monitors {
+                    self.clock.events.push(at, 0, Event::BondMonitor(bond));
+                }
+            }
+            Event::BondMonitor(bond) => {
+                if let Some(again) = self.frames.check_carriers(bond, self.clock.now) {
+                    self.clock.events.push(again, 0, Event::BondMonitor(bond));
+                }
+            }
         }
     }
 

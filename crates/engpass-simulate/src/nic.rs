@@ -10,6 +10,7 @@ use engpass_model::wire::aal5;
 use super::Network;
 use super::cell_ports::CellNetwork;
 use super::event_queue::Event;
+use super::frames::with_bond_member;
 use super::ready_packet::{EgressPath, ONWARD, ReadyPacket};
 use super::shared_state::Aal5Pdu;
 use super::tap::Carrier;
@@ -60,7 +61,7 @@ impl Network {
     /// Sends the sender's packet into its NIC, or queues the sender behind the senders that wait. Returns true if the packet has entered.
     #[inline(always)]
     pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, ready_packet: ReadyPacket) -> bool {
-        let ready_packet = self.with_bond_member(sender, ready_packet);
+        let ready_packet = with_bond_member(sender, ready_packet, &mut self.frames, &self.shared.datagrams);
         let nic = ready_packet.nic;
         if !self.hosts.nics[nic].has_waiters() && self.nic_has_room(&ready_packet) {
             self.emit(sender, &ready_packet);
@@ -75,20 +76,12 @@ impl Network {
         false
     }
 
-    /// Returns the packet with the bond member that it leaves by, chosen when it became ready; unchanged if there is no bond.
-    #[inline(always)]
-    fn with_bond_member(&mut self, sender: usize, ready_packet: ReadyPacket) -> ReadyPacket {
-        match ready_packet.way {
-            EgressPath::Bond { route } => self.choose_bond_member(sender, ready_packet, route),
-            _ => ready_packet,
-        }
-    }
-
     /// Serves the first sender that waits for this NIC if there is room.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.hosts.nics[nic].waiting.front() else { return };
-        let ready_packet = self.with_bond_member(sender, self.ready_packet(sender, nic));
+        let ready_packet = self.ready_packet(sender, nic);
+        let ready_packet = with_bond_member(sender, ready_packet, &mut self.frames, &self.shared.datagrams);
         if !self.nic_has_room(&ready_packet) {
             self.schedule_first_space_check(nic);
             return;

@@ -11,6 +11,7 @@ use engpass_model::time::Pace;
 use engpass_model::window::Window;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
+use super::frames::EndpointMessages;
 use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
 use super::slab::Slab;
@@ -140,6 +141,12 @@ pub(super) struct SharedState {
     pub(super) counters: Vec<Vec<VcCounters>>,
     /// Counters of flows, then of receivers, then of control traffic.
     pub(super) flows: Vec<FlowCounters>,
+    /// Number of TCP endpoints. Datagrams to higher numbers are packets that nodes make.
+    pub(super) endpoints: usize,
+    /// Number of UDP processes, whose sender numbers come before those of the endpoints.
+    pub(super) processes: usize,
+    /// ICMP messages to endpoints that have not arrived.
+    pub(super) messages: EndpointMessages,
     /// Index of the counters of ARP packets, IGMP messages and keepalives.
     pub(super) control_counters: u32,
     /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.

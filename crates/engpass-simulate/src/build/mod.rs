@@ -31,6 +31,7 @@ use crate::clock::Clock;
 use crate::delays::IdleDelays;
 use crate::event_queue::{Event, EventQueue};
 use crate::flow_counters::{FlowCounters, VcCounters};
+use crate::frames::{begin_events, begin_memberships};
 use crate::host::{Cpu, Hosts, Socket, UdpApplication};
 use crate::injection::{DeliveryReports, InjectedSenders, PendingCopies, Sender};
 use crate::nic::Nic;
@@ -505,30 +506,9 @@ impl Builder<'_> {
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
         frames.changes = changes.into_iter().map(NextChange::new).collect();
+        let nics = (0..self.topology.links.len() * 2).map(nic).collect();
         let mut network = Network {
             clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
-            hosts: Hosts {
-                nics: (0..self.topology.links.len() * 2).map(nic).collect(),
-                cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
-                sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
-                processes,
-                endpoints,
-                warmup_counts: Vec::new(),
-                costs: self.costs,
-                unprocessed_segments: Vec::new(),
-                messages: BTreeMap::new(),
-                sockets,
-                next_release: 0,
-            },
-            frames,
-            cells: CellNetwork {
-                ports: self.ports,
-                rings: self.rings,
-                worklist: Worklist::default(),
-                departures: Vec::new(),
-                sources: self.sources,
-                shapers: self.adaptive_shapers,
-            },
             shared: SharedState {
                 window: self.window,
                 channels: self.channels,
@@ -541,6 +521,9 @@ impl Builder<'_> {
                 counters,
                 flows,
                 control_counters,
+                endpoints: endpoints.len(),
+                processes: processes.len(),
+                messages: BTreeMap::new(),
                 first_fragment_ends: BTreeMap::new(),
                 outer_snapshots: BTreeMap::new(),
                 ledger,
@@ -549,12 +532,33 @@ impl Builder<'_> {
                 copies: PendingCopies::default(),
                 trees,
             },
+            hosts: Hosts {
+                nics,
+                cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+                sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
+                processes,
+                endpoints,
+                warmup_counts: Vec::new(),
+                costs: self.costs,
+                unprocessed_segments: Vec::new(),
+                sockets,
+                next_release: 0,
+            },
+            frames,
+            cells: CellNetwork {
+                ports: self.ports,
+                rings: self.rings,
+                worklist: Worklist::default(),
+                departures: Vec::new(),
+                sources: self.sources,
+                shapers: self.adaptive_shapers,
+            },
             injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
             idle: IdleDelays::default(),
         };
         if !self.outside {
-            network.begin_events(0);
-            network.begin_memberships();
+            begin_events(0, &mut network.frames, &network.shared, &mut network.clock);
+            begin_memberships(&mut network.frames, &network.shared, &mut network.clock);
         }
         Ok(network)
     }

@@ -1,12 +1,13 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
-use engpass_frames::{EngineResult, ForwardingEngine, InFlightFrame, Packet, Step, Verdict};
+use engpass_frames::{ForwardingEngine, Frames, InFlightFrame, Packet, Step, Verdict};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use crate::Network;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::shared_state::SharedState;
 
 impl Network {
     /// Handles the frame that arrives at the far end of this port's line, and the frames that follow it up to `limit` as long as no other event comes first.
@@ -63,7 +64,7 @@ impl Network {
     fn receive_or_forward_copies(&mut self, packet: u32) {
         let place = self.shared.datagrams.packet(packet).place;
         let is_inside = matches!(self.frames.steps[place as usize].verdict, Verdict::Unwrap(_));
-        let copies = if is_inside { Vec::new() } else { self.copy(packet) };
+        let copies = if is_inside { Vec::new() } else { self.shared.copy(packet, &self.frames) };
         for id in std::iter::once(packet).chain(copies) {
             self.receive_or_forward(id);
         }
@@ -71,7 +72,7 @@ impl Network {
 
     /// Delivers a packet at its end, or forwards it from a switch or router.
     #[inline(always)]
-    pub(super) fn receive_or_forward(&mut self, packet: u32) {
+    pub(crate) fn receive_or_forward(&mut self, packet: u32) {
         let place = self.shared.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.is_end() && !step.takes_time {
@@ -85,28 +86,6 @@ impl Network {
         } else if let Some(at) = self.process(step, packet, 1) {
             self.forward(packet, place, at, true);
         }
-    }
-
-    /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
-    #[cold]
-    pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
-        let whole = *self.shared.datagrams.packet(id);
-        let hop = self.frames.lines_before(whole.place);
-        let stamp = self.shared.ledger.snapshot_of(id);
-        let mut copies = Vec::new();
-        for (datagram, route) in self.shared.copies.take_at(whole.datagram, hop.into()) {
-            let place = self.frames.first_place(route, hop);
-            let sender =
-                self.shared.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
-            let copy = Packet { datagram, sender, place, since: hop, ..whole };
-            let copy = self.shared.datagrams.insert_packet(copy);
-            self.shared.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.shared.trace {
-                trace.copied(id, copy);
-            }
-            copies.push(copy);
-        }
-        copies
     }
 
     #[inline]
@@ -147,7 +126,7 @@ impl Network {
             self.shared.record_hops_carried(&self.frames, packet);
         } else {
             debug_assert!(
-                self.has_expected_length(packet),
+                self.shared.has_expected_length(packet),
                 "a packet without a per-hop record has its expected length"
             );
         }
@@ -155,7 +134,7 @@ impl Network {
         if complete && !lost {
             match to {
                 Some(_) if self.shared.is_of_tree(datagram) => self.receive_message(datagram),
-                Some(direction) if direction as usize >= self.hosts.endpoints.len() => {
+                Some(direction) if direction as usize >= self.shared.endpoints => {
                     self.take_control(datagram, direction)
                 }
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
@@ -165,32 +144,29 @@ impl Network {
         self.shared.release_datagram(datagram);
     }
 
-    /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
-    fn has_expected_length(&self, packet: u32) -> bool {
-        let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(packet);
-        let this = &self.shared.datagrams[datagram];
-        let (direction, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
-        let place = u64::from(this.arrived) - 1;
-        self.shared.ledger.fragments_of_sender(direction, bytes.into()).payload(place) + IP_HEADER_BYTES
-            == u64::from(ip)
+    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
+    #[inline]
+    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
+        self.delivered(datagram);
+        self.shared.datagrams[datagram].index += 1;
+        if let Some(reports) = &mut self.shared.reports {
+            reports.next_token(datagram);
+        }
     }
 
     /// Puts a packet into the engine of a router; `copies` of it will leave. Returns when the engine finishes it, if the packet may continue ahead of
     /// virtual time. Otherwise an event follows.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
-        if self.frames.switching.depends_on_packet(step.router) {
-            self.begin_work(step.router, packet, copies);
-            return None;
-        }
-        let ip = self.shared.datagrams.packet(packet).ip;
-        match self.frames.process(step, (packet, ip), copies, (self.clock.now, self.clock.end)) {
-            EngineResult::ContinuesAt(done) => Some(done),
-            result => {
-                self.on_engine_entered(packet, (step.router as usize, result));
-                None
-            }
-        }
+        let entered = if self.frames.switching.depends_on_packet(step.router) {
+            let arrival = self.shared.arrival_at(&mut self.frames, step.router, packet);
+            self.frames.begin_work(&arrival, copies, self.clock.now)
+        } else {
+            let ip = self.shared.datagrams.packet(packet).ip;
+            let times = (self.clock.now, self.clock.end);
+            (step.router as usize, self.frames.process(step, (packet, ip), copies, times))
+        };
+        self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock)
     }
 
     /// Forwards a packet that an engine of a router has finished.
@@ -201,7 +177,13 @@ impl Network {
         if let Some(at) = next {
             self.clock.events.push(at, engine.node, Event::EngineDone(number));
         }
-        if router != number && self.continues_work(router, packet) {
+        if router != number
+            && let Some(copies) = self.frames.switching.take_punted(packet)
+        {
+            // A line card hands the packet to the route processor.
+            let arrival = self.shared.arrival_at(&mut self.frames, router, packet);
+            let entered = self.frames.forward_with_engine(&arrival, copies, self.clock.now);
+            self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock);
             return;
         }
         let place = self.shared.datagrams.packet(packet).place;
@@ -217,5 +199,38 @@ impl Network {
         }
         self.on_packet_at_host(id);
         self.clock.now = now;
+    }
+}
+
+impl SharedState {
+    /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
+    #[cold]
+    pub(super) fn copy(&mut self, id: u32, frames: &Frames) -> Vec<u32> {
+        let whole = *self.datagrams.packet(id);
+        let hop = frames.lines_before(whole.place);
+        let stamp = self.ledger.snapshot_of(id);
+        let mut copies = Vec::new();
+        for (datagram, route) in self.copies.take_at(whole.datagram, hop.into()) {
+            let place = frames.first_place(route, hop);
+            let sender = self.reports.as_ref().map_or(whole.sender, |reports| reports.head(datagram).flow);
+            let copy = Packet { datagram, sender, place, since: hop, ..whole };
+            let copy = self.datagrams.insert_packet(copy);
+            self.ledger.set_snapshot(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.trace {
+                trace.copied(id, copy);
+            }
+            copies.push(copy);
+        }
+        copies
+    }
+
+    /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
+    fn has_expected_length(&self, packet: u32) -> bool {
+        let Packet { datagram, ip, .. } = *self.datagrams.packet(packet);
+        let this = &self.datagrams[datagram];
+        let (direction, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
+        let place = u64::from(this.arrived) - 1;
+        self.ledger.fragments_of_sender(direction, bytes.into()).payload(place) + IP_HEADER_BYTES
+            == u64::from(ip)
     }
 }

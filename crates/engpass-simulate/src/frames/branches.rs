@@ -1,8 +1,9 @@
 //! Multicast copies: routers make them when their engine has finished a packet, switches when the packet arrives.
 
-use engpass_frames::{Packet, Step};
+use engpass_frames::{Frames, Packet, Step};
 
 use crate::Network;
+use crate::shared_state::SharedState;
 
 impl Network {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the processing time of the router.
@@ -18,7 +19,7 @@ impl Network {
             return;
         };
         // A packet that finds no room decides nothing.
-        let first = self.first_engine(router, packet);
+        let first = self.shared.first_engine(&mut self.frames, router, packet);
         let copies = match self.frames.engines[first].has_room(ip) {
             true => self.shared.decide_copies(datagram, self.clock.now),
             false => 0,
@@ -36,26 +37,35 @@ impl Network {
             self.drop_or_fragment(id, Step::at_router(router), self.clock.now);
             return;
         }
+        let now = self.clock.now;
+        for (copy, place) in self.shared.copy_to_branches(id, &self.frames, now) {
+            self.forward(copy, place, now, true);
+        }
+    }
+}
+
+impl SharedState {
+    /// Replaces a packet by its copies, and returns them with their first steps.
+    fn copy_to_branches(&mut self, id: u32, frames: &Frames, now: u64) -> Vec<(u32, u32)> {
+        let whole = *self.datagrams.packet(id);
         // For a packet that has left a tunnel here, the copies were not decided before.
-        self.shared.decide_copies(whole.datagram, self.clock.now);
-        let stamp = self.shared.ledger.snapshot_of(id);
+        self.decide_copies(whole.datagram, now);
+        let stamp = self.ledger.snapshot_of(id);
         let mut copies = Vec::new();
-        for (datagram, route) in self.shared.copies_of(whole.datagram) {
-            let place = self.frames.routes[route as usize].first;
-            let copy = self.shared.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
-            self.shared.datagrams[datagram].refs += 1;
-            self.shared.ledger.set_snapshot(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.shared.trace {
+        for (datagram, route) in self.copies_of(whole.datagram) {
+            let place = frames.routes[route as usize].first;
+            let copy = self.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
+            self.datagrams[datagram].refs += 1;
+            self.ledger.set_snapshot(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.trace {
                 trace.copied(id, copy);
             }
             copies.push((copy, place));
         }
-        self.shared.datagrams[whole.datagram].arrived += 1;
-        self.shared.record_hops_carried(&self.frames, id);
-        self.shared.datagrams.release_packet(id);
-        self.shared.release_datagram(whole.datagram);
-        for (copy, place) in copies {
-            self.forward(copy, place, self.clock.now, true);
-        }
+        self.datagrams[whole.datagram].arrived += 1;
+        self.record_hops_carried(frames, id);
+        self.datagrams.release_packet(id);
+        self.release_datagram(whole.datagram);
+        copies
     }
 }

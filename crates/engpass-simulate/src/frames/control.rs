@@ -1,11 +1,14 @@
 //! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives.
 
-use engpass_frames::{ControlKind, Packet};
+use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
 use engpass_model::queue::Ecn;
+use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use super::{arp, igmp, keepalive};
 use crate::Network;
 use crate::packet_store::{Datagram, Destination};
+use crate::shared_state::SharedState;
 
 /// A packet that a node is about to send.
 #[derive(Clone, Copy, Debug)]
@@ -20,60 +23,118 @@ pub(super) struct ControlPacket {
     pub(super) priority: u8,
 }
 
-impl Network {
-    /// Creates a packet and its datagram, and returns their numbers.
-    pub(super) fn begin_control(&mut self, kind: ControlKind, packet: ControlPacket) -> (u32, u32) {
-        let ControlPacket { sender, place, bytes, ttl, priority } = packet;
-        let direction = self.frames.first_control_direction(kind, self.hosts.endpoints.len()) + 2 * sender;
-        let tracked_per_hop = self.shared.reports.is_some();
+/// What a node says to another one.
+pub(super) enum Said {
+    Arp(ArpMessage),
+    /// The message of a member.
+    Igmp(u32, Message),
+    /// The keepalive of this end of a tunnel.
+    Keepalive(usize),
+}
+
+impl Said {
+    fn kind(&self) -> ControlKind {
+        match self {
+            Self::Arp(_) => ControlKind::Arp,
+            Self::Igmp(..) => ControlKind::Igmp,
+            Self::Keepalive(_) => ControlKind::Keepalive,
+        }
+    }
+
+    /// Returns true if a host sends it from its NIC; otherwise it passes a router.
+    fn is_from_host(&self, frames: &Frames) -> bool {
+        match self {
+            Self::Arp(said) => frames.arp.is_from_host(said),
+            Self::Igmp(..) => true,
+            Self::Keepalive(_) => false,
+        }
+    }
+}
+
+impl SharedState {
+    /// Creates the packet in which a node says something, and returns its number. `sender` is its sender number.
+    fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
+        let kind = said.kind();
+        let this = match said {
+            Said::Arp(said) => arp::packet(said, frames),
+            Said::Igmp(member, _) => igmp::packet(*member, frames),
+            Said::Keepalive(end) => keepalive::packet(*end, frames),
+        };
+        let direction = frames.first_control_direction(kind, self.endpoints) + 2 * this.sender;
+        let tracked_per_hop = self.reports.is_some();
         let datagram = Datagram {
-            flow: self.shared.control_counters,
+            flow: self.control_counters,
             to: Destination::endpoint(direction + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
-            header: (bytes - IP_HEADER_BYTES) as u32,
+            header: (this.bytes - IP_HEADER_BYTES) as u32,
             fragments: 1,
             refs: 1,
-            begun: self.clock.now,
+            begun: now,
             tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
-        // The number follows those of all senders and of routers' messages.
-        let number = self.frames.icmp.ways.len() + kind as usize;
-        let sender = match &mut self.shared.reports {
-            None => (self.hosts.processes.len() + self.hosts.endpoints.len() + number) as u32,
-            Some(reports) => {
-                let number = self.injected.number_of_control(number);
-                reports.register_control_packet(datagram, number);
-                number
-            }
-        };
-        let packet = self.shared.datagrams.insert_packet(Packet {
+        let datagram = self.begin_datagram(tracked_per_hop, datagram);
+        if let Some(reports) = &mut self.reports {
+            reports.register_control_packet(datagram, sender);
+        }
+        let packet = self.datagrams.insert_packet(Packet {
             datagram,
-            ip: bytes as u32,
+            ip: this.bytes as u32,
             sender,
-            place,
+            place: this.place,
             since: 0,
             offset: 0,
-            ttl,
-            priority,
+            ttl: this.ttl,
+            priority: this.priority,
             ecn: Ecn::NotCapable,
         });
-        (datagram, packet)
+        match *said {
+            Said::Arp(said) => arp::register(said, datagram, frames, self),
+            Said::Igmp(member, message) => igmp::register((member, message), datagram, frames, self),
+            Said::Keepalive(end) => self.tap_keepalive(end, packet, frames),
+        }
+        packet
+    }
+}
+
+impl Network {
+    /// Creates the packet in which a node says something, and sends it.
+    pub(super) fn send_control(&mut self, said: Said) {
+        // The number follows those of all senders and of routers' messages.
+        let sender = self.number_of_control(self.frames.icmp.ways.len() + said.kind() as usize);
+        let packet = self.shared.create_control(&said, sender, &mut self.frames, self.clock.now);
+        match said.is_from_host(&self.frames) {
+            true => self.send_from_nic(packet, None),
+            false => self.receive_or_forward(packet),
+        }
+    }
+
+    /// Returns the sender number of packets that nodes make. In `number`, routes of routers' messages come first, then the kinds of control packets.
+    pub(super) fn number_of_control(&mut self, number: usize) -> u32 {
+        match self.shared.reports {
+            Some(_) => self.injected.number_of_control(number),
+            None => (self.shared.processes + self.shared.endpoints + number) as u32,
+        }
     }
 
     /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
     pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
-        let direction = direction as usize;
-        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.hosts.endpoints.len());
+        let (direction, now) = (direction as usize, self.clock.now);
+        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
         if direction < arp {
-            self.deliver_icmp_message(datagram);
+            if let Some(endpoint) = self.shared.deliver_icmp_message(datagram, &mut self.hosts.endpoints, now)
+            {
+                self.send_and_schedule_wake(endpoint);
+            }
         } else if direction < igmp {
-            self.take_arp(datagram);
+            // Packets that waited for the sender of the ARP packet continue, and the node sends further ones.
+            let (released, messages) = self.frames.arp.receive(datagram, now);
+            released.into_iter().for_each(|packet| self.leave_hold(packet));
+            messages.into_iter().for_each(|said| self.send_control(Said::Arp(said)));
         } else if direction < keepalives {
-            self.take_igmp(datagram);
+            self.shared.take_igmp(self.frames.igmp.receive(datagram), &mut self.clock);
         } else {
-            self.take_keepalive((direction - keepalives) / 2);
+            self.shared.take_keepalive((direction - keepalives) / 2, &mut self.frames, now);
         }
     }
 }

@@ -22,11 +22,16 @@ impl Network {
     pub(super) fn drop_or_fragment(&mut self, id: u32, step: Step, at: u64) {
         let packet = self.shared.datagrams.packet(id);
         let node = self.frames.engines[step.router as usize].node;
-        match self.frames.stop(packet, step, || self.has_df_bit(packet.datagram)) {
+        match self.frames.stop(packet, step, || self.shared.has_df_bit(packet.datagram, &self.frames)) {
             Stop::Expired => self.drop_at_router(id, step, DropLocation::Ttl(node), at),
             Stop::TooBig => self.drop_at_router(id, step, DropLocation::TooBig(node), at),
             Stop::Fragment => self.fragment(id, step, at),
-            Stop::FragmentOuter => self.fragment_outer(id, step, at),
+            Stop::FragmentOuter => {
+                let place = packet.place;
+                for fragment in self.shared.fragment_outer(id, step, &mut self.frames) {
+                    self.forward(fragment, place, at, false);
+                }
+            }
         }
     }
 
@@ -35,10 +40,12 @@ impl Network {
         if self.try_defer_drop(id, place, at) {
             return;
         }
-        let message = self.message_about(id, step, place);
+        let message = self.shared.message_about(id, step, place, &self.frames);
         self.shared.drop_packet(&self.frames, id, place, at);
         if let Some(message) = message {
-            self.begin_message(message, at);
+            let sender = self.number_of_control(message.number);
+            let (line, event) = self.shared.begin_message(message, sender, at, &mut self.frames);
+            self.clock.events.push(at, line, event);
         }
     }
 

@@ -30,6 +30,7 @@ pub(crate) use nic_queues::{InjectedSenders, Sender};
 pub(crate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;
+use super::frames::begin_events;
 use super::{ADVANCE_INTERVAL, Network, SimError};
 use engpass_frames::DecisionMode;
 
@@ -270,7 +271,8 @@ impl InjectedNetwork {
     pub fn begin_events(&mut self, at: u64) -> u64 {
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         if !std::mem::replace(&mut self.has_events, true) {
-            self.network.begin_events(at);
+            let network = &mut self.network;
+            begin_events(at, &mut network.frames, &network.shared, &mut network.clock);
         }
         at
     }

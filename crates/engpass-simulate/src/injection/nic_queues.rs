@@ -274,7 +274,9 @@ impl Network {
         if count < 2 || ip > mtu || waits {
             return 0;
         }
-        let count = self.max_train_len(route, (ip as u32, packet.ttl), count);
+        let (capacity, now) = (self.hosts.nics[nic].capacity, self.clock.now);
+        let (length, times) = ((ip as u32, packet.ttl), (capacity, now));
+        let count = self.shared.max_train_len(route, length, count, times, &mut self.frames);
         if count < 2 {
             return 0;
         }
@@ -294,7 +296,10 @@ impl Network {
             &mut self.shared,
         );
         let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
-        self.emit_train(place, datagram, route, ip as u32);
+        let train = (datagram, ip as u32);
+        if let Some((at, line, event)) = self.shared.emit_train(place, train, route, now, &mut self.frames) {
+            self.clock.events.push(at, line, event);
+        }
         self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
         self.shared.datagram_sent(datagram, self.clock.now);
         count
