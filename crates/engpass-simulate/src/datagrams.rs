@@ -4,6 +4,7 @@ use engpass_frames::Frames;
 use engpass_ledger::{Carried, DeliveryStatus, Load};
 
 use super::frames::trail;
+use super::queueing::{IdleKey, PathId};
 use super::shared_state::SharedState;
 
 impl SharedState {
@@ -70,5 +71,36 @@ impl SharedState {
             this.refused,
         );
         self.datagrams.release(datagram);
+    }
+
+    /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay. Returns
+    /// the key of the idle delay if its queueing delay is still to be counted.
+    #[inline]
+    pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>, now: u64) -> Option<IdleKey> {
+        let this = &self.datagrams[datagram];
+        let tally = &mut self.flows[this.flow as usize];
+        // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
+        tally.in_flight -= 1;
+        tally.receive(this.index, now);
+        tally.receive_payload(this.bytes.into(), now);
+        if let Some(trace) = &mut self.trace {
+            trace.received(this.flow as usize, this.index);
+        }
+        if self.window.holds(now) {
+            tally.received += 1;
+            tally.received_bytes += u64::from(this.bytes);
+            let delay = now - this.begun;
+            match path.map(|path| IdleKey::of(path, this.header, this.bytes)) {
+                None => tally.add_delay(delay),
+                Some(key) if !this.paths_differ && tally.add_delays(key, delay) => {}
+                Some(key) => {
+                    tally.add_delay(delay);
+                    return Some(key);
+                }
+            }
+        } else {
+            tally.rare().bytes_before += u64::from(this.bytes);
+        }
+        None
     }
 }

@@ -12,13 +12,15 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
+use super::endpoint::{Endpoint, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
+use super::injection::InjectedSenders;
 use super::nic::Nic;
-use super::packet_store::{Datagram, Destination};
+use super::packet_store::{Datagram, Destination, PacketStore};
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
-use super::tcp::{Endpoint, SegmentCost, WarmupCounts};
+use super::shared_state::SharedState;
 
 /// A process: sends UDP datagrams of one flow.
 pub(super) struct UdpApplication {
@@ -101,6 +103,24 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
+    /// Adds a work item behind those that it may not overtake. Work on TCP segments interrupts the copy of a write.
+    fn enqueue(&mut self, item: CpuTask, now: u64) {
+        if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
+            self.items.push_back(item);
+        } else if matches!(self.current, Some(CpuTask::Write(_))) && self.ends > now {
+            self.interrupted = Some(self.ends - now);
+            self.stale.push(self.ends);
+            self.busy.interrupt(now);
+            self.items.extend(self.current.take());
+            // The interrupted write comes before all other items.
+            self.items.rotate_right(1);
+            self.items.push_front(item);
+        } else {
+            let writes = self.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
+            self.items.insert(writes.unwrap_or(self.items.len()), item);
+        }
+    }
+
     /// Returns true if an item without cost would take effect at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
@@ -157,11 +177,63 @@ pub(super) struct Hosts {
 
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
 
-impl Network {
+impl Hosts {
     pub(super) fn socket(&self, flow: usize) -> &Socket {
-        self.hosts.sockets[flow].as_ref().expect(HAS_SOCKET)
+        self.sockets[flow].as_ref().expect(HAS_SOCKET)
     }
 
+    /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
+    #[inline(always)]
+    pub(super) fn ready_packet(
+        &self,
+        sender: usize,
+        nic: usize,
+        datagrams: &PacketStore,
+        injected: &InjectedSenders,
+    ) -> ReadyPacket {
+        match sender.checked_sub(self.processes.len()) {
+            None => self.processes[sender].ready_packet(),
+            Some(endpoint) => match self.endpoints.get(endpoint) {
+                Some(this) => this.ready_packet(datagrams),
+                // An injected sender may have packets for several NICs.
+                None => injected.ready_packet(nic),
+            },
+        }
+    }
+
+    /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
+    /// senders of one flow.
+    #[inline(always)]
+    pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
+        self.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
+    }
+
+    /// Begins a work item. Returns its flow and its CPU time in picoseconds.
+    fn begin_item(&mut self, host: usize, item: CpuTask, shared: &mut SharedState, now: u64) -> (usize, u64) {
+        match item {
+            CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
+            CpuTask::Receive(datagram) => {
+                let this = &shared.datagrams[datagram];
+                let flow = this.flow as usize;
+                (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
+            }
+            CpuTask::Write(endpoint) => {
+                let rest = self.cpus[host].interrupted.take();
+                let this = &self.endpoints[endpoint];
+                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
+            }
+            CpuTask::Output(endpoint) => {
+                let cost = self.form_segment(endpoint, shared, now).unwrap_or(0);
+                (self.endpoints[endpoint].flow as usize, cost)
+            }
+            CpuTask::Input(datagram) => {
+                (shared.datagrams[datagram].flow as usize, self.input_cost(&shared.datagrams[datagram]))
+            }
+        }
+    }
+}
+
+impl Network {
     /// Begins the next message of a process, or continues it after a pause.
     pub(super) fn on_process_wake(&mut self, process: u32) {
         let index = process as usize;
@@ -191,7 +263,7 @@ impl Network {
             && self.hosts.cpus[host].is_idle()
             && self.clock.events.would_be_next(
                 self.clock.now,
-                self.rank_of(index, flow),
+                self.hosts.rank_of(index, flow),
                 Event::HandOver(process),
             );
         if at_once && !is_copied && self.try_send_message(index) {
@@ -235,21 +307,8 @@ impl Network {
 
     pub(super) fn queue_cpu_task(&mut self, host: usize, item: CpuTask) {
         let cpu = &mut self.hosts.cpus[host];
-        if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
-            cpu.items.push_back(item);
-        } else if matches!(cpu.current, Some(CpuTask::Write(_))) && cpu.ends > self.clock.now {
-            cpu.interrupted = Some(cpu.ends - self.clock.now);
-            cpu.stale.push(cpu.ends);
-            cpu.busy.interrupt(self.clock.now);
-            cpu.items.extend(cpu.current.take());
-            // The interrupted write comes before all other items.
-            cpu.items.rotate_right(1);
-            cpu.items.push_front(item);
-        } else {
-            let writes = cpu.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
-            cpu.items.insert(writes.unwrap_or(cpu.items.len()), item);
-        }
-        if self.hosts.cpus[host].is_idle() {
+        cpu.enqueue(item, self.clock.now);
+        if cpu.is_idle() {
             self.next_item(host);
         }
     }
@@ -258,7 +317,11 @@ impl Network {
     fn next_item(&mut self, host: usize) {
         self.hosts.cpus[host].acting = true;
         while let Some(item) = self.hosts.cpus[host].items.pop_front() {
-            let (flow, cost) = self.begin_item(host, item);
+            let (flow, cost) = self.hosts.begin_item(host, item, &mut self.shared, self.clock.now);
+            if let CpuTask::Output(endpoint) = item {
+                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
+                self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
+            }
             if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
                 self.item_done(item);
                 continue;
@@ -273,34 +336,6 @@ impl Network {
             break;
         }
         self.hosts.cpus[host].acting = false;
-    }
-
-    /// Begins a work item. Returns its flow and its CPU time in picoseconds.
-    fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
-        match item {
-            CpuTask::Send(process) => {
-                (self.hosts.processes[process].flow, self.hosts.processes[process].fragment_cost())
-            }
-            CpuTask::Receive(datagram) => {
-                let this = &self.shared.datagrams[datagram];
-                let flow = this.flow as usize;
-                (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
-            }
-            CpuTask::Write(endpoint) => {
-                let rest = self.hosts.cpus[host].interrupted.take();
-                let this = &self.hosts.endpoints[endpoint];
-                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.hosts.costs)))
-            }
-            CpuTask::Output(endpoint) => {
-                let cost = self.form_segment(endpoint).unwrap_or(0);
-                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
-                self.schedule_wake(endpoint);
-                (self.hosts.endpoints[endpoint].flow as usize, cost)
-            }
-            CpuTask::Input(datagram) => {
-                (self.shared.datagrams[datagram].flow as usize, self.input_cost(datagram))
-            }
-        }
     }
 
     /// Handles the end of the CPU's current item.
@@ -323,20 +358,26 @@ impl Network {
                 let flow = self.hosts.processes[process].flow;
                 self.clock.events.push(
                     self.clock.now,
-                    self.rank_of(process, flow),
+                    self.hosts.rank_of(process, flow),
                     Event::HandOver(process as u32),
                 );
             }
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
                 self.hosts.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                self.received(datagram, Some(self.path_of(datagram)));
+                let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
+                self.received(datagram, path);
                 self.shared.release_datagram(datagram);
             }
-            CpuTask::Write(endpoint) => self.on_write_copied(endpoint),
+            CpuTask::Write(endpoint) => {
+                self.hosts.endpoints[endpoint].commit_write(self.clock.now);
+                self.send_and_schedule_wake(endpoint);
+            }
             CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
-                self.finish_input(datagram);
+                let to = self.shared.datagrams[datagram].to.get();
+                let to = to.expect("a segment is addressed to an endpoint");
+                self.hosts.unprocessed_segments[to as usize] -= 1;
                 self.process_segment(datagram);
                 self.shared.release_datagram(datagram);
             }
@@ -369,7 +410,7 @@ impl Network {
             return;
         }
         if self.shared.reports.is_some() {
-            self.delivered(datagram);
+            self.shared.delivered(datagram, self.clock.now);
             return;
         }
         self.receive_message(datagram);
@@ -379,7 +420,7 @@ impl Network {
     #[inline]
     pub(super) fn receive_message(&mut self, datagram: u32) {
         if self.shared.trees.is_some() {
-            let host = self.socket(self.shared.datagrams[datagram].flow as usize).host;
+            let host = self.hosts.socket(self.shared.datagrams[datagram].flow as usize).host;
             if !self.shared.reaches_receiver(datagram, host, self.clock.now) {
                 return;
             }
@@ -388,7 +429,8 @@ impl Network {
         let socket = self.hosts.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            self.received(datagram, Some(self.path_of(datagram)));
+            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
+            self.received(datagram, path);
             return;
         }
         if socket.used + bytes > socket.capacity {
@@ -401,32 +443,17 @@ impl Network {
         self.queue_cpu_task(host, CpuTask::Receive(datagram));
     }
 
-    /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay.
+    /// Counts a datagram that the receiver has taken; its packets took this path.
     #[inline]
-    pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>) {
-        let this = &self.shared.datagrams[datagram];
-        let tally = &mut self.shared.flows[this.flow as usize];
-        // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
-        tally.in_flight -= 1;
-        tally.receive(this.index, self.clock.now);
-        tally.receive_payload(this.bytes.into(), self.clock.now);
-        if let Some(trace) = &mut self.shared.trace {
-            trace.received(this.flow as usize, this.index);
+    pub(super) fn received(&mut self, datagram: u32, path: PathId) {
+        if let Some(key) = self.shared.received(datagram, Some(path), self.clock.now) {
+            self.count_queueing(datagram, key);
         }
-        if self.shared.window.holds(self.clock.now) {
-            tally.received += 1;
-            tally.received_bytes += u64::from(this.bytes);
-            let delay = self.clock.now - this.begun;
-            match path.map(|path| IdleKey::of(path, this.header, this.bytes)) {
-                None => tally.add_delay(delay),
-                Some(key) if !this.paths_differ && tally.add_delays(key, delay) => {}
-                Some(key) => {
-                    tally.add_delay(delay);
-                    self.count_queueing(datagram, key);
-                }
-            }
-        } else {
-            tally.rare().bytes_before += u64::from(this.bytes);
-        }
+    }
+
+    /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
+    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
+        let parts = (&self.hosts, &self.frames, &self.cells);
+        self.idle.count_queueing(datagram, key, self.clock.now, &mut self.shared, parts);
     }
 }

@@ -13,6 +13,7 @@ mod datagrams;
 mod deferred;
 mod delays;
 mod drops;
+mod endpoint;
 mod engine_load;
 mod event_queue;
 mod flow_counters;

@@ -37,19 +37,6 @@ impl Nic {
 }
 
 impl Network {
-    /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
-    #[inline(always)]
-    fn ready_packet(&self, sender: usize, nic: usize) -> ReadyPacket {
-        match sender.checked_sub(self.hosts.processes.len()) {
-            None => self.hosts.processes[sender].ready_packet(),
-            Some(endpoint) => match self.hosts.endpoints.get(endpoint) {
-                Some(this) => this.ready_packet(&self.shared.datagrams),
-                // An injected sender may have packets for several NICs.
-                None => self.injected.ready_packet(nic),
-            },
-        }
-    }
-
     /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
@@ -80,7 +67,7 @@ impl Network {
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.hosts.nics[nic].waiting.front() else { return };
-        let ready_packet = self.ready_packet(sender, nic);
+        let ready_packet = self.hosts.ready_packet(sender, nic, &self.shared.datagrams, &self.injected);
         let ready_packet = with_bond_member(sender, ready_packet, &mut self.frames, &self.shared.datagrams);
         if !self.nic_has_room(&ready_packet) {
             self.schedule_first_space_check(nic);
@@ -90,9 +77,9 @@ impl Network {
         let others = self.hosts.nics[nic].has_waiters();
         self.emit(sender, &ready_packet);
         self.frames.clear_bond_member(sender);
-        match sender.checked_sub(self.hosts.processes.len()) {
+        match sender.checked_sub(self.shared.processes) {
             None => self.on_fragment_sent(sender),
-            Some(endpoint) if endpoint < self.hosts.endpoints.len() => self.on_segment_sent(endpoint),
+            Some(endpoint) if endpoint < self.shared.endpoints => self.on_segment_sent(endpoint),
             Some(_) => self.on_packet_sent(nic),
         }
         // An endpoint whose next packet finds no other sender waiting schedules its own turn.
@@ -138,15 +125,9 @@ impl Network {
     /// Schedules that the first waiting sender tries again at `at`.
     fn schedule_space_check(&mut self, at: u64, nic: usize) {
         let first = *self.hosts.nics[nic].waiting.front().expect("a sender waits for room in the NIC");
-        let turn = self.rank_of(first, self.ready_packet(first, nic).flow);
+        let flow = self.hosts.ready_packet(first, nic, &self.shared.datagrams, &self.injected).flow;
+        let turn = self.hosts.rank_of(first, flow);
         self.clock.events.push(at, turn, Event::NicSpace(nic as u32));
-    }
-
-    /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
-    /// senders of one flow.
-    #[inline(always)]
-    pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
-        self.hosts.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
     }
 
     /// Sends the sender's packet into the NIC now. The NIC must have room.
@@ -174,7 +155,7 @@ impl Network {
         let cells = aal5::cells(sdu) as u32;
         let pdu = self.shared.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
         if self.shared.trace.is_some() {
-            self.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet);
+            self.shared.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet, &self.hosts, &self.injected);
         }
         self.shared.datagrams[datagram].refs += 1;
         pdu
@@ -184,7 +165,7 @@ impl Network {
     fn create_first_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> PduId {
         let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
         if self.shared.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
+            self.shared.tap_emitted(Carrier::Packet(id), sender, ready_packet, &self.hosts, &self.injected);
         }
         let first = self.frames.routes[route as usize].first;
         let Verdict::Circuit(number) = self.frames.steps[first as usize].verdict else {

@@ -29,6 +29,7 @@ use crate::adaptive_shaper::AdaptiveShaper;
 use crate::cell_ports::{CellNetwork, PduBuffer, Port, Queue};
 use crate::clock::Clock;
 use crate::delays::IdleDelays;
+use crate::endpoint::{Endpoint, SegmentCost};
 use crate::event_queue::{Event, EventQueue};
 use crate::flow_counters::{FlowCounters, VcCounters};
 use crate::frames::{begin_events, begin_memberships};
@@ -41,7 +42,6 @@ use crate::ready_packet::{EgressPath, ONWARD};
 use crate::shared_state::{NextHop, SharedState, Vc};
 use crate::slab::Slab;
 use crate::source::Source;
-use crate::tcp::{Endpoint, SegmentCost};
 use crate::trees::Trees;
 use crate::{Network, SimError};
 

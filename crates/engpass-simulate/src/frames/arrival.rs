@@ -147,7 +147,7 @@ impl Network {
     /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
     #[inline]
     pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
-        self.delivered(datagram);
+        self.shared.delivered(datagram, self.clock.now);
         self.shared.datagrams[datagram].index += 1;
         if let Some(reports) = &mut self.shared.reports {
             reports.next_token(datagram);

@@ -3,8 +3,8 @@
 use engpass_model::queue::Ecn;
 
 use crate::Network;
+use crate::endpoint::Endpoint;
 use crate::queueing::PathId;
-use crate::tcp::Endpoint;
 
 impl Network {
     /// Returns true if nothing records the run and postings are not deferred.
@@ -47,7 +47,7 @@ impl Network {
             return false;
         }
         let end = self.shared.datagrams.packet(datagram).place;
-        self.received(datagram, Some(PathId::to(end)));
+        self.received(datagram, PathId::to(end));
         let this = &self.shared.datagrams[datagram];
         let load = self.shared.load_of(this);
         self.shared.finish_datagram_fast_path(&self.frames, datagram, (this.flow, None), Some(load));

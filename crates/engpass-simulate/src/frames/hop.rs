@@ -211,7 +211,7 @@ impl Network {
     pub(crate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
         let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
         if self.shared.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
+            self.shared.tap_emitted(Carrier::Packet(id), sender, ready_packet, &self.hosts, &self.injected);
         }
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, has_data) =

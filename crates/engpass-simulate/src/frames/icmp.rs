@@ -9,12 +9,12 @@ use engpass_model::time::Time;
 use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::packet_store::{Datagram, Destination};
 use crate::shared_state::SharedState;
 use crate::tap::{Head, Quoted};
-use crate::tcp::Endpoint;
 
 /// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
 pub(crate) type EndpointMessages = BTreeMap<u32, Message>;

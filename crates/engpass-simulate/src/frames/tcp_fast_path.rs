@@ -9,11 +9,11 @@ use engpass_model::time::Time;
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
 use crate::clock::Clock;
+use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::host::Hosts;
 use crate::packet_store::Destination;
 use crate::shared_state::SharedState;
-use crate::tcp::Endpoint;
 
 /// State of an act: an endpoint with an application sends and writes at one instant.
 struct SendLoop {
@@ -110,14 +110,14 @@ impl Network {
     /// Sends and writes until neither is possible any more, and records the sender state.
     #[inline(never)]
     pub(crate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
-        let sender = self.hosts.processes.len() + endpoint;
+        let sender = self.shared.processes + endpoint;
         let states = self.shared.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
         let mut act = SendLoop { this, limited: None, write_begun: false };
         loop {
             let pause = match self.run_send_loop(&mut act) {
                 LoopBreak::Write => {
-                    self.next_write(endpoint);
+                    self.hosts.endpoints[endpoint].next_write(endpoint, &mut self.clock);
                     act.write_begun = true;
                     continue;
                 }
@@ -134,13 +134,13 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => SenderState::Cpu,
-                // Shortcut for the most common reason, without the checks of `sender_state_of`.
+                // Shortcut for the most common reason, without the checks of `sender_state`.
                 Some(LimitedBy::CongestionWindow)
                     if self.hosts.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
                     SenderState::CongestionWindow
                 }
-                Some(limited) => self.sender_state_of(endpoint, limited),
+                Some(limited) => self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now),
             };
             self.shared.ledger.set_state_at(states, self.clock.now, wait);
         }
@@ -150,8 +150,7 @@ impl Network {
     #[inline(never)]
     pub(crate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
-        let acting =
-            SendContext { endpoint, sender: self.hosts.processes.len() + endpoint, states: None, route };
+        let acting = SendContext { endpoint, sender: self.shared.processes + endpoint, states: None, route };
         loop {
             let (now, end) = (self.clock.now, self.clock.end);
             let Self {

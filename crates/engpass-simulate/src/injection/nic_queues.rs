@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use engpass_frames::Frames;
 use engpass_ledger::{SenderState, Trail};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -181,6 +182,35 @@ impl InjectedSenders {
         datagram
     }
 
+    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
+    #[inline(always)]
+    fn way_of_packet(&self, sender: usize, packet: &Packet, frames: &mut Frames) -> (usize, EgressPath) {
+        let Sender { nic, way, mtu, .. } = self.senders[sender];
+        let EgressPath::Bond { route } = way else { return (nic, way) };
+        let heads = frames.choices.injected_heads(self.senders[sender].flow, packet.transport);
+        let route = frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
+        (frames.first_port(route), EgressPath::Frames { route })
+    }
+
+    /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
+    fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
+        let queue = &mut self.queues[nic];
+        let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
+        if fragment + 1 < fragments.count {
+            queue.head = Some((fragments, fragment + 1, datagram));
+            return;
+        }
+        queue.head = None;
+        let QueuedPacket { sender, .. } = queue.waiting.pop_front().expect("the NIC has a queued packet");
+        let this = &mut self.senders[sender];
+        this.queued -= 1;
+        self.backlogs[this.host] -= 1;
+        let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
+        let place = shared.processes + shared.endpoints + sender;
+        shared.ledger.set_sender_state(place, now, wait);
+        shared.packet_sent(datagram, now);
+    }
+
     fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
@@ -200,7 +230,7 @@ impl Network {
         if let Some(reports) = &mut self.shared.reports {
             reports.count_in(1 + self.injected.groups.copies(copies) as u32);
         }
-        let (nic, way) = self.way_of_packet(sender, &packet);
+        let (nic, way) = self.injected.way_of_packet(sender, &packet, &mut self.frames);
         let queued = QueuedPacket { sender, way, packet, since: self.clock.now, number, copies };
         if copies == 0 && self.try_enter_nic_directly(&queued, nic) {
             return;
@@ -213,19 +243,9 @@ impl Network {
         if queue.waiting.len() == 1 {
             self.drain_nic_queue(nic);
         } else {
-            let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
+            let place = self.shared.processes + self.shared.endpoints + sender;
             self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Nic);
         }
-    }
-
-    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
-    #[inline(always)]
-    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
-        let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
-        let EgressPath::Bond { route } = way else { return (nic, way) };
-        let heads = self.frames.choices.injected_heads(self.injected.senders[sender].flow, packet.transport);
-        let route = self.frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
-        (self.frames.first_port(route), EgressPath::Frames { route })
     }
 
     /// Shortcut: hands over an unfragmented packet at once, if nothing waits for its NIC and there is room. Returns false, without effect, otherwise. The queue
@@ -242,7 +262,7 @@ impl Network {
             return false;
         }
         ready_packet.datagram = self.injected.create_datagram(first, (1, false), &mut self.shared);
-        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
+        let place = self.shared.processes + self.shared.endpoints + sender;
         self.emit(place, &ready_packet);
         self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
         self.shared.datagram_sent(ready_packet.datagram, self.clock.now);
@@ -255,11 +275,11 @@ impl Network {
             if self.injected.queues[nic].head.is_none() {
                 self.injected.begin_head_packet(nic, &first, &mut self.shared);
             }
-            let place = self.hosts.processes.len() + self.hosts.endpoints.len() + first.sender;
+            let place = self.shared.processes + self.shared.endpoints + first.sender;
             if !self.enter_nic_or_wait_with(place, self.injected.ready_packet(nic)) {
                 return;
             }
-            self.finish_head_fragment(nic);
+            self.injected.finish_head_fragment(nic, &mut self.shared, self.clock.now);
         }
     }
 
@@ -295,7 +315,7 @@ impl Network {
             (count as u16, true),
             &mut self.shared,
         );
-        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
+        let place = self.shared.processes + self.shared.endpoints + sender;
         let train = (datagram, ip as u32);
         if let Some((at, line, event)) = self.shared.emit_train(place, train, route, now, &mut self.frames) {
             self.clock.events.push(at, line, event);
@@ -305,28 +325,9 @@ impl Network {
         count
     }
 
-    /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
-    fn finish_head_fragment(&mut self, nic: usize) {
-        let queue = &mut self.injected.queues[nic];
-        let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
-        if fragment + 1 < fragments.count {
-            queue.head = Some((fragments, fragment + 1, datagram));
-            return;
-        }
-        queue.head = None;
-        let QueuedPacket { sender, .. } = queue.waiting.pop_front().expect("the NIC has a queued packet");
-        let this = &mut self.injected.senders[sender];
-        this.queued -= 1;
-        self.injected.backlogs[this.host] -= 1;
-        let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
-        let place = self.hosts.processes.len() + self.hosts.endpoints.len() + sender;
-        self.shared.ledger.set_sender_state(place, self.clock.now, wait);
-        self.shared.packet_sent(datagram, self.clock.now);
-    }
-
     /// Continues the queue of a NIC, which has taken a fragment that had to wait.
     pub(crate) fn on_packet_sent(&mut self, nic: usize) {
-        self.finish_head_fragment(nic);
+        self.injected.finish_head_fragment(nic, &mut self.shared, self.clock.now);
         self.drain_nic_queue(nic);
     }
 }

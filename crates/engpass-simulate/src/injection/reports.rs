@@ -6,9 +6,9 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
 use super::{DeliveryReport, MessageContent, Packet, ReportedDrop, Transport};
-use crate::Network;
 use crate::flow_counters::DropLocation;
 use crate::packet_store::Datagram;
+use crate::shared_state::SharedState;
 
 /// Delivery reports that the caller has not fetched yet, and the headers of packets.
 #[derive(Debug, Default)]
@@ -276,15 +276,15 @@ fn is_of_cells(place: DropLocation) -> bool {
     matches!(place, DropLocation::Port(..) | DropLocation::Policer(_) | DropLocation::Reassembly(_))
 }
 
-impl Network {
+impl SharedState {
     /// Counts and reports an injected packet that has arrived completely at its host.
-    pub(crate) fn delivered(&mut self, datagram: u32) {
-        if self.shared.datagrams[datagram].counted {
+    pub(crate) fn delivered(&mut self, datagram: u32, now: u64) {
+        if self.datagrams[datagram].counted {
             // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
-            self.received(datagram, None);
+            self.received(datagram, None, now);
         }
-        if let Some(reports) = &mut self.shared.reports {
-            reports.deliver(datagram, self.clock.now);
+        if let Some(reports) = &mut self.reports {
+            reports.deliver(datagram, now);
         }
     }
 }

@@ -13,7 +13,10 @@ use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
 use super::cell_ports::Queue;
+use super::host::Hosts;
+use super::injection::InjectedSenders;
 use super::ready_packet::ReadyPacket;
+use super::shared_state::SharedState;
 use super::timeline::Trace;
 use super::{ADVANCE_INTERVAL, Network, RunControl, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
@@ -40,20 +43,26 @@ pub fn captured(
     network.outcome(testbed, topology)
 }
 
-impl Network {
+impl SharedState {
     /// Records the header of a sender's packet that enters its NIC.
     #[cold]
-    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, ready_packet: &ReadyPacket) {
-        let Some(trace) = &mut self.shared.trace else { return };
-        let (id, datagram) = (ready_packet.datagram, &self.shared.datagrams[ready_packet.datagram]);
-        let cut = match self.hosts.processes.get(sender) {
+    pub(super) fn tap_emitted(
+        &mut self,
+        carrier: Carrier,
+        sender: usize,
+        ready_packet: &ReadyPacket,
+        hosts: &Hosts,
+        injected: &InjectedSenders,
+    ) {
+        let Some(trace) = &mut self.trace else { return };
+        let (id, datagram) = (ready_packet.datagram, &self.datagrams[ready_packet.datagram]);
+        let cut = match hosts.processes.get(sender) {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
-            None => self.injected.fragment(ready_packet.nic),
+            None => injected.fragment(ready_packet.nic),
         };
-        let marks = match (&self.shared.reports, datagram.to.get().map(|_| self.shared.datagrams.segment(id)))
-        {
+        let marks = match (&self.reports, datagram.to.get().map(|_| self.datagrams.segment(id))) {
             (Some(reports), _) => {
                 let head = reports.head(id);
                 Marks { ecn: head.ecn, own: Some((head.ttl, head.priority)) }
@@ -64,7 +73,9 @@ impl Network {
         };
         trace.emitted(carrier, ready_packet, datagram, cut, marks);
     }
+}
 
+impl Network {
     /// Starts a capture at these transmitters. Nothing may have happened yet.
     pub(super) fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
         let (mut source, mut endpoint) = (0, 0);
