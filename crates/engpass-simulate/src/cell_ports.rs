@@ -247,6 +247,15 @@ impl CellNetwork {
         }
     }
 
+    /// Lets all ports without classes emit trains whose instants are exact, for a capture.
+    pub(super) fn emit_exact_trains(&mut self) {
+        for port in &mut self.ports {
+            if let Queue::Fifo(queue) = &mut port.queue {
+                queue.emit_exact_trains();
+            }
+        }
+    }
+
     /// Returns the longest cell queue of a port in the measurement window; `None` if the port is not that of an ATM switch.
     pub(super) fn longest_queue(&self, port: usize) -> Option<u64> {
         self.ports.get(port).and_then(Port::longest)

@@ -65,9 +65,9 @@ use shared_state::SharedState;
 pub use tap::{
     Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
 };
-#[doc(hidden)]
-pub use timeline::watched;
 pub use timeline::{MOST_EVENTS, timeline};
+#[doc(hidden)]
+pub use timeline::{watched, watched_network};
 pub(crate) use unsupported::unsupported_group;
 pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};
 
@@ -142,13 +142,38 @@ pub fn simulate(
 impl Network {
     /// Runs to the end of the testbed's duration.
     pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
-        if let Some(from) = self.shared.window.from {
+        self.run_to(self.clock.end, watch)?;
+        self.finish();
+        Ok(())
+    }
+
+    /// Runs up to and including `at`, and begins the measurement window on the way.
+    fn run_to(&mut self, at: u64, watch: &dyn RunControl) -> Result<(), SimError> {
+        let from = self.shared.window.from.filter(|from| self.clock.until < *from && *from <= at);
+        if let Some(from) = from {
             self.run_until(from, watch)?;
             self.begin_window(from);
         }
-        self.run_until(self.clock.end, watch)?;
-        self.finish();
-        Ok(())
+        self.run_until(at, watch)
+    }
+
+    /// Starts a capture at these transmitters. Nothing may have happened yet.
+    fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
+        if ports.iter().any(|port| self.frames.port(*port).is_none()) {
+            self.cells.emit_exact_trains();
+        }
+        self.shared.trace = Some(Box::new(tap::trace_of(self, testbed, topology, ports)));
+    }
+
+    /// Returns the outcome of the run, which must have ended.
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
+    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
+        let (flows, instants, drops) = outcome::flows(self, testbed, topology);
+        let links = outcome::links(self, topology)?;
+        let nodes = engine_load::node_uses(self, testbed);
+        Ok(SimOutcome { flows, instants, links, nodes, drops, events: self.clock.handled })
     }
 
     /// Begins the measurement window, after everything at the last instant of the warm-up has happened.

@@ -31,6 +31,7 @@ pub(crate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;
 use super::frames::begin_events;
+use super::outcome::place_name;
 use super::{ADVANCE_INTERVAL, Network, SimError};
 use engpass_frames::DecisionMode;
 
@@ -409,7 +410,7 @@ impl InjectedNetwork {
     pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
         let (place, cause, _) =
-            self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);
+            place_name(&self.network.frames, lost.place, &self.topology, self.topology.flows[flow].to);
         (place, cause)
     }
 }
