@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use engpass_cells::{PduId, VcId};
 use engpass_model::shape::AdaptiveRate;
 
-use super::Network;
 use super::cell_ports::CellNetwork;
 use super::clock::Clock;
 use super::event_queue::Event;
@@ -62,39 +61,5 @@ impl CellNetwork {
         let Some(shaper) = shared.vcs[this.vc as usize].adaptive_shaper else { return };
         let at = clock.now + self.shapers[shaper].back;
         clock.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
-    }
-}
-
-impl Network {
-    /// Passes a sender's PDU to the shaper of its circuit. An adaptive shaper starts to emit it when the PDUs before it are emitted.
-    pub(super) fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
-        let vc = &self.shared.vcs[self.shared.pdus[pdu].vc as usize];
-        let next = vc.shaper.next();
-        let Some(number) = vc.adaptive_shaper else { return self.emit_pdu(Some(sender), pdu) };
-        let shaper = &mut self.cells.shapers[number];
-        if !shaper.enqueue(sender, pdu) {
-            self.shared.ledger.note_shaper_wait(sender, self.clock.now, next);
-        } else if self.clock.now >= next {
-            self.start_next_pdu(number as u32);
-        } else {
-            shaper.schedule_next_pdu(number, &mut self.shared, &mut self.clock);
-        }
-    }
-
-    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
-    pub(super) fn start_next_pdu(&mut self, number: u32) {
-        let number = number as usize;
-        let this = &mut self.cells.shapers[number];
-        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
-        this.restart(self.clock.now, &mut self.shared.vcs);
-        self.emit_pdu(Some(sender), pdu);
-        self.cells.shapers[number].schedule_next_pdu(number, &mut self.shared, &mut self.clock);
-    }
-
-    /// Starts the emission of a PDU's cells by the shaper of its circuit. At a router there is no `sender`.
-    pub(super) fn emit_pdu(&mut self, sender: Option<usize>, pdu: PduId) {
-        self.cells.emit(pdu, sender, self.clock.now, &mut self.shared);
-        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
-        self.cells.schedule_pdu_check(pdu, &self.shared, &mut self.clock);
     }
 }

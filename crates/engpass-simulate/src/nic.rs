@@ -149,6 +149,38 @@ impl Network {
         }
     }
 
+    /// Passes a sender's PDU to the shaper of its circuit. An adaptive shaper starts to emit it when the PDUs before it are emitted.
+    pub(super) fn hand_to_shaper(&mut self, sender: usize, pdu: PduId) {
+        let vc = &self.shared.vcs[self.shared.pdus[pdu].vc as usize];
+        let next = vc.shaper.next();
+        let Some(number) = vc.adaptive_shaper else { return self.emit_pdu(Some(sender), pdu) };
+        let shaper = &mut self.cells.shapers[number];
+        if !shaper.enqueue(sender, pdu) {
+            self.shared.ledger.note_shaper_wait(sender, self.clock.now, next);
+        } else if self.clock.now >= next {
+            self.start_next_pdu(number as u32);
+        } else {
+            shaper.schedule_next_pdu(number, &mut self.shared, &mut self.clock);
+        }
+    }
+
+    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
+    pub(super) fn start_next_pdu(&mut self, number: u32) {
+        let number = number as usize;
+        let this = &mut self.cells.shapers[number];
+        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
+        this.restart(self.clock.now, &mut self.shared.vcs);
+        self.emit_pdu(Some(sender), pdu);
+        self.cells.shapers[number].schedule_next_pdu(number, &mut self.shared, &mut self.clock);
+    }
+
+    /// Starts the emission of a PDU's cells by the shaper of its circuit. At a router there is no `sender`.
+    pub(super) fn emit_pdu(&mut self, sender: Option<usize>, pdu: PduId) {
+        self.cells.emit(pdu, sender, self.clock.now, &mut self.shared);
+        self.cells.collect_departures(&mut self.frames, &self.shared.vcs);
+        self.cells.schedule_pdu_check(pdu, &self.shared, &mut self.clock);
+    }
+
     /// Creates the AAL5 PDU of a packet, with an SDU of `sdu` bytes, on a circuit that leads from host to host.
     fn create_pdu(&mut self, sender: usize, ready_packet: &ReadyPacket, vc: u32, sdu: u64) -> PduId {
         let datagram = ready_packet.datagram;

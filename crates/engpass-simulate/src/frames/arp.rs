@@ -1,73 +1,11 @@
 //! Address resolution: packets that routers hold, and timers of requests.
 
-use engpass_frames::{ALL_NEIGHBOURS, ArpMessage, Frames};
-use engpass_model::arp::{HoldResult, TimeoutAction};
+use engpass_frames::{ArpMessage, Frames};
 use engpass_model::wire::arp::BYTES;
 
-use super::control::{ControlPacket, Said};
-use crate::Network;
-use crate::event_queue::Event;
-use crate::flow_counters::DropLocation;
+use super::control::ControlPacket;
 use crate::shared_state::SharedState;
 use crate::tap::Arp as Seen;
-
-impl Network {
-    /// Handles a packet at the mark in front of a line: the packet continues, or waits until the router knows the neighbour's address.
-    #[cold]
-    pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32, neighbour: u32) {
-        let (step, now) = (self.frames.steps[place as usize], self.clock.now);
-        self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, now) {
-            return;
-        }
-        match self.frames.resolve(neighbour, id, now) {
-            HoldResult::GoesOn => self.leave_hold(id),
-            HoldResult::Held { lost, asks } => {
-                if asks {
-                    self.ask_address(neighbour);
-                }
-                if let Some(lost) = lost {
-                    let place = DropLocation::HoldFull(self.frames.arp.router_of(neighbour));
-                    self.shared.drop_packet(&self.frames, lost, place, now);
-                }
-            }
-        }
-    }
-
-    /// Moves a packet from the mark on to the line behind it.
-    pub(super) fn leave_hold(&mut self, id: u32) {
-        let packet = self.shared.datagrams.packet_mut(id);
-        packet.place += 1;
-        let place = packet.place;
-        self.forward(id, place, self.clock.now, true);
-    }
-
-    /// Sends a request for the address of a neighbour.
-    fn ask_address(&mut self, neighbour: u32) {
-        let (said, due) = self.frames.arp.request(neighbour);
-        self.clock.events.push(due, said.port(), Event::ArpTimeout(neighbour));
-        self.send_control(Said::Arp(said));
-    }
-
-    /// Handles the timer of a request: repeats the request, or after the last one drops the packets that wait.
-    pub(crate) fn on_arp_timeout(&mut self, neighbour: u32) {
-        let now = self.clock.now;
-        if neighbour == ALL_NEIGHBOURS {
-            self.frames.arp.forget_known(now);
-            return;
-        }
-        match self.frames.arp.on_timeout(neighbour, now) {
-            TimeoutAction::Nothing => {}
-            TimeoutAction::Asks => self.ask_address(neighbour),
-            TimeoutAction::GivesUp(packets) => {
-                let place = DropLocation::NoReply(self.frames.arp.router_of(neighbour));
-                for packet in packets {
-                    self.shared.drop_packet(&self.frames, packet, place, now);
-                }
-            }
-        }
-    }
-}
 
 /// Returns an ARP packet at the node where its line begins.
 pub(super) fn packet(said: &ArpMessage, frames: &Frames) -> ControlPacket {

@@ -1,12 +1,14 @@
 //! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
-use engpass_frames::{ForwardingEngine, Frames, InFlightFrame, Packet, Step, Verdict};
+use engpass_frames::{ForwardingEngine, Frames, InFlightFrame, Packet, Verdict};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use crate::Network;
+use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::queueing::PathId;
 use crate::shared_state::SharedState;
 
 impl Network {
@@ -96,6 +98,50 @@ impl Network {
         }
     }
 
+    /// Fast path of reception: receives a packet that is an unfragmented datagram without other references, if that costs the host no CPU time. Returns false,
+    /// without effect, for all other packets.
+    #[inline(always)]
+    pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+        if self.shared.ledger.deferred.is_some() {
+            return false;
+        }
+        match self.shared.datagrams[datagram].to.get() {
+            Some(to) => self.receive_segment_fast_path(packet, datagram, to as usize, ecn),
+            None => {
+                self.shared.is_sole_unmarked(packet, datagram, ecn)
+                    && self.receive_datagram_fast_path(datagram)
+            }
+        }
+    }
+
+    /// Like [`Self::receive_fast_path`], for a packet to endpoint `to`; postings must not be deferred.
+    #[inline(always)]
+    fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
+        // Numbers above those of endpoints are ICMP and ARP packets.
+        let fast = self.shared.is_sole_unmarked(packet, datagram, ecn)
+            && self.hosts.endpoints.get(to).is_some_and(Endpoint::is_zero_cost);
+        if fast {
+            self.receive_and_post(datagram, to);
+        }
+        fast
+    }
+
+    /// Like [`Self::receive_fast_path`], for an unfragmented datagram to a socket.
+    #[inline(never)]
+    fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
+        let flow = self.shared.datagrams[datagram].flow as usize;
+        let socket = self.hosts.sockets.get(flow).and_then(Option::as_ref);
+        if !socket.is_some_and(|socket| socket.is_zero_cost) {
+            return false;
+        }
+        let end = self.shared.datagrams.packet(datagram).place;
+        self.received(datagram, PathId::to(end));
+        let this = &self.shared.datagrams[datagram];
+        let load = self.shared.load_of(this);
+        self.shared.finish_datagram_fast_path(&self.frames, datagram, (this.flow, None), Some(load));
+        true
+    }
+
     #[inline(never)]
     pub(super) fn receive_slow_path(&mut self, packet: u32) {
         let Packet { datagram, ecn, place, ttl, .. } = *self.shared.datagrams.packet(packet);
@@ -154,42 +200,6 @@ impl Network {
         }
     }
 
-    /// Puts a packet into the engine of a router; `copies` of it will leave. Returns when the engine finishes it, if the packet may continue ahead of
-    /// virtual time. Otherwise an event follows.
-    #[inline(never)]
-    pub(super) fn process(&mut self, step: Step, packet: u32, copies: u64) -> Option<u64> {
-        let entered = if self.frames.switching.depends_on_packet(step.router) {
-            let arrival = self.shared.arrival_at(&mut self.frames, step.router, packet);
-            self.frames.begin_work(&arrival, copies, self.clock.now)
-        } else {
-            let ip = self.shared.datagrams.packet(packet).ip;
-            let times = (self.clock.now, self.clock.end);
-            (step.router as usize, self.frames.process(step, (packet, ip), copies, times))
-        };
-        self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock)
-    }
-
-    /// Forwards a packet that an engine of a router has finished.
-    pub(crate) fn on_engine_done(&mut self, number: u32) {
-        let router = self.frames.router_of_engine(number);
-        let engine = &mut self.frames.engines[number as usize];
-        let (packet, next) = engine.finish(|packet| self.shared.datagrams.packet(packet).ip);
-        if let Some(at) = next {
-            self.clock.events.push(at, engine.node, Event::EngineDone(number));
-        }
-        if router != number
-            && let Some(copies) = self.frames.switching.take_punted(packet)
-        {
-            // A line card hands the packet to the route processor.
-            let arrival = self.shared.arrival_at(&mut self.frames, router, packet);
-            let entered = self.frames.forward_with_engine(&arrival, copies, self.clock.now);
-            self.shared.on_engine_entered(packet, entered, &self.frames, &mut self.clock);
-            return;
-        }
-        let place = self.shared.datagrams.packet(packet).place;
-        self.leave_engine(packet, place);
-    }
-
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
     pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.clock.now, at);
@@ -203,6 +213,12 @@ impl Network {
 }
 
 impl SharedState {
+    /// Returns true if a packet is an unfragmented datagram, stored at the same index, without other references and without a congestion mark.
+    #[inline(always)]
+    fn is_sole_unmarked(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+        packet == datagram && self.datagrams[datagram].is_sole_unmarked(ecn)
+    }
+
     /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
     #[cold]
     pub(super) fn copy(&mut self, id: u32, frames: &Frames) -> Vec<u32> {

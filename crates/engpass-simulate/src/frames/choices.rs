@@ -1,40 +1,13 @@
 //! Decision steps: the choice among equal-cost paths, for one packet.
 
-use engpass_frames::{Frames, Packet, Step};
+use engpass_frames::{Frames, Packet};
 use engpass_model::forward::Headers;
 
-use crate::Network;
 use crate::shared_state::SharedState;
-
-impl Network {
-    /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
-    /// expires here does not reach the policy.
-    #[inline(never)]
-    pub(super) fn choose_path(&mut self, id: u32, step: Step, decision: u32) {
-        let packet = self.shared.datagrams.packet_mut(id);
-        if packet.ttl <= 1 && step.is_routed() {
-            packet.ttl = 0;
-            self.drop_or_fragment(id, step, self.clock.now);
-            return;
-        }
-        let packet = *packet;
-        let takes_first =
-            self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
-        let first = if takes_first { self.frames.choices.first_of_equal(decision) } else { None };
-        let place = first.unwrap_or_else(|| {
-            let fragment = self.shared.datagrams[packet.datagram].fragments > 1;
-            let outer = self.frames.outer_heads(decision);
-            let heads = outer.unwrap_or_else(|| self.shared.heads_of(&packet, &self.frames));
-            self.frames.choices.decide(decision, &heads, fragment)
-        });
-        self.shared.datagrams.packet_mut(id).place = place;
-        self.forward(id, place, self.clock.now, true);
-    }
-}
 
 impl SharedState {
     /// Returns the headers of a packet, as policies see them.
-    fn heads_of(&self, packet: &Packet, frames: &Frames) -> Headers {
+    pub(super) fn heads_of(&self, packet: &Packet, frames: &Frames) -> Headers {
         if let Some(end) = self.keepalive_end(packet.datagram, frames) {
             return frames.keepalive_heads(end);
         }

@@ -1,7 +1,7 @@
 //! Packets that cross circuits as cells: how they enter a circuit, are sent and leave it.
 
 use engpass_cells::{Pdu, PduId};
-use engpass_frames::{Entry, Frames, Packet, Verdict};
+use engpass_frames::{Entry, Frames, Packet};
 use engpass_model::queue::Backlog;
 use engpass_model::wire::aal5;
 
@@ -181,21 +181,6 @@ impl Network {
         let packet = std::mem::replace(&mut self.shared.pdus[pdu].packet, Aal5Pdu::NO_PACKET);
         self.shared.ledger.copy_snapshot_to_packet(packet, pdu);
         self.receive_or_forward(packet);
-    }
-
-    /// Forwards a packet that a router's forwarding engine has finished, or that needs no engine, to a step without lookahead.
-    #[inline(never)]
-    pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
-        let step = self.frames.steps[place as usize];
-        match step.verdict {
-            Verdict::Choose(decision) => self.choose_path(packet, step, decision),
-            Verdict::Up => match self.shared.is_of_tree(self.shared.datagrams.packet(packet).datagram) {
-                true => self.copy_onward(packet),
-                false => self.on_packet_at_host(packet),
-            },
-            Verdict::Unwrap(_) => self.leave_tunnel(packet, place),
-            _ => self.forward(packet, place, self.clock.now, true),
-        }
     }
 }
 

@@ -6,7 +6,6 @@ use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::{arp, igmp, keepalive};
-use crate::Network;
 use crate::packet_store::{Datagram, Destination};
 use crate::shared_state::SharedState;
 
@@ -33,7 +32,7 @@ pub(super) enum Said {
 }
 
 impl Said {
-    fn kind(&self) -> ControlKind {
+    pub(super) fn kind(&self) -> ControlKind {
         match self {
             Self::Arp(_) => ControlKind::Arp,
             Self::Igmp(..) => ControlKind::Igmp,
@@ -42,7 +41,7 @@ impl Said {
     }
 
     /// Returns true if a host sends it from its NIC; otherwise it passes a router.
-    fn is_from_host(&self, frames: &Frames) -> bool {
+    pub(super) fn is_from_host(&self, frames: &Frames) -> bool {
         match self {
             Self::Arp(said) => frames.arp.is_from_host(said),
             Self::Igmp(..) => true,
@@ -53,7 +52,7 @@ impl Said {
 
 impl SharedState {
     /// Creates the packet in which a node says something, and returns its number. `sender` is its sender number.
-    fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
+    pub(super) fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
         let kind = said.kind();
         let this = match said {
             Said::Arp(said) => arp::packet(said, frames),
@@ -94,47 +93,5 @@ impl SharedState {
             Said::Keepalive(end) => self.tap_keepalive(end, packet, frames),
         }
         packet
-    }
-}
-
-impl Network {
-    /// Creates the packet in which a node says something, and sends it.
-    pub(super) fn send_control(&mut self, said: Said) {
-        // The number follows those of all senders and of routers' messages.
-        let sender = self.number_of_control(self.frames.icmp.ways.len() + said.kind() as usize);
-        let packet = self.shared.create_control(&said, sender, &mut self.frames, self.clock.now);
-        match said.is_from_host(&self.frames) {
-            true => self.send_from_nic(packet, None),
-            false => self.receive_or_forward(packet),
-        }
-    }
-
-    /// Returns the sender number of packets that nodes make. In `number`, routes of routers' messages come first, then the kinds of control packets.
-    pub(super) fn number_of_control(&mut self, number: usize) -> u32 {
-        match self.shared.reports {
-            Some(_) => self.injected.number_of_control(number),
-            None => (self.shared.processes + self.shared.endpoints + number) as u32,
-        }
-    }
-
-    /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
-    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
-        let (direction, now) = (direction as usize, self.clock.now);
-        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
-        if direction < arp {
-            if let Some(endpoint) = self.shared.deliver_icmp_message(datagram, &mut self.hosts.endpoints, now)
-            {
-                self.send_and_schedule_wake(endpoint);
-            }
-        } else if direction < igmp {
-            // Packets that waited for the sender of the ARP packet continue, and the node sends further ones.
-            let (released, messages) = self.frames.arp.receive(datagram, now);
-            released.into_iter().for_each(|packet| self.leave_hold(packet));
-            messages.into_iter().for_each(|said| self.send_control(Said::Arp(said)));
-        } else if direction < keepalives {
-            self.shared.take_igmp(self.frames.igmp.receive(datagram), &mut self.clock);
-        } else {
-            self.shared.take_keepalive((direction - keepalives) / 2, &mut self.frames, now);
-        }
     }
 }

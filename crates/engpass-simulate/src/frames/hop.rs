@@ -6,13 +6,16 @@
 
 use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
 use engpass_model::queue::{Cause, Ecn};
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
+use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::host::Hosts;
-use crate::ready_packet::ReadyPacket;
+use crate::packet_store::Destination;
+use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
 use crate::tap::Carrier;
 
@@ -33,7 +36,7 @@ impl Network {
     /// Like [`Self::forward`], for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        let fast = self.fast_path_allowed();
+        let fast = self.shared.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, shared, clock, hosts, .. } = self;
             let (Clock { events, now, end, until, .. }, Hosts { endpoints, .. }) = (clock, hosts);
@@ -206,6 +209,50 @@ impl Network {
         if self.frames.steps[place as usize].delivers_ahead() { self.clock.end } else { 0 }
     }
 
+    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
+    /// effect, if the slow path must take it.
+    #[inline(always)]
+    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
+        if !self.shared.fast_path_allowed() || self.shared.reports.is_some() {
+            return false;
+        }
+        let (now, end) = (self.clock.now, self.clock.end);
+        let Self {
+            clock: Clock { events, .. }, hosts: Hosts { processes, nics, .. }, frames, shared, ..
+        } = self;
+        let this = &mut processes[process];
+        let EgressPath::Frames { route } = this.way else { return false };
+        if this.fragments.count > 1 {
+            return false;
+        }
+        let Frames { ports, steps, routes, .. } = frames;
+        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let whole = UnfragmentedDatagram {
+            flow: this.flow as u32,
+            index: this.messages,
+            to: Destination::SOCKET,
+            sender: process as u32,
+            header: UDP_HEADER_BYTES as u32,
+            bytes: this.message as u32,
+            counted: true,
+            resent: false,
+            ecn: Ecn::NotCapable,
+        };
+        let id = shared.datagrams.next();
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, events, SenderRef::Process(process))
+        else {
+            return false;
+        };
+        let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
+        this.messages += 1;
+        let due = this.next_message();
+        events.push(due.max(now), this.flow, Event::ProcessWake(process as u32));
+        if is_ahead {
+            self.forward(id, next, at, false);
+        }
+        true
+    }
+
     /// Sends a packet of a host into its NIC, which must have room.
     #[inline(always)]
     pub(crate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
@@ -263,6 +310,41 @@ impl Network {
         }
         if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);
+        }
+    }
+
+    /// Drops a packet that a port has refused or discarded.
+    #[inline(never)]
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+        let place = |number| DropLocation::Queue(number, cause);
+        if !self.shared.try_defer_drop(
+            id,
+            place(self.frames.ports[port as usize].port as usize),
+            at,
+            &mut self.clock,
+        ) {
+            self.shared.drop_on_line(&mut self.frames, port, id, place, at);
+        }
+    }
+
+    /// Carries out a loss that was found ahead of time.
+    pub(crate) fn on_deferred_drop(&mut self, packet: u32) {
+        let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
+        match reports.place_of(packet) {
+            DropLocation::Queue(number, cause) => {
+                self.drop_at_port(self.frames.port_index(number), packet, cause, self.clock.now);
+            }
+            place => {
+                let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
+                self.drop_at_router(packet, step, place, self.clock.now);
+            }
+        }
+    }
+
+    /// Drops the packets that the discipline of a port has dropped in the current call.
+    pub(super) fn drop_discarded(&mut self, port: u32) {
+        while let Some((packet, cause)) = self.frames.dropped.pop() {
+            self.drop_at_port(port, packet.id, cause, self.clock.now);
         }
     }
 

@@ -3,15 +3,14 @@
 use engpass_frames::{Frames, Reporter};
 use engpass_model::wire::igmp::{Message, PACKET_BYTES, PRIORITY, TTL};
 
-use super::control::{ControlPacket, Said};
-use crate::Network;
+use super::control::ControlPacket;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::shared_state::SharedState;
 use crate::tap::Igmp as Seen;
 
 /// Timers are numbered: `2 * member` sends the next message of the member's host, `2 * member + PRUNE` may prune its branches: at ties later.
-const PRUNE: u32 = 1;
+pub(super) const PRUNE: u32 = 1;
 /// Position of the first member for ties. It is above all port numbers, which are the positions of ARP timers; therefore these come first.
 const POSITION: usize = 1 << 27;
 
@@ -24,13 +23,13 @@ pub(crate) fn begin_memberships(frames: &mut Frames, shared: &SharedState, clock
     }
 }
 
-fn await_message(member: u32, frames: &Frames, clock: &mut Clock) {
+pub(super) fn await_message(member: u32, frames: &Frames, clock: &mut Clock) {
     if let Some(at) = frames.igmp.next_due(member) {
         clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member));
     }
 }
 
-fn await_deadline(member: u32, at: Option<u64>, clock: &mut Clock) {
+pub(super) fn await_deadline(member: u32, at: Option<u64>, clock: &mut Clock) {
     if let Some(at) = at.filter(|at| *at <= clock.end) {
         clock.events.push(at, POSITION + member as usize, Event::IgmpTimer(2 * member + PRUNE));
     }
@@ -44,26 +43,6 @@ impl SharedState {
         if change == Some(true) {
             self.forward_to(member, true);
         }
-    }
-}
-
-impl Network {
-    /// Handles an IGMP timer: a host sends its next message, or routers may stop forwarding to branches.
-    pub(crate) fn on_igmp_timer(&mut self, timer: u32) {
-        let (member, now) = (timer / 2, self.clock.now);
-        if timer % 2 == PRUNE {
-            if self.shared.members_mut().on_deadline(member, now) {
-                self.shared.forward_to(member, false);
-            }
-            return;
-        }
-        let message = self.frames.igmp.pop_due(member);
-        await_message(member, &self.frames, &mut self.clock);
-        if message == Message::Leave {
-            let deadline = self.shared.members_mut().get_mut(member).on_left(now);
-            await_deadline(member, deadline, &mut self.clock);
-        }
-        self.send_control(Said::Igmp(member, message));
     }
 }
 

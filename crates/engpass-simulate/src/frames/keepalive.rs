@@ -3,15 +3,14 @@
 use engpass_frames::{ControlKind, Frames};
 use engpass_model::tunnel::gre::{KEEPALIVE_BYTES, KEEPALIVE_PRIORITY, KEEPALIVE_TTL};
 
-use super::control::{ControlPacket, Said};
-use crate::Network;
+use super::control::ControlPacket;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
 
 /// Position of the first end for ties: above those of IGMP.
-const POSITION: usize = (1 << 27) + (1 << 26);
+pub(super) const POSITION: usize = (1 << 27) + (1 << 26);
 
 /// Schedules the first keepalives of all tunnels at `from`.
 pub(super) fn begin_keepalives(from: u64, frames: &Frames, clock: &mut Clock) {
@@ -46,7 +45,7 @@ impl SharedState {
     }
 
     /// Records for a timeline that an end takes its tunnel for down or up.
-    fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
+    pub(super) fn record_tunnel_change(&mut self, end: usize, down: bool, now: u64) {
         if let Some(trace) = &mut self.trace {
             trace.tunnel_changed(now, end, down);
         }
@@ -72,20 +71,5 @@ impl SharedState {
         }
         self.drop_packet(frames, id, DropLocation::TunnelDown(router), now);
         false
-    }
-}
-
-impl Network {
-    /// Handles the timer of an end: it may take the tunnel for down, and sends its next keepalive.
-    pub(crate) fn on_keepalive_timer(&mut self, end: u32) {
-        let (number, now) = (end as usize, self.clock.now);
-        let (next, goes_down) = self.frames.keepalive_sent(number, now);
-        if goes_down {
-            self.shared.record_tunnel_change(number, true, now);
-        }
-        if next <= self.clock.end {
-            self.clock.events.push(next, POSITION + number, Event::KeepaliveTimer(end));
-        }
-        self.send_control(Said::Keepalive(number));
     }
 }

@@ -16,14 +16,13 @@ mod control;
 mod drops;
 mod egress;
 mod engines;
-mod fast_path;
-mod fragmentation;
 mod hop;
 mod icmp;
 mod igmp;
 mod keepalive;
 mod outage;
 mod packet_trains;
+mod router;
 mod tcp_fast_path;
 mod tunnels;
 

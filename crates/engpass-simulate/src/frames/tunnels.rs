@@ -1,65 +1,12 @@
 //! Tunnels: packets that enter and leave them, and fragments of outer packets.
 
-use engpass_frames::{Frames, OuterCut, Packet, Step, TunnelArrival};
+use engpass_frames::{Frames, OuterCut, Packet, Step};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use crate::Network;
 use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::shared_state::SharedState;
-
-impl Network {
-    /// Encapsulates a packet at the entry of a tunnel, and forwards it.
-    pub(super) fn enter_tunnel(&mut self, id: u32, place: u32, direction: u32) {
-        let step = self.frames.steps[place as usize];
-        self.shared.datagrams.packet_mut(id).place = place;
-        if !self.passes_router(id, step, self.clock.now)
-            || !self.shared.may_enter_tunnel(id, direction, &self.frames, self.clock.now)
-        {
-            return;
-        }
-        let packet = self.shared.datagrams.packet_mut(id);
-        let inner = (packet.ttl, packet.ecn);
-        let (sequence, ttl) = self.frames.tunnels.enter(id, packet, direction);
-        if let Some(trace) = &mut self.shared.trace {
-            trace.enters(id, (direction, sequence), step.router as usize, (packet.ip, ttl), inner);
-        }
-        self.leave_engine(id, place + 1);
-    }
-
-    /// Decapsulates a packet at the end of a tunnel, and forwards it. A fragment of an outer packet is reassembled first.
-    pub(super) fn leave_tunnel(&mut self, id: u32, place: u32) {
-        let whole = match self.frames.tunnels.arrival(id, place) {
-            TunnelArrival::Whole => Some(id),
-            TunnelArrival::Fragment => {
-                let gathered = self.shared.gather(id, place, self.clock.now, &mut self.frames);
-                if let Err(Some(tunnel)) = gathered {
-                    await_timeout(tunnel, &mut self.frames, &mut self.clock);
-                }
-                gathered.ok()
-            }
-            TunnelArrival::Late => {
-                let end = self.frames.tunnels.end_at(place);
-                self.shared.drop_packet(&self.frames, id, DropLocation::Timeout(end), self.clock.now);
-                None
-            }
-        };
-        let Some(id) = whole else { return };
-        if !self.frames.tunnels.leave(id, self.shared.datagrams.packet_mut(id), place) {
-            let end = self.frames.tunnels.end_at(place);
-            self.shared.drop_packet(&self.frames, id, DropLocation::OutOfSequence(end), self.clock.now);
-            return;
-        }
-        if let Some(trace) = &mut self.shared.trace {
-            trace.leaves_tunnel(id);
-        }
-        let parts = !self.shared.copies.is_empty() && self.frames.tunnels.at(place + 1).is_empty();
-        let copies = if parts { self.shared.copy(id, &self.frames) } else { Vec::new() };
-        self.leave_engine(id, place + 1);
-        copies.into_iter().for_each(|copy| self.receive_or_forward(copy));
-    }
-}
 
 /// Schedules an event for the earliest reassembly timeout at the end of a tunnel, if none is pending.
 pub(crate) fn await_timeout(tunnel: u32, frames: &mut Frames, clock: &mut Clock) {
@@ -109,7 +56,13 @@ impl SharedState {
 
     /// Takes a fragment at the end of a tunnel into reassembly. Returns the outer packet if it is now complete, and otherwise the tunnel
     /// if its timeout is to be scheduled.
-    fn gather(&mut self, id: u32, place: u32, now: u64, frames: &mut Frames) -> Result<u32, Option<u32>> {
+    pub(super) fn gather(
+        &mut self,
+        id: u32,
+        place: u32,
+        now: u64,
+        frames: &mut Frames,
+    ) -> Result<u32, Option<u32>> {
         let packet = *self.datagrams.packet(id);
         let gathered = match frames.tunnels.gather(id, &packet, place, now) {
             Ok(gathered) => gathered,

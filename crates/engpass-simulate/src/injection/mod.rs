@@ -7,6 +7,7 @@
 mod capture;
 mod measurement;
 mod multicast;
+mod network;
 mod nic_queues;
 mod reports;
 
@@ -319,7 +320,7 @@ impl InjectedNetwork {
         let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
-        let group = Group::new(ways, |way| network.injected.sender(way).way, &network.frames);
+        let group = Group::new(ways, |way| network.injected.sender(way as usize).way, &network.frames);
         if group.has_copies() {
             // Copies come to a port only when they are made, so no packet may pass a port ahead of time.
             network.disable_lookahead();
@@ -433,44 +434,4 @@ fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
         start: None,
         stop: None,
     })
-}
-
-impl Network {
-    /// Like [`Self::run_until`], for a network with packet injection: handles everything that happens at or before `until`.
-    fn reach(&mut self, until: u64) {
-        self.clock.until = until;
-        loop {
-            let limit = self.clock.next_advance.min(until);
-            if let Some((at, event)) = self.clock.events.pop_until(limit) {
-                self.clock.now = at;
-                self.clock.handled += 1;
-                self.handle_event(event);
-            } else if self.clock.next_advance <= until {
-                self.sweep_and_report();
-            } else {
-                break;
-            }
-        }
-        self.clock.now = self.clock.now.max(until);
-    }
-
-    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`], reports losses of cells, and ends the sweeps when nothing is left in the network.
-    fn sweep_and_report(&mut self) {
-        let at = self.clock.next_advance;
-        self.clock.now = at;
-        self.advance_periodically();
-        self.shared.post_until(at - 1);
-        let Some(reports) = &mut self.shared.reports else { return };
-        reports.confirm_losses_before(at);
-        if self.cells.sources.is_empty() && reports.count_unreported() == 0 {
-            self.clock.next_advance = u64::MAX;
-        }
-    }
-
-    /// Resumes the sweeps, because there may be cells from now on.
-    fn sweep_from_now(&mut self) {
-        if self.clock.next_advance == u64::MAX {
-            self.clock.next_advance = (self.clock.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
-        }
-    }
 }

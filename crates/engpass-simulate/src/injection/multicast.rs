@@ -181,7 +181,7 @@ impl InjectedSenders {
         let whole = shared.datagrams[datagram].clone();
         for branch in branches {
             let way = ways[branch.member];
-            let sender = self.sender(way);
+            let sender = self.sender(way as usize);
             let route = match sender.way {
                 EgressPath::Frames { route } => route,
                 EgressPath::Bond { route } => route + member,

@@ -7,7 +7,6 @@ use engpass_ledger::{SenderState, Trail};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::{Groups, Packet, Transport};
-use crate::Network;
 use crate::packet_store::{Datagram, Destination};
 use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
@@ -16,7 +15,7 @@ use crate::shared_state::SharedState;
 const MOST_FLOWS: u32 = 4096;
 
 /// An injected sender: the sender of all packets from one host to another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender {
     pub(crate) flow: usize,
     pub(crate) host: usize,
@@ -51,16 +50,16 @@ struct NicQueue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct QueuedPacket {
-    sender: usize,
+pub(super) struct QueuedPacket {
+    pub(super) sender: usize,
     /// Egress path of the packet; with a bond, that of the member chosen for it.
-    way: EgressPath,
-    packet: Packet,
+    pub(super) way: EgressPath,
+    pub(super) packet: Packet,
     /// Instant of arrival, and the number of packets injected before.
-    since: u64,
-    number: u64,
+    pub(super) since: u64,
+    pub(super) number: u64,
     /// Key of the packet's copies in `Groups`; 0 if there are none.
-    copies: u64,
+    pub(super) copies: u64,
 }
 
 impl InjectedSenders {
@@ -101,8 +100,8 @@ impl InjectedSenders {
     }
 
     /// Returns the sender of the path with index `way`.
-    pub(super) fn sender(&self, way: u32) -> Sender {
-        self.senders[way as usize].clone()
+    pub(super) fn sender(&self, way: usize) -> Sender {
+        self.senders[way]
     }
 
     /// Returns the number of packets of a host that wait for its NICs.
@@ -128,6 +127,29 @@ impl InjectedSenders {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 
+    /// Returns true if packets wait for a NIC.
+    pub(super) fn has_waiting(&self, nic: usize) -> bool {
+        !self.queues[nic].waiting.is_empty()
+    }
+
+    /// Adds a packet to those that wait for a NIC. Returns true if it is the first one.
+    pub(super) fn enqueue(&mut self, nic: usize, queued: QueuedPacket) -> bool {
+        let sender = &mut self.senders[queued.sender];
+        sender.queued += 1;
+        self.backlogs[sender.host] += 1;
+        self.queues[nic].waiting.push_back(queued);
+        self.queues[nic].waiting.len() == 1
+    }
+
+    /// Returns the sender of the first packet that waits for a NIC, if there is one. From now on the packet is being handed over.
+    pub(super) fn next_sender(&mut self, nic: usize, shared: &mut SharedState) -> Option<usize> {
+        let first = *self.queues[nic].waiting.front()?;
+        if self.queues[nic].head.is_none() {
+            self.begin_head_packet(nic, &first, shared);
+        }
+        Some(first.sender)
+    }
+
     /// Starts to hand over the first packet that waits for a NIC.
     fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket, shared: &mut SharedState) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
@@ -144,7 +166,7 @@ impl InjectedSenders {
     }
 
     /// Creates the datagram of a packet or of a packet train.
-    fn create_datagram(
+    pub(super) fn create_datagram(
         &mut self,
         first: &QueuedPacket,
         (fragments, train): (u16, bool),
@@ -184,7 +206,12 @@ impl InjectedSenders {
 
     /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
     #[inline(always)]
-    fn way_of_packet(&self, sender: usize, packet: &Packet, frames: &mut Frames) -> (usize, EgressPath) {
+    pub(super) fn way_of_packet(
+        &self,
+        sender: usize,
+        packet: &Packet,
+        frames: &mut Frames,
+    ) -> (usize, EgressPath) {
         let Sender { nic, way, mtu, .. } = self.senders[sender];
         let EgressPath::Bond { route } = way else { return (nic, way) };
         let heads = frames.choices.injected_heads(self.senders[sender].flow, packet.transport);
@@ -193,7 +220,7 @@ impl InjectedSenders {
     }
 
     /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
-    fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
+    pub(super) fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
         let queue = &mut self.queues[nic];
         let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
         if fragment + 1 < fragments.count {
@@ -221,113 +248,5 @@ impl InjectedSenders {
         let spread =
             words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
         self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
-    }
-}
-
-impl Network {
-    /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
-    pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
-        if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(1 + self.injected.groups.copies(copies) as u32);
-        }
-        let (nic, way) = self.injected.way_of_packet(sender, &packet, &mut self.frames);
-        let queued = QueuedPacket { sender, way, packet, since: self.clock.now, number, copies };
-        if copies == 0 && self.try_enter_nic_directly(&queued, nic) {
-            return;
-        }
-        let this = &mut self.injected.senders[sender];
-        this.queued += 1;
-        self.injected.backlogs[this.host] += 1;
-        let queue = &mut self.injected.queues[nic];
-        queue.waiting.push_back(queued);
-        if queue.waiting.len() == 1 {
-            self.drain_nic_queue(nic);
-        } else {
-            let place = self.shared.processes + self.shared.endpoints + sender;
-            self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Nic);
-        }
-    }
-
-    /// Shortcut: hands over an unfragmented packet at once, if nothing waits for its NIC and there is room. Returns false, without effect, otherwise. The queue
-    /// would give the same result.
-    fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
-        let QueuedPacket { sender, way, packet, .. } = *first;
-        let Sender { flow, mtu, .. } = self.injected.senders[sender];
-        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        if ip > mtu || !self.injected.queues[nic].waiting.is_empty() {
-            return false;
-        }
-        let mut ready_packet = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
-        if self.hosts.nics[nic].has_waiters() || !self.nic_has_room(&ready_packet) {
-            return false;
-        }
-        ready_packet.datagram = self.injected.create_datagram(first, (1, false), &mut self.shared);
-        let place = self.shared.processes + self.shared.endpoints + sender;
-        self.emit(place, &ready_packet);
-        self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
-        self.shared.datagram_sent(ready_packet.datagram, self.clock.now);
-        true
-    }
-
-    /// Hands waiting packets to a NIC until it has no room.
-    fn drain_nic_queue(&mut self, nic: usize) {
-        while let Some(&first) = self.injected.queues[nic].waiting.front() {
-            if self.injected.queues[nic].head.is_none() {
-                self.injected.begin_head_packet(nic, &first, &mut self.shared);
-            }
-            let place = self.shared.processes + self.shared.endpoints + first.sender;
-            if !self.enter_nic_or_wait_with(place, self.injected.ready_packet(nic)) {
-                return;
-            }
-            self.injected.finish_head_fragment(nic, &mut self.shared, self.clock.now);
-        }
-    }
-
-    /// Takes the first of `count` identical packets whose instant is now, as many as form a packet train; `number` is the number of packets before them.
-    /// Returns how many it took.
-    pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
-        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.injected.senders[sender] else {
-            return 0;
-        };
-        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.injected.queues[nic].waiting.is_empty() || self.hosts.nics[nic].has_waiters();
-        if count < 2 || ip > mtu || waits {
-            return 0;
-        }
-        let (capacity, now) = (self.hosts.nics[nic].capacity, self.clock.now);
-        let (length, times) = ((ip as u32, packet.ttl), (capacity, now));
-        let count = self.shared.max_train_len(route, length, count, times, &mut self.frames);
-        if count < 2 {
-            return 0;
-        }
-        if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(count);
-        }
-        let datagram = self.injected.create_datagram(
-            &QueuedPacket {
-                sender,
-                way: EgressPath::Frames { route },
-                packet,
-                since: self.clock.now,
-                number,
-                copies: 0,
-            },
-            (count as u16, true),
-            &mut self.shared,
-        );
-        let place = self.shared.processes + self.shared.endpoints + sender;
-        let train = (datagram, ip as u32);
-        if let Some((at, line, event)) = self.shared.emit_train(place, train, route, now, &mut self.frames) {
-            self.clock.events.push(at, line, event);
-        }
-        self.shared.ledger.set_sender_state(place, self.clock.now, SenderState::Application);
-        self.shared.datagram_sent(datagram, self.clock.now);
-        count
-    }
-
-    /// Continues the queue of a NIC, which has taken a fragment that had to wait.
-    pub(crate) fn on_packet_sent(&mut self, nic: usize) {
-        self.injected.finish_head_fragment(nic, &mut self.shared, self.clock.now);
-        self.drain_nic_queue(nic);
     }
 }
