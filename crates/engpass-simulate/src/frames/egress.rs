@@ -1,11 +1,12 @@
 //! Fast path of sending: an unfragmented datagram enters the NIC at once. Sending must cost the host no CPU time, the run must have no timeline and no capture,
 //! and no sender may wait for the NIC.
 
-use engpass_frames::{FastPathResult, FramePort, Packet, Route, Step};
+use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route};
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use crate::clock::Clock;
 use crate::event_queue::{Event, EventQueue};
 use crate::nic::Nic;
 use crate::packet_store::{Datagram, Destination};
@@ -80,22 +81,18 @@ impl UnfragmentedDatagram {
 
 impl<'a> Egress<'a> {
     #[inline(always)]
-    pub(super) fn of(
-        nic: &'a Nic,
-        route: Route,
-        (ports, steps): (&'a mut [FramePort], &[Step]),
-        (now, end): (u64, u64),
-    ) -> Self {
-        let step = steps[route.first as usize];
-        let last = if step.delivers_ahead() { end } else { 0 };
+    pub(super) fn of(nic: &'a Nic, route: u32, frames: &'a mut Frames, clock: &Clock) -> Self {
+        let route = frames.routes[route as usize];
+        let step = frames.steps[route.first as usize];
+        let last = if step.delivers_ahead() { clock.end } else { 0 };
         Self {
             nic,
             route,
-            line: &mut ports[step.port() as usize],
+            line: &mut frames.ports[step.port() as usize],
             port: step.port(),
             line_index: step.line_index,
             last,
-            now,
+            now: clock.now,
         }
     }
 

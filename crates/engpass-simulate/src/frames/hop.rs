@@ -10,7 +10,6 @@ use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
-use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::host::Hosts;
@@ -39,7 +38,6 @@ impl Network {
         let fast = self.shared.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, shared, clock, hosts, .. } = self;
-            let (Clock { events, now, end, until, .. }, Hosts { endpoints, .. }) = (clock, hosts);
             let SharedState { datagrams, ledger, window, trace, .. } = shared;
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, lookahead) = loop {
@@ -49,18 +47,18 @@ impl Network {
                 let mut host = None;
                 let last = match step.lookahead {
                     Lookahead::None => 0,
-                    Lookahead::NextPort => *end,
+                    Lookahead::NextPort => clock.end,
                     // Until the instant computed here, only this line can cause anything at the host.
                     Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
                             Some(to) => {
-                                let this = &mut endpoints[to as usize];
-                                let until = this.lookahead_until().min(*until);
+                                let this = &mut hosts.endpoints[to as usize];
+                                let until = this.lookahead_until().min(clock.until);
                                 host = Some((this, to as usize));
                                 until
                             }
                             // A UDP socket only counts datagrams: it may take them ahead of virtual time.
-                            None => *until,
+                            None => clock.until,
                         }
                     }
                     Lookahead::Host => 0,
@@ -98,12 +96,12 @@ impl Network {
                 packet.place = place + 1;
                 if then > last {
                     if line.expect_arrival_at(then) {
-                        events.push(then, line.port as usize, Event::FrameArrival(step.port()));
+                        clock.events.push(then, line.port as usize, Event::FrameArrival(step.port()));
                     }
                     return;
                 }
                 let Packet { datagram: whole, ecn, .. } = *packet;
-                let now = std::mem::replace(now, then);
+                let now = std::mem::replace(&mut clock.now, then);
                 let taken = match host {
                     Some((this, to)) => {
                         this.handled_until = then;
@@ -161,9 +159,7 @@ impl Network {
     /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
-        let Self {
-            frames: Frames { ports, steps, tunnels, .. }, shared, clock: Clock { events, .. }, ..
-        } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, clock, .. } = self;
         let step = steps[place as usize];
         let (port, line_index) = (step.port(), step.line_index);
         let line = &mut ports[port as usize];
@@ -195,7 +191,7 @@ impl Network {
         if is_ahead {
             line.push_delivered_ahead(sent.left, bytes);
         } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
-            events.push(at, line.port as usize, Event::FrameArrival(port));
+            clock.events.push(at, line.port as usize, Event::FrameArrival(port));
         }
         if !sent.in_window {
             self.shared.clip_to_window(&self.frames, place, id, &sent.transmission);
@@ -216,17 +212,13 @@ impl Network {
         if !self.shared.fast_path_allowed() || self.shared.reports.is_some() {
             return false;
         }
-        let (now, end) = (self.clock.now, self.clock.end);
-        let Self {
-            clock: Clock { events, .. }, hosts: Hosts { processes, nics, .. }, frames, shared, ..
-        } = self;
+        let Self { clock, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
         let this = &mut processes[process];
         let EgressPath::Frames { route } = this.way else { return false };
         if this.fragments.count > 1 {
             return false;
         }
-        let Frames { ports, steps, routes, .. } = frames;
-        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
         let whole = UnfragmentedDatagram {
             flow: this.flow as u32,
             index: this.messages,
@@ -239,14 +231,15 @@ impl Network {
             ecn: Ecn::NotCapable,
         };
         let id = shared.datagrams.next();
-        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, events, SenderRef::Process(process))
+        let FastPathResult::ArrivesAt(at) =
+            exit.send(id, whole, shared, &mut clock.events, SenderRef::Process(process))
         else {
             return false;
         };
         let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
         this.messages += 1;
         let due = this.next_message();
-        events.push(due.max(now), this.flow, Event::ProcessWake(process as u32));
+        clock.events.push(due.max(clock.now), this.flow, Event::ProcessWake(process as u32));
         if is_ahead {
             self.forward(id, next, at, false);
         }
@@ -263,10 +256,8 @@ impl Network {
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, has_data) =
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
-        let Self {
-            frames: Frames { ports, steps, .. }, shared, clock: Clock { now, end, events, .. }, ..
-        } = self;
-        let (now, end) = (*now, *end);
+        let Self { frames: Frames { ports, steps, .. }, shared, clock, .. } = self;
+        let (now, end) = (clock.now, clock.end);
         let step = steps[first as usize];
         let line = &mut ports[step.port() as usize];
         if shared.fast_path_allowed() {
@@ -287,7 +278,7 @@ impl Network {
                 if at <= last {
                     self.forward(id, first + 1, at, false);
                 } else if line.expect_arrival_at(at) {
-                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
+                    clock.events.push(at, line.port as usize, Event::FrameArrival(step.port()));
                 }
                 return;
             }

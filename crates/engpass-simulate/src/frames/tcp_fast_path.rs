@@ -1,6 +1,6 @@
 //! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, without CPU cost and captures.
 
-use engpass_frames::{FastPathResult, Frames, Packet};
+use engpass_frames::{FastPathResult, Packet};
 use engpass_ledger::SenderState;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{LimitedBy, Segment};
@@ -8,7 +8,6 @@ use engpass_model::time::Time;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
-use crate::clock::Clock;
 use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::host::Hosts;
@@ -152,14 +151,8 @@ impl Network {
         // The ledger keeps no states of receive-only endpoints.
         let acting = SendContext { endpoint, sender: self.shared.processes + endpoint, states: None, route };
         loop {
-            let (now, end) = (self.clock.now, self.clock.end);
-            let Self {
-                clock: Clock { events, .. },
-                hosts: Hosts { endpoints, nics, .. },
-                frames,
-                shared,
-                ..
-            } = self;
+            let now = self.clock.now;
+            let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
             let this = &mut endpoints[endpoint];
             let id = shared.datagrams.next();
             let segment = shared.datagrams.segment_mut(id);
@@ -168,11 +161,10 @@ impl Network {
             }
             let whole = acting.whole(this.flow, segment, false);
             let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
-            let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
-            let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
+            let mut exit = Egress::of(nic, route, frames, clock);
             if let Some(pause) =
-                exit.try_send_segment(id, whole, None, &mut this.ready_segment, shared, events)
+                exit.try_send_segment(id, whole, None, &mut this.ready_segment, shared, &mut clock.events)
                 && !self.complete_send(acting, pause)
             {
                 return;
@@ -186,21 +178,14 @@ impl Network {
     /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the reason why the send loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
-        let Self {
-            clock: Clock { events, now, end, .. },
-            hosts: Hosts { endpoints, nics, .. },
-            frames,
-            shared,
-            ..
-        } = self;
-        let Frames { ports, steps, routes, .. } = frames;
+        let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
         let this = &mut endpoints[acting.endpoint];
-        let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
-        let mut exit = Egress::of(nic, route, (ports, steps), (*now, *end));
+        let nic = &nics[this.nic as usize];
+        let mut exit = Egress::of(nic, acting.route, frames, clock);
         let id = shared.datagrams.next();
         let whole = acting.whole(this.flow, shared.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
-        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, events)
+        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, &mut clock.events)
     }
 
     /// Completes the transmission for which the send loop has stopped: forwards a packet that the next step got ahead of time (lookahead), or passes the formed
@@ -230,10 +215,8 @@ impl Network {
     /// Sends and writes until something outside the endpoint, its NIC and its first line is needed.
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
-        let (now, end) = (self.clock.now, self.clock.end);
-        let Self {
-            clock: Clock { events, .. }, hosts: Hosts { endpoints, nics, .. }, frames, shared, ..
-        } = self;
+        let now = self.clock.now;
+        let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
         let Endpoint { connection, application, ready_segment, nic, flow, .. } =
             &mut endpoints[act.this.endpoint];
         let connection = connection.whole();
@@ -242,18 +225,22 @@ impl Network {
             if !act.write_begun && !act.is_shut() {
                 let ended = match connection.start_burst(Time(now)) {
                     Ok(mut burst) => {
-                        let Frames { ports, steps, routes, .. } = &mut *frames;
-                        let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
-                        let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
+                        let nic = &nics[*nic as usize];
+                        let mut exit = Egress::of(nic, act.this.route, frames, clock);
                         let whole = act.this.whole(*flow, burst.pattern(), true);
                         while burst.goes_on() {
                             let id = shared.datagrams.next();
                             connection.next_in_burst(&mut burst, Time(now), shared.datagrams.segment_mut(id));
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
-                            if let Some(pause) =
-                                exit.try_send_segment(id, whole, states, ready_segment, shared, events)
-                            {
+                            if let Some(pause) = exit.try_send_segment(
+                                id,
+                                whole,
+                                states,
+                                ready_segment,
+                                shared,
+                                &mut clock.events,
+                            ) {
                                 return pause;
                             }
                         }
