@@ -79,11 +79,33 @@ impl IdleDelays {
 }
 
 impl SharedState {
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns the key of its idle
-    /// delay if its queueing delay is still to be counted.
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns false if its delays are still to be
+    /// counted, by [`Self::count_delays_apart`].
     // Inlined, it would take registers from the code around it.
     #[inline(never)]
     pub(super) fn count_segment(
+        &mut self,
+        (datagram, path): (u32, PathId),
+        delivered: u64,
+        now: u64,
+    ) -> bool {
+        let this = &self.datagrams[datagram];
+        let tally = &mut self.flows[this.flow as usize];
+        tally.in_flight -= 1;
+        tally.receive(this.index, now);
+        tally.receive_payload(delivered, now);
+        if !self.window.holds(now) {
+            return true;
+        }
+        tally.received += 1;
+        // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
+        tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
+        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
+        this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)
+    }
+
+    /// Counts the delays of a segment one by one. Returns the key of its idle delay if its queueing delay is still to be counted.
+    pub(super) fn count_delays_apart(
         &mut self,
         (datagram, path): (u32, PathId),
         delivered: u64,
@@ -91,51 +113,18 @@ impl SharedState {
         now: u64,
     ) -> Option<IdleKey> {
         let this = &self.datagrams[datagram];
-        let tally = &mut self.flows[this.flow as usize];
-        tally.in_flight -= 1;
-        tally.receive(this.index, now);
-        tally.receive_payload(delivered, now);
-        if !self.window.holds(now) {
-            return None;
-        }
-        tally.received += 1;
-        // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
-        tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
         let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
-        let ends_message = this.ends_message(delivered);
-        if ends_message && !this.paths_differ && tally.add_delays(key, delay) {
-            return None;
-        }
-        let known =
-            self.count_delays_apart(datagram, key, (!ends_message).then_some(delivered), endpoints, now);
-        (!known).then_some(key)
-    }
-
-    /// Counts the delays of a segment one by one. `delivered`: what it has brought to the application, if its own delay is no message delay. Returns
-    /// true if its queueing delay is counted.
-    #[inline(never)]
-    fn count_delays_apart(
-        &mut self,
-        datagram: u32,
-        key: IdleKey,
-        delivered: Option<u64>,
-        endpoints: &mut [Endpoint],
-        now: u64,
-    ) -> bool {
-        let this = &self.datagrams[datagram];
-        let delay = now - this.begun;
         let tally = &mut self.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
-        match delivered {
-            None => tally.add_delay(delay),
-            Some(delivered) => {
-                tally.add_segment_delay(delay);
-                if delivered > 0 {
-                    self.count_delivered(datagram, delivered, endpoints, now);
-                }
+        if this.ends_message(delivered) {
+            tally.add_delay(delay);
+        } else {
+            tally.add_segment_delay(delay);
+            if delivered > 0 {
+                self.count_delivered(datagram, delivered, endpoints, now);
             }
         }
-        known
+        (!known).then_some(key)
     }
 
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The

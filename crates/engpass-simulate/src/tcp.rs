@@ -207,7 +207,9 @@ impl Network {
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
             let path = PathId::to(self.shared.datagrams.packet(datagram).place);
-            self.count_segment((datagram, path), delivered);
+            if !self.shared.count_segment((datagram, path), delivered, self.clock.now) {
+                self.count_delays_apart((datagram, path), delivered);
+            }
         }
         self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
         self.send_and_schedule_wake(endpoint);
@@ -222,16 +224,19 @@ impl Network {
         let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         if let Some(delivered) = effects.delivered {
             let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            self.count_segment((datagram, path), delivered);
+            if !self.shared.count_segment((datagram, path), delivered, self.clock.now) {
+                self.count_delays_apart((datagram, path), delivered);
+            }
         }
         self.send_and_schedule_wake(endpoint);
     }
 
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
-    #[inline(always)]
-    fn count_segment(&mut self, (datagram, path): (u32, PathId), delivered: u64) {
-        let (shared, endpoints) = (&mut self.shared, &mut self.hosts.endpoints);
-        if let Some(key) = shared.count_segment((datagram, path), delivered, endpoints, self.clock.now) {
+    /// Counts the delays of a segment that are not those of the segment before.
+    #[inline(never)]
+    fn count_delays_apart(&mut self, (datagram, path): (u32, PathId), delivered: u64) {
+        let endpoints = &mut self.hosts.endpoints;
+        let key = self.shared.count_delays_apart((datagram, path), delivered, endpoints, self.clock.now);
+        if let Some(key) = key {
             self.count_queueing(datagram, key);
         }
     }
