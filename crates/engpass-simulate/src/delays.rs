@@ -81,8 +81,7 @@ impl IdleDelays {
 impl SharedState {
     /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns false if its delays are still to be
     /// counted, by [`Self::count_delays_apart`].
-    // Inlined, it would take registers from the code around it.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn count_segment(
         &mut self,
         (datagram, path): (u32, PathId),

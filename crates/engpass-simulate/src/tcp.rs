@@ -207,9 +207,7 @@ impl Network {
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
             let path = PathId::to(self.shared.datagrams.packet(datagram).place);
-            if !self.shared.count_segment((datagram, path), delivered, self.clock.now) {
-                self.count_delays_apart((datagram, path), delivered);
-            }
+            self.count_segment((datagram, path), delivered);
         }
         self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
         self.send_and_schedule_wake(endpoint);
@@ -224,11 +222,18 @@ impl Network {
         let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         if let Some(delivered) = effects.delivered {
             let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            if !self.shared.count_segment((datagram, path), delivered, self.clock.now) {
-                self.count_delays_apart((datagram, path), delivered);
-            }
+            self.count_segment((datagram, path), delivered);
         }
         self.send_and_schedule_wake(endpoint);
+    }
+
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
+    // Inlined, it would take registers from the code around it.
+    #[inline(never)]
+    fn count_segment(&mut self, segment: (u32, PathId), delivered: u64) {
+        if !self.shared.count_segment(segment, delivered, self.clock.now) {
+            self.count_delays_apart(segment, delivered);
+        }
     }
 
     /// Counts the delays of a segment that are not those of the segment before.
