@@ -103,4 +103,15 @@ impl SharedState {
         }
         None
     }
+
+    /// Counts and reports an injected packet that has arrived completely at its host.
+    pub(crate) fn delivered(&mut self, datagram: u32, now: u64) {
+        if self.datagrams[datagram].counted {
+            // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
+            self.received(datagram, None, now);
+        }
+        if let Some(reports) = &mut self.reports {
+            reports.deliver(datagram, now);
+        }
+    }
 }

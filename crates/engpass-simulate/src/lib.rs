@@ -39,6 +39,7 @@ mod tap;
 mod tcp;
 mod tcp_application;
 mod timeline;
+mod trace;
 mod trees;
 mod unsupported;
 
@@ -65,9 +66,10 @@ use shared_state::SharedState;
 pub use tap::{
     Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
 };
-pub use timeline::{MOST_EVENTS, timeline};
+pub use timeline::timeline;
 #[doc(hidden)]
 pub use timeline::{watched, watched_network};
+pub use trace::MOST_EVENTS;
 pub(crate) use unsupported::unsupported_group;
 pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};
 

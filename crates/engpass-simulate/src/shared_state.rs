@@ -11,12 +11,11 @@ use engpass_model::time::Pace;
 use engpass_model::window::Window;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
-use super::frames::EndpointMessages;
 use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
 use super::slab::Slab;
 use super::source::Source;
-use super::timeline::Trace;
+use super::trace::Trace;
 use super::trees::Trees;
 
 /// An AAL5 PDU in the network.
@@ -145,8 +144,8 @@ pub(super) struct SharedState {
     pub(super) endpoints: usize,
     /// Number of UDP processes, whose sender numbers come before those of the endpoints.
     pub(super) processes: usize,
-    /// ICMP messages to endpoints that have not arrived.
-    pub(super) messages: EndpointMessages,
+    /// ICMP messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
+    pub(super) messages: BTreeMap<u32, TooBigMessage>,
     /// Index of the counters of ARP packets, IGMP messages and keepalives.
     pub(super) control_counters: u32,
     /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
@@ -162,6 +161,14 @@ pub(super) struct SharedState {
     pub(super) copies: PendingCopies,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
+}
+
+/// Content of an ICMP message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooBigMessage {
+    pub(super) endpoint: u32,
+    pub(super) seq: u64,
+    pub(super) mtu: u32,
 }
 
 /// A PDU whose last cell has left the first port of its circuit.

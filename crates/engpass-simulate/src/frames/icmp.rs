@@ -1,7 +1,5 @@
 //! ICMP messages of routers: when a router makes one, and what its receiver does.
 
-use std::collections::BTreeMap;
-
 use engpass_frames::{Frames, Packet, Step};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
@@ -13,23 +11,12 @@ use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::packet_store::{Datagram, Destination};
-use crate::shared_state::SharedState;
+use crate::shared_state::{SharedState, TooBigMessage};
 use crate::tap::{Head, Quoted};
-
-/// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
-pub(crate) type EndpointMessages = BTreeMap<u32, Message>;
-
-/// Content of a message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    endpoint: u32,
-    seq: u64,
-    mtu: u32,
-}
 
 /// Content of a message, for its receiver.
 enum About {
-    Segment(Message),
+    Segment(TooBigMessage),
     /// An injected packet: its path and token, and the content of the message about it.
     Outside((u32, u64), MessageContent),
 }
@@ -87,7 +74,7 @@ impl SharedState {
         let (about, bytes) = match &mut self.reports {
             None if is_too_big => {
                 let endpoint = to.expect("only TCP segments must not be fragmented") ^ 1;
-                let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
+                let message = TooBigMessage { endpoint, seq: segment.seq, mtu: step.mtu };
                 (About::Segment(message), icmp::error_bytes(ip.into()))
             }
             None => return None,
@@ -145,7 +132,7 @@ impl SharedState {
         let quoted = match about {
             About::Segment(message) => {
                 self.messages.insert(datagram, message);
-                let Message { endpoint, mtu, .. } = message;
+                let TooBigMessage { endpoint, mtu, .. } = message;
                 head.map(|head| Quoted { mtu, head, endpoint })
             }
             About::Outside(lost, said) => {
@@ -185,7 +172,7 @@ impl SharedState {
             return None;
         }
         let message = self.messages.remove(&datagram);
-        let Message { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
+        let TooBigMessage { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
         let endpoint = endpoint as usize;
         endpoints[endpoint].connection.on_too_big(Time(now), seq, mtu.into());
         self.ledger.note_activity(self.processes + endpoint, now);

@@ -9,6 +9,7 @@ mod measurement;
 mod multicast;
 mod network;
 mod nic_queues;
+mod pending_copies;
 mod reports;
 
 use std::collections::VecDeque;
@@ -26,8 +27,8 @@ pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
 use multicast::Groups;
-pub(crate) use multicast::PendingCopies;
 pub(crate) use nic_queues::{InjectedSenders, Sender};
+pub(crate) use pending_copies::PendingCopies;
 pub(crate) use reports::DeliveryReports;
 
 use super::flow_counters::DropLocation;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use engpass_frames::{Frames, Verdict};
 
+use super::pending_copies::PendingCopy;
 use super::{InjectedSenders, Packet};
 use crate::flow_counters::DropLocation;
 use crate::packet_store::Datagram;
@@ -43,15 +44,6 @@ struct PacketCopies {
     tokens: std::rc::Rc<[u64]>,
 }
 
-/// A pending copy, which has not been made yet.
-#[derive(Clone, Copy, Debug)]
-struct PendingCopy {
-    datagram: u32,
-    /// Number of lines after which the packet is copied.
-    hop: u32,
-    route: u32,
-}
-
 /// All groups, and the copies of packets that have not entered the network.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
@@ -59,15 +51,6 @@ pub(super) struct Groups {
     /// Copies of packets that wait at a NIC, by key; and the last key that was used.
     waiting_copies: BTreeMap<u64, PacketCopies>,
     last: u64,
-}
-
-/// Copies of datagrams in the network that have not been made.
-#[derive(Debug, Default)]
-pub(crate) struct PendingCopies {
-    /// By the datagram of which they are made.
-    pending: BTreeMap<u32, Vec<PendingCopy>>,
-    /// By the datagram of their root, until its host has handed that over; they count as sent then.
-    unsent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Group {
@@ -135,27 +118,6 @@ impl Groups {
     pub(super) fn copies(&self, number: u64) -> usize {
         let copies = self.waiting_copies.get(&number);
         copies.map_or(0, |copies| self.all[copies.group as usize].roots[copies.root].1.len())
-    }
-}
-
-impl PendingCopies {
-    /// Returns true if no packet in the network still has to be copied.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// Removes and returns the copies of a datagram that are made after `hop` lines, with their routes.
-    pub(crate) fn take_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
-        let Some(pending) = self.pending.get_mut(&datagram) else { return Vec::new() };
-        let here = pending
-            .extract_if(.., |pending| pending.hop == hop)
-            .map(|pending| (pending.datagram, pending.route))
-            .collect();
-        if pending.is_empty() {
-            self.pending.remove(&datagram);
-        }
-        here
     }
 }
 

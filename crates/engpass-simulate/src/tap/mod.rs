@@ -17,7 +17,7 @@ use super::host::Hosts;
 use super::injection::InjectedSenders;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
-use super::timeline::Trace;
+use super::trace::Trace;
 use super::{Network, RunControl, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
 use buffers::{FlowInfo, Marks, Record};
