@@ -45,7 +45,7 @@ mod unsupported;
 
 #[doc(hidden)]
 pub use engpass_frames::LookaheadRule;
-use engpass_frames::{Frames, TooManyPaths};
+use engpass_frames::{DecisionMode, Frames, TooManyPaths};
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
@@ -142,6 +142,51 @@ pub fn simulate(
 }
 
 impl Network {
+    /// Builds the network of this testbed at time zero, for one seed. Fails if the testbed needs something that this engine does not support.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        if let Some(why) =
+            unmodelled(testbed).or_else(|| unsupported_group(testbed, topology, Engine::Simulate))
+        {
+            return Err(SimError::Unsupported(why));
+        }
+        build::build(testbed, topology, seed, build::window_of(testbed), (false, DecisionMode::Unknown, None))
+    }
+
+    /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
+    #[doc(hidden)]
+    pub fn with_rule_disabled(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+        rule: LookaheadRule,
+    ) -> Result<Self, SimError> {
+        build::build(
+            testbed,
+            topology,
+            seed,
+            build::window_of(testbed),
+            (false, DecisionMode::Unknown, Some(rule)),
+        )
+    }
+
+    /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
+    #[doc(hidden)]
+    pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        build::build(testbed, topology, seed, build::window_of(testbed), (false, DecisionMode::Routers, None))
+    }
+
+    /// Returns the number of ICMP messages made so far, for tests.
+    #[doc(hidden)]
+    pub fn messages(&self) -> u32 {
+        self.frames.icmp.made()
+    }
+
+    /// Returns the number of decisions of routers' policies so far, for tests.
+    #[doc(hidden)]
+    pub fn decisions(&self) -> u64 {
+        self.frames.choices.decided
+    }
+
     /// Runs to the end of the testbed's duration.
     pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
         self.run_to(self.clock.end, watch)?;

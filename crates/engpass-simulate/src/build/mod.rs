@@ -71,82 +71,41 @@ struct Builder<'a> {
     costs: Vec<SegmentCost>,
 }
 
-impl Network {
-    /// Builds the network of this testbed at time zero, for one seed. Fails if the testbed needs something that this engine does not support.
-    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        if let Some(why) = crate::unmodelled(testbed)
-            .or_else(|| crate::unsupported_group(testbed, topology, crate::Engine::Simulate))
-        {
-            return Err(SimError::Unsupported(why));
-        }
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
-    }
-
-    /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
-    #[doc(hidden)]
-    pub fn with_rule_disabled(
-        testbed: &Testbed,
-        topology: &Topology,
-        seed: u64,
-        rule: LookaheadRule,
-    ) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
-    }
-
-    /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
-    #[doc(hidden)]
-    pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
-    }
-
-    /// Returns the number of ICMP messages made so far, for tests.
-    #[doc(hidden)]
-    pub fn messages(&self) -> u32 {
-        self.frames.icmp.made()
-    }
-
-    /// Returns the number of decisions of routers' policies so far, for tests.
-    #[doc(hidden)]
-    pub fn decisions(&self) -> u64 {
-        self.frames.choices.decided
-    }
-
-    /// Builds the network at time zero. With `outside`, its datagrams are injected; otherwise processes send them.
-    pub(super) fn build(
-        testbed: &Testbed,
-        topology: &Topology,
-        seed: u64,
-        window: Window,
-        (outside, asking, disabled_rule): (bool, DecisionMode, Option<LookaheadRule>),
-    ) -> Result<Self, SimError> {
-        let mut builder = Builder {
-            testbed,
-            topology,
-            seed,
-            window,
-            outside,
-            slots: slots(topology),
-            ports: Vec::new(),
-            rings: Vec::new(),
-            vcs: Vec::new(),
-            channels: Vec::new(),
-            origins: Vec::new(),
-            next_hops: Vec::new(),
-            may_coalesce: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
-            sources: Vec::new(),
-            adaptive_shapers: Vec::new(),
-            tcp: Vec::new(),
-            costs: Vec::new(),
-        };
-        builder.add_ports();
-        builder.add_vcs();
-        builder.add_line_inputs();
-        builder.add_switch_inputs();
-        builder.find_foreseeable_ports();
-        builder.find_rings();
-        builder.finish()
-    }
+/// Builds the network at time zero. With `outside`, its datagrams are injected; otherwise processes send them.
+pub(crate) fn build(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    window: Window,
+    (outside, asking, disabled_rule): (bool, DecisionMode, Option<LookaheadRule>),
+) -> Result<Network, SimError> {
+    let mut builder = Builder {
+        testbed,
+        topology,
+        seed,
+        window,
+        outside,
+        slots: slots(topology),
+        ports: Vec::new(),
+        rings: Vec::new(),
+        vcs: Vec::new(),
+        channels: Vec::new(),
+        origins: Vec::new(),
+        next_hops: Vec::new(),
+        may_coalesce: Vec::new(),
+        frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
+        sources: Vec::new(),
+        adaptive_shapers: Vec::new(),
+        tcp: Vec::new(),
+        costs: Vec::new(),
+    };
+    builder.add_ports();
+    builder.add_vcs();
+    builder.add_line_inputs();
+    builder.add_switch_inputs();
+    builder.find_foreseeable_ports();
+    builder.find_rings();
+    builder.finish()
 }
 
 /// Returns, for each process and then each endpoint, its rank in the order of flows.
@@ -161,7 +120,7 @@ fn rank_senders(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32
 }
 
 /// Returns the measurement window of a run.
-fn window_of(testbed: &Testbed) -> Window {
+pub(crate) fn window_of(testbed: &Testbed) -> Window {
     let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
     Window { from, end: testbed.run.duration.0 }
 }

@@ -30,7 +30,8 @@ pub(crate) fn await_change(event: usize, frames: &mut Frames, clock: &mut Clock)
 }
 
 impl SharedState {
-    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the bonds whose monitors look at their carriers, and when.
+    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the bonds whose
+    /// monitors are to look at their carriers, and when.
     pub(crate) fn change_line(&mut self, event: u32, frames: &mut Frames, now: u64) -> Vec<(u32, u64)> {
         let Change { link, seen_by, down, .. } = frames.changes[event as usize].due();
         let mut monitors = Vec::new();

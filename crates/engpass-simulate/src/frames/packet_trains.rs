@@ -14,8 +14,8 @@ use crate::shared_state::SharedState;
 const LONGEST: u32 = 1 << 12;
 
 impl SharedState {
-    /// Returns how many of `count` packets of `ip` bytes, injected `now` at a NIC whose buffer has this capacity, form a train on this route: as many as surely fit into the NIC buffer and all queues.
-    /// Returns 0 if each packet must be sent by itself.
+    /// Returns how many of `count` packets of `ip` bytes, injected `now` at a NIC with a buffer of `capacity`, form a train on this route: as many as surely
+    /// fit into the buffer and all queues. Returns 0 if each packet must be sent by itself.
     pub(crate) fn max_train_len(
         &self,
         route: u32,

@@ -31,6 +31,7 @@ pub(crate) use nic_queues::{InjectedSenders, Sender};
 pub(crate) use pending_copies::PendingCopies;
 pub(crate) use reports::DeliveryReports;
 
+use super::build::build;
 use super::flow_counters::DropLocation;
 use super::frames::begin_events;
 use super::outcome::place_name;
@@ -237,7 +238,7 @@ impl InjectedNetwork {
         let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before the first measurement window.
         let mut network =
-            Network::build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
+            build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.shared.ledger.enable_deferral();
         let has_cells = !network.shared.vcs.is_empty();
         if let Some(reports) = &mut network.shared.reports {
