@@ -49,6 +49,7 @@ use engpass_frames::{DecisionMode, Frames, TooManyPaths};
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
+use build::{build, window_of};
 use cell_ports::CellNetwork;
 use clock::{ADVANCE_INTERVAL, Clock};
 use delays::IdleDelays;
@@ -149,7 +150,7 @@ impl Network {
         {
             return Err(SimError::Unsupported(why));
         }
-        build::build(testbed, topology, seed, build::window_of(testbed), (false, DecisionMode::Unknown, None))
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
     }
 
     /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
@@ -160,19 +161,13 @@ impl Network {
         seed: u64,
         rule: LookaheadRule,
     ) -> Result<Self, SimError> {
-        build::build(
-            testbed,
-            topology,
-            seed,
-            build::window_of(testbed),
-            (false, DecisionMode::Unknown, Some(rule)),
-        )
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
     }
 
     /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
     #[doc(hidden)]
     pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        build::build(testbed, topology, seed, build::window_of(testbed), (false, DecisionMode::Routers, None))
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
     }
 
     /// Returns the number of ICMP messages made so far, for tests.
