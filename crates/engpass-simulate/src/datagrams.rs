@@ -75,7 +75,7 @@ impl SharedState {
 
     /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay. Returns
     /// the key of the idle delay if its queueing delay is still to be counted.
-    #[inline]
+    #[inline(always)]
     pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>, now: u64) -> Option<IdleKey> {
         let this = &self.datagrams[datagram];
         let tally = &mut self.flows[this.flow as usize];

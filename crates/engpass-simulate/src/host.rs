@@ -444,7 +444,7 @@ impl Network {
     }
 
     /// Counts a datagram that the receiver has taken; its packets took this path.
-    #[inline]
+    #[inline(never)]
     pub(super) fn received(&mut self, datagram: u32, path: PathId) {
         if let Some(key) = self.shared.received(datagram, Some(path), self.clock.now) {
             self.count_queueing(datagram, key);
@@ -452,6 +452,7 @@ impl Network {
     }
 
     /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
+    #[inline(never)]
     pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
         let parts = (&self.hosts, &self.frames, &self.cells);
         self.idle.count_queueing(datagram, key, self.clock.now, &mut self.shared, parts);
