@@ -132,6 +132,8 @@ impl StrictPriority {
     }
 
     /// Takes all cells that arrive at or before `until`, and begins all transmissions that are due up to then. Reports departures and losses to `out`.
+    // Inlined into its only caller, it would be slower.
+    #[inline(never)]
     pub fn advance(
         &mut self,
         until: u64,

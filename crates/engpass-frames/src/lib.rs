@@ -123,6 +123,8 @@ pub struct Frames {
     /// Tunnels, with the packets in them.
     pub tunnels: Tunnels,
     bonds: bonds::Bonds,
+    /// By event of the testbed file: its next change of a line.
+    pub changes: Vec<NextChange>,
     /// Routes of the branches of all multicast trees, tree by tree.
     pub branches: Vec<u32>,
 }

@@ -5,8 +5,10 @@ use std::collections::VecDeque;
 use engpass_cells::{PduId, VcId};
 use engpass_model::shape::AdaptiveRate;
 
-use super::Network;
+use super::cell_ports::CellNetwork;
+use super::clock::Clock;
 use super::event_queue::Event;
+use super::shared_state::{SharedState, Vc};
 
 /// An adaptive shaper (ABR). It restarts the shaper of its circuit, with the current rate, for every PDU.
 #[derive(Debug)]
@@ -21,63 +23,43 @@ pub(super) struct AdaptiveShaper {
     pub(super) waiting: VecDeque<(usize, PduId)>,
 }
 
-impl Network {
-    /// Passes a PDU to an adaptive shaper. Its emission starts when the PDUs before it are emitted.
-    pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, pdu: PduId) {
-        let this = &mut self.adaptive_shapers[shaper];
-        let vc = this.vc;
-        let next = self.shared.vcs[vc as usize].shaper.next();
-        this.waiting.push_back((sender, pdu));
-        if this.waiting.len() > 1 {
-            self.shared.ledger.note_shaper_wait(sender, self.now, next);
-        } else if self.now >= next {
-            self.start_next_pdu(shaper as u32);
-        } else {
-            self.schedule_next_pdu(shaper);
-        }
+impl AdaptiveShaper {
+    /// Adds a PDU behind those that wait. Returns true if none waits before it.
+    pub(super) fn enqueue(&mut self, sender: usize, pdu: PduId) -> bool {
+        self.waiting.push_back((sender, pdu));
+        self.waiting.len() == 1
     }
 
-    /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs count as sending.
-    fn schedule_next_pdu(&mut self, shaper: usize) {
-        let this = &self.adaptive_shapers[shaper];
-        if this.waiting.is_empty() {
+    /// Restarts the shaper of the circuit at the current rate, for the next PDU.
+    pub(super) fn restart(&mut self, now: u64, vcs: &mut [Vc]) {
+        vcs[self.vc as usize].shaper.restart(now, self.rate.begin());
+    }
+
+    /// Schedules the start of the first waiting PDU, if there is one. Until then the senders of all waiting PDUs count as sending.
+    pub(super) fn schedule_next_pdu(&self, number: usize, shared: &mut SharedState, clock: &mut Clock) {
+        if self.waiting.is_empty() {
             return;
         }
-        let next = self.shared.vcs[this.vc as usize].shaper.next();
-        for &(sender, _) in &this.waiting {
-            self.shared.ledger.note_shaper_wait(sender, self.now, next);
+        let next = shared.vcs[self.vc as usize].shaper.next();
+        for &(sender, _) in &self.waiting {
+            shared.ledger.note_shaper_wait(sender, clock.now, next);
         }
-        self.events.push(next, this.vc as usize, Event::NextPdu(shaper as u32));
+        clock.events.push(next, self.vc as usize, Event::NextPdu(number as u32));
     }
+}
 
-    /// Starts the emission of the first waiting PDU, at the shaper's current rate.
-    pub(super) fn start_next_pdu(&mut self, shaper: u32) {
-        let shaper = shaper as usize;
-        let this = &mut self.adaptive_shapers[shaper];
-        let (sender, pdu) = this.waiting.pop_front().expect("a PDU waits at the shaper");
-        let (vc, pace) = (this.vc as usize, this.rate.begin());
-        self.shared.vcs[vc].shaper.restart(self.now, pace);
-        self.emit_pdu(sender, pdu);
-        self.schedule_next_pdu(shaper);
-    }
-
+impl CellNetwork {
     /// Returns, for each adaptive shaper of this NIC with waiting PDUs, the earliest start of the first one.
-    pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
-        let here =
-            self.adaptive_shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
-        here.map(|this| self.shared.vcs[this.vc as usize].shaper.next())
+    pub(super) fn next_begins(&self, nic: usize, shared: &SharedState) -> impl Iterator<Item = u64> {
+        let here = self.shapers.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
+        here.map(|this| shared.vcs[this.vc as usize].shaper.next())
     }
 
-    /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper.
-    pub(super) fn schedule_feedback(&mut self, pdu: PduId) {
-        let this = &self.shared.pdus[pdu];
-        let Some(shaper) = self.shared.vcs[this.vc as usize].adaptive_shaper else { return };
-        let at = self.now + self.adaptive_shapers[shaper].back;
-        self.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
-    }
-
-    /// Passes the receiver's feedback to a shaper. `marked` is true if the PDU arrived with EFCI.
-    pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
-        self.adaptive_shapers[shaper as usize].rate.answer(marked);
+    /// Schedules the feedback to the sender of a PDU whose end has arrived, if its circuit has an adaptive shaper. It says whether the PDU arrived with EFCI.
+    pub(super) fn schedule_feedback(&self, pdu: PduId, shared: &SharedState, clock: &mut Clock) {
+        let this = &shared.pdus[pdu];
+        let Some(shaper) = shared.vcs[this.vc as usize].adaptive_shaper else { return };
+        let at = clock.now + self.shapers[shaper].back;
+        clock.events.push(at, this.vc as usize, Event::ShaperFeedback(shaper as u32, this.efci));
     }
 }

@@ -4,8 +4,8 @@ use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, 
 use engpass_ledger::Ledger;
 use engpass_model::window::Window;
 
-use super::Network;
-use super::cell_ports::Queue;
+use super::cell_ports::{CellNetwork, Queue};
+use super::shared_state::SharedState;
 
 /// Posts the cells of one generator on its bypassed line.
 struct BypassedLine<'a> {
@@ -41,20 +41,18 @@ impl CellSink for BypassedLine<'_> {
     }
 }
 
-impl Network {
+impl CellNetwork {
     /// Posts the use of bypassed lines in the ledger at the end of the run: sends the generators' cells over them in whole trains.
-    pub(super) fn post_bypassed_lines(&mut self) {
-        let mut rules = vec![VcTreatment::default(); self.shared.vcs.len()];
-        let window = self.shared.window;
+    pub(super) fn post_bypassed_lines(&mut self, shared: &mut SharedState) {
+        let mut rules = vec![VcTreatment::default(); shared.vcs.len()];
+        let window = shared.window;
         for source in &self.sources {
             let Some((port, _)) = source.bypassed else { continue };
             let (next, place) = source.feeds;
-            self.shared.channels[next][place].drain_generator();
-            let line = self
-                .shared
-                .line_of(source)
-                .map(|line| (line.sent().0, line.idle(), line.line_status(window.end)));
-            let ledger = &mut self.shared.ledger;
+            shared.channels[next][place].drain_generator();
+            let line =
+                shared.line_of(source).map(|line| (line.sent().0, line.idle(), line.line_status(window.end)));
+            let ledger = &mut shared.ledger;
             if let Some((sent, (idle, rounding), doing)) = line {
                 ledger.generated(source.flow, 0, sent);
                 ledger.idle(port, idle, rounding);

@@ -1,13 +1,20 @@
 //! Cell ports. A port takes its arrivals as late as possible, or as soon as nothing can change the result.
 
-use engpass_cells::{Fifo, Inputs, Pdu, PduId, StrictPriority, VcTreatment};
+use engpass_cells::{Fifo, Inputs, PduId, StrictPriority, VcTreatment};
+use engpass_frames::Frames;
 use engpass_model::line::LineStatus;
 use engpass_model::time::Pace;
+use engpass_model::wire::aal5;
 
-use super::Network;
+use std::collections::VecDeque;
+
+use super::adaptive_shaper::AdaptiveShaper;
+use super::clock::Clock;
 use super::event_queue::Event;
-use super::flow_counters::DropLocation;
-use super::shared_state::{Aal5Pdu, PortOutput, SharedState};
+use super::frames::on_last_cell_left_router;
+use super::pull::{Ring, Worklist};
+use super::shared_state::{Aal5Pdu, NicDeparture, PortOutput, SharedState, Vc};
+use super::source::Source;
 
 /// A cell port: the transmitter of one direction of a link, with its queue. Its number is `2 * link + end`, where `end` is the sending end. Its channels are in
 /// [`SharedState::channels`].
@@ -35,7 +42,36 @@ pub(super) struct Port {
     pub(super) slot_at_least: u64,
     /// Minimum time from the arrival of a cell here to its arrival at the far end of the line, in picoseconds.
     pub(super) lookahead: u64,
+    /// At a host: the PDUs in the buffer of its NIC.
+    pub(super) buffer: Option<PduBuffer>,
 }
+
+/// PDUs in the buffer of a NIC.
+#[derive(Debug, Default)]
+pub(super) struct PduBuffer {
+    /// Bytes that they take.
+    pub(super) occupied: u64,
+    /// PDUs whose last cell leaves at a known instant, in that order: the instant, and the bytes that it frees.
+    leaving: VecDeque<(u64, u32)>,
+    /// Emission times of the last cells of PDUs that leave at an instant not known yet.
+    unknown: VecDeque<u64>,
+}
+
+impl PduBuffer {
+    /// Returns true if `bytes` more bytes find room at `now`.
+    pub(super) fn has_room(&mut self, now: u64, bytes: u64, capacity: u64) -> bool {
+        while let Some(&(left, bytes)) = self.leaving.front()
+            && left <= now
+        {
+            self.leaving.pop_front();
+            self.occupied -= u64::from(bytes);
+        }
+        self.occupied == 0 || self.occupied + bytes <= capacity
+    }
+}
+
+/// What a port changes when it takes arrivals: shared state, and the departures of PDUs from the first port of their circuit.
+type PortOutcome<'a> = (&'a mut SharedState, &'a mut Vec<NicDeparture>);
 
 /// The queue in front of a line.
 pub(super) enum Queue {
@@ -45,11 +81,11 @@ pub(super) enum Queue {
 
 impl Port {
     /// Takes all arrivals up to and including `until`; the ports before this one must have announced them.
-    pub(super) fn advance(&mut self, until: u64, port: usize, shared: &mut SharedState) {
+    fn advance(&mut self, until: u64, port: usize, (shared, departures): PortOutcome<'_>) {
         // Cells never return to the port that they leave. Therefore the port adds nothing to its own channels.
         let mut channels = std::mem::take(&mut shared.channels[port]);
         let inputs = Inputs::new(&mut channels);
-        let mut outlet = PortOutput { shared, port };
+        let mut outlet = PortOutput { shared, departures, port };
         match &mut self.queue {
             Queue::Fifo(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
             Queue::Classes(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
@@ -106,173 +142,169 @@ impl Port {
     }
 }
 
-impl Network {
+/// The cell network: ports with their generators and adaptive shapers.
+pub(super) struct CellNetwork {
+    pub(super) ports: Vec<Port>,
+    pub(super) rings: Vec<Ring>,
+    pub(super) worklist: Worklist,
+    /// PDUs whose last cell has left the first port of their circuit, until [`Self::collect_departures`].
+    pub(super) departures: Vec<NicDeparture>,
+    pub(super) sources: Vec<Source>,
+    /// Adaptive shapers of circuits.
+    pub(super) shapers: Vec<AdaptiveShaper>,
+}
+
+impl CellNetwork {
+    /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.
+    pub(super) fn take(&mut self, port: usize, until: u64, shared: &mut SharedState) {
+        if !self.ports[port].is_advanced_to(until) {
+            self.stop_at_edges_and_samples(port, until, shared);
+            self.ports[port].advance(until, port, (shared, &mut self.departures));
+            if shared.trace.is_some() {
+                // A sample may be due at `until` itself, after these arrivals.
+                self.stop_at_edges_and_samples(port, until, shared);
+            }
+        }
+    }
+
     /// Advances the port to the end of the warm-up and to each sampling instant that lies before `until`.
-    pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
+    fn stop_at_edges_and_samples(&mut self, port: usize, until: u64, shared: &mut SharedState) {
         let this = &mut self.ports[port];
         // A train must lie on one side of the window edge.
-        let from = self.shared.window.from;
+        let from = shared.window.from;
         loop {
             let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
-            let look = self.shared.trace.as_ref().and_then(|trace| trace.next_check(port));
+            let look = shared.trace.as_ref().and_then(|trace| trace.next_check(port));
             match (edge, look.filter(|look| *look <= until)) {
                 (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
-                    this.advance(edge, port, &mut self.shared);
+                    this.advance(edge, port, (shared, &mut self.departures));
                 }
                 (_, Some(look)) if look < until || this.is_advanced_to(look) => {
                     if !this.is_advanced_to(look) {
-                        this.advance(look, port, &mut self.shared);
+                        this.advance(look, port, (shared, &mut self.departures));
                     }
                     let length = this.length(look);
-                    self.shared.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
+                    shared.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
                 }
                 _ => break,
             }
         }
     }
 
-    /// Returns the longest cell queue of a port in the measurement window; `None` if the port is not that of an ATM switch.
-    pub(super) fn longest_cell_queue(&self, port: usize) -> Option<u64> {
-        self.ports.get(port).and_then(Port::longest)
+    /// Passes the departures of PDUs' last cells, which the lines have computed, to the buffers of NICs, or to the queues of circuits at routers.
+    pub(super) fn collect_departures(&mut self, frames: &mut Frames, vcs: &[Vc]) {
+        for left in self.departures.drain(..) {
+            let port = &mut self.ports[left.nic];
+            let Some(buffer) = &mut port.buffer else {
+                on_last_cell_left_router(left, port.slot_at_least, frames, vcs);
+                continue;
+            };
+            buffer.leaving.push_back((left.at, left.bytes));
+            let known = buffer.unknown.iter().position(|emitted| *emitted == left.emitted);
+            buffer.unknown.remove(known.expect("a departing packet was emitted"));
+        }
     }
 
-    /// Takes all arrivals up to and including `until` at every cell port.
-    pub(super) fn advance_all(&mut self, until: u64) {
-        for port in 0..self.ports.len() {
-            self.advance(port, until);
-        }
-        self.collect_nic_departures();
+    /// Returns the instant at which the next PDU frees room in the buffer of a NIC, or before which none does. PDUs have the NIC's line for themselves.
+    pub(super) fn next_departure(&self, nic: usize, now: u64, shared: &SharedState) -> u64 {
+        let port = &self.ports[nic];
+        let buffer = port.buffer.as_ref().expect("a NIC has a buffer");
+        // The line is FIFO: known departures come before unknown ones.
+        buffer.leaving.front().map(|(left, _)| *left).unwrap_or_else(|| {
+            let emitted = buffer.unknown.iter().copied().chain(self.next_begins(nic, shared)).min();
+            emitted.map_or(now + 1, |emitted| emitted + port.slot_at_least)
+        })
     }
 
-    /// Ends the measurement window on every line, at the end of the run.
-    pub(super) fn end_measurement(&mut self) {
-        let cells = |port: &usize| self.frames.port(*port).is_none();
-        for port in (0..self.ports.len()).filter(cells) {
-            self.shared.ledger.end_window_on(port, self.ports[port].line_status(self.end));
+    /// Starts the emission of a PDU's cells by the shaper of its circuit, and advances the ports that they reach. At a router there is no `sender`.
+    pub(super) fn emit(&mut self, pdu: PduId, sender: Option<usize>, now: u64, shared: &mut SharedState) {
+        let Aal5Pdu { vc, datagram, sdu, .. } = shared.pdus[pdu];
+        let this = &mut shared.vcs[vc as usize];
+        let (port, entry) = (this.hops[0], this.entry);
+        let train = this.shaper.emit(now, pdu, aal5::cells(sdu.into()) as u32);
+        shared.pdus[pdu].eta = train.last;
+        if let Some(sender) = sender {
+            let first = &mut self.ports[port];
+            first.buffer.as_mut().expect("a NIC has a buffer").unknown.push_back(train.last);
+            let has_data = shared.datagrams[datagram].counted;
+            shared.ledger.emitted(sender, pdu, has_data, now, train.last + first.slot_at_least);
         }
-        for line in &self.frames.ports {
-            self.shared.ledger.end_window_on_frame_line(line, self.end);
-        }
-        self.post_bypassed_lines();
+        shared.channels[port][entry].push(train);
+        self.advance_downstream(vc, shared);
     }
 
-    /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
-    pub(super) fn begin_measurement(&mut self, from: u64) {
-        self.shared.ledger.end_warmup(from);
-        for line in &mut self.frames.ports {
-            // Lines that lookahead has taken beyond this instant have begun their window already.
-            if line.begin_window() == Some(from) {
-                self.shared.ledger.begin_window_on_frame_line(line, from);
+    /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
+    fn advance_downstream(&mut self, vc: u32, shared: &mut SharedState) {
+        if shared.reports.is_some() {
+            // A measurement window may begin and end at any time, so no port works ahead of virtual time.
+            return;
+        }
+        for hop in 0..shared.vcs[vc as usize].hops.len() {
+            let port = shared.vcs[vc as usize].hops[hop];
+            let Some(sole) = self.ports[port].sole else { break };
+            let last = shared.channels[port][sole].last();
+            self.advance_with_upstream(port, last, shared, |upstream| upstream.foreseeable);
+        }
+    }
+
+    /// Lets all ports without classes emit trains whose instants are exact, for a capture.
+    pub(super) fn emit_exact_trains(&mut self) {
+        for port in &mut self.ports {
+            if let Queue::Fifo(queue) = &mut port.queue {
+                queue.emit_exact_trains();
             }
         }
     }
 
-    /// Advances the ports of a circuit direction as far as its newly announced cells reach, if no cell that is not announced yet can come between them.
-    pub(super) fn advance_downstream(&mut self, vc: u32) {
-        if self.shared.reports.is_some() {
-            // A measurement window may begin and end at any time, so no port works ahead of virtual time.
-            return;
+    /// Returns the longest cell queue of a port in the measurement window; `None` if the port is not that of an ATM switch.
+    pub(super) fn longest_queue(&self, port: usize) -> Option<u64> {
+        self.ports.get(port).and_then(Port::longest)
+    }
+
+    /// Ends the measurement window on every line, at the end of the run.
+    pub(super) fn end_measurement(&mut self, frames: &Frames, shared: &mut SharedState) {
+        let end = shared.window.end;
+        for (port, this) in self.ports.iter().enumerate().filter(|(port, _)| frames.port(*port).is_none()) {
+            shared.ledger.end_window_on(port, this.line_status(end));
         }
-        for hop in 0..self.shared.vcs[vc as usize].hops.len() {
-            let port = self.shared.vcs[vc as usize].hops[hop];
-            let Some(sole) = self.ports[port].sole else { break };
-            let last = self.shared.channels[port][sole].last();
-            self.advance_with_upstream(port, last, |upstream| upstream.foreseeable);
+        for line in &frames.ports {
+            shared.ledger.end_window_on_frame_line(line, end);
         }
-        self.collect_nic_departures();
+        self.post_bypassed_lines(shared);
     }
 
     /// Returns a lower bound of the arrival of a PDU's last cell at the end of its circuit, in picoseconds.
-    pub(super) fn earliest_arrival(&self, pdu: PduId) -> u64 {
-        let this = &self.shared.pdus[pdu];
-        let vc = &self.shared.vcs[this.vc as usize];
+    fn earliest_arrival(&self, pdu: PduId, shared: &SharedState) -> u64 {
+        let this = &shared.pdus[pdu];
+        let vc = &shared.vcs[this.vc as usize];
         let hop = usize::from(this.hop);
         let Some(&port) = vc.hops.get(hop) else { return this.eta };
         let Some((class, sequence)) = this.waiting else { return this.eta + vc.transit[hop] };
         let Queue::Classes(queue) = &self.ports[port].queue else {
             unreachable!("cells wait only at ports with priority classes");
         };
-        let channels = &self.shared.channels[port];
+        let channels = &shared.channels[port];
         let periodic_channel =
             self.ports[port].periodic_channel.filter(|_| class > 0).map(|channel| &channels[channel]);
         queue.departure_bound(class, sequence, periodic_channel) + vc.transit[hop]
             - self.ports[port].slot_at_least
     }
 
-    /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit.
-    pub(super) fn on_pdu_may_arrive(&mut self, pdu: PduId) {
-        let vc = self.shared.pdus[pdu].vc as usize;
-        let adapts = self.shared.vcs[vc].adaptive_shaper.is_some();
-        loop {
-            let this = &self.shared.pdus[pdu];
-            let hop = usize::from(this.hop);
-            if this.is_over(adapts) || hop == self.shared.vcs[vc].hops.len() {
-                break;
-            }
-            // Only cells that have left this port by then can have reached the end of the circuit by now.
-            let until = self.now - self.shared.vcs[vc].delays[hop];
-            self.advance(self.shared.vcs[vc].hops[hop], until);
-            if usize::from(self.shared.pdus[pdu].hop) == hop {
-                break;
-            }
-        }
-        self.collect_nic_departures();
-        let this = &self.shared.pdus[pdu];
-        let arrived = usize::from(this.hop) == self.shared.vcs[vc].hops.len();
-        if this.is_over(adapts) {
-            self.shared.release_cells(pdu, 1);
-        } else if arrived && this.eta <= self.now {
-            self.pdu_arrived(pdu);
-        } else {
-            self.schedule_pdu_check(pdu);
-        }
-    }
-
     /// Schedules an event for the instant at which the PDU's last cell arrives, or may arrive.
-    pub(super) fn schedule_pdu_check(&mut self, pdu: PduId) {
-        let at = self.earliest_arrival(pdu);
-        debug_assert!(at > self.now, "the PDU arrives later than now");
-        let Aal5Pdu { vc, datagram, .. } = self.shared.pdus[pdu];
-        let vc = &self.shared.vcs[vc as usize];
+    pub(super) fn schedule_pdu_check(&self, pdu: PduId, shared: &SharedState, clock: &mut Clock) {
+        let at = self.earliest_arrival(pdu, shared);
+        debug_assert!(at > clock.now, "the PDU arrives later than now");
+        let Aal5Pdu { vc, datagram, .. } = shared.pdus[pdu];
+        let vc = &shared.vcs[vc as usize];
         match vc.ends_at_router() {
             Some(_) => {
                 let last = *vc.hops.last().expect("a circuit has a line");
-                self.events.push(at, last, Event::PduDueAtRouter(pdu));
+                clock.events.push(at, last, Event::PduDueAtRouter(pdu));
             }
             None => {
-                let flow = self.shared.datagrams[datagram].flow as usize;
-                self.events.push(at, flow, Event::PduDueAtHost(pdu));
+                let flow = shared.datagrams[datagram].flow as usize;
+                clock.events.push(at, flow, Event::PduDueAtHost(pdu));
             }
         }
-    }
-
-    fn pdu_arrived(&mut self, pdu: PduId) {
-        let Some(reassembled) = self.shared.pdus[pdu].reassembled else {
-            unreachable!("the arrived frame is a PDU");
-        };
-        self.schedule_feedback(pdu);
-        match reassembled {
-            Pdu::Bad => {
-                let router = self.shared.vcs[self.shared.pdus[pdu].vc as usize].ends_at_router();
-                self.shared.lose_pdu(pdu, DropLocation::Reassembly(router), self.now);
-            }
-            Pdu::Good => {
-                let datagram = self.shared.pdus[pdu].datagram;
-                let this = &mut self.shared.datagrams[datagram];
-                if self.shared.pdus[pdu].efci && self.shared.window.holds(self.now) {
-                    self.shared.flows[this.flow as usize].rare().marked += 1;
-                }
-                if self.shared.pdus[pdu].packet != Aal5Pdu::NO_PACKET {
-                    self.leave_circuit(pdu);
-                    self.shared.release_cells(pdu, 1);
-                    return;
-                }
-                this.arrived += 1;
-                if this.arrived == this.fragments && !this.lost {
-                    self.receive(datagram);
-                }
-            }
-        }
-        self.shared.release_cells(pdu, 1);
     }
 }

@@ -1,134 +1,159 @@
 //! Delays of received datagrams beyond the plain ones: queueing, which is the delay less that of an idle network, and the delays of TCP messages.
 
-use engpass_frames::Crossing;
+use engpass_frames::{Crossing, Frames};
 use engpass_model::idle::{self, LonePacket};
 use engpass_model::wire::{Encapsulation, aal5};
 
-use super::Network;
+use super::cell_ports::CellNetwork;
+use super::endpoint::Endpoint;
+use super::host::Hosts;
 use super::packet_store::Datagram;
-use super::queueing::{IdleKey, PathId};
+use super::queueing::{IdleCache, IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
-use super::shared_state::Vc;
+use super::shared_state::{SharedState, Vc};
 
-impl Network {
+/// Cache of idle delays, and a scratch buffer to compute one.
+#[derive(Debug, Default)]
+pub(super) struct IdleDelays {
+    cache: IdleCache,
+    lone_packets: Vec<LonePacket>,
+}
+
+/// What lone packets cross.
+struct IdleNetwork<'a> {
+    hosts: &'a Hosts,
+    frames: &'a Frames,
+    cells: &'a CellNetwork,
+    shared: &'a SharedState,
+}
+
+impl IdleDelays {
     /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
     #[inline(never)]
-    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
-        let this = &self.shared.datagrams[datagram];
+    pub(super) fn count_queueing(
+        &mut self,
+        datagram: u32,
+        key: IdleKey,
+        now: u64,
+        shared: &mut SharedState,
+        parts: (&Hosts, &Frames, &CellNetwork),
+    ) {
+        let this = &shared.datagrams[datagram];
         let (flow, begun, apart) = (this.flow as usize, this.begun, this.paths_differ);
         if apart {
             // Its packets took different paths, so it has no idle delay.
-            self.shared.flows[flow].lose_queueing();
+            shared.flows[flow].lose_queueing();
             return;
         }
-        let first = self.shared.flows[flow].queueing_mut().is_new();
-        let known = if first { None } else { Some(*self.idle_delays.place(flow as u32, key)) };
+        let first = shared.flows[flow].queueing_mut().is_new();
+        let known = if first { None } else { Some(*self.cache.place(flow as u32, key)) };
         let idle = match known {
             Some((of, same, idle)) if (of as usize, same) == (flow, key) => idle,
-            _ => self.idle_delay(datagram, key.path()),
+            _ => self.idle_delay(datagram, key.path(), shared, parts),
         };
         if !first {
-            *self.idle_delays.place(flow as u32, key) = (flow as u32, key, idle);
+            *self.cache.place(flow as u32, key) = (flow as u32, key, idle);
         }
-        let queueing = self.shared.flows[flow].queueing_mut();
+        let queueing = shared.flows[flow].queueing_mut();
         queueing.learn(key, idle);
-        queueing.add(key, self.now - begun);
+        queueing.add(key, now - begun);
     }
 
-    /// Notes that a packet of a datagram has arrived at this step, the end of a route with decision steps.
-    pub(super) fn note_end(&mut self, datagram: u32, end: u32) {
-        let this = &mut self.shared.datagrams[datagram];
-        if this.fragments == 1 {
-            return;
-        }
-        if this.arrived == 0 {
-            self.first_fragment_ends.insert(datagram, end);
-        } else {
-            this.paths_differ |= self.first_fragment_ends[&datagram] != end;
+    /// Returns the idle delay of a datagram that took this path, in picoseconds.
+    fn idle_delay(
+        &mut self,
+        datagram: u32,
+        path: PathId,
+        shared: &SharedState,
+        (hosts, frames, cells): (&Hosts, &Frames, &CellNetwork),
+    ) -> u64 {
+        let packets = &mut self.lone_packets;
+        packets.clear();
+        let this = &shared.datagrams[datagram];
+        let network = IdleNetwork { hosts, frames, cells, shared };
+        match this.to.get().filter(|to| (*to as usize) < hosts.endpoints.len()) {
+            Some(to) => network.idle_delay_of_segment(this, to as usize, path, packets),
+            None => network.idle_delay_of_message(this, path, packets),
         }
     }
+}
 
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
-    // Inlined, it would take registers from the code around it.
-    #[inline(never)]
-    pub(super) fn count_segment(&mut self, (datagram, path): (u32, PathId), endpoint: usize, delivered: u64) {
-        let this = &self.shared.datagrams[datagram];
-        let tally = &mut self.shared.flows[this.flow as usize];
+impl SharedState {
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns false if its delays are still to be
+    /// counted, by [`Self::count_delays_apart`].
+    #[inline(always)]
+    pub(super) fn count_segment(
+        &mut self,
+        (datagram, path): (u32, PathId),
+        delivered: u64,
+        now: u64,
+    ) -> bool {
+        let this = &self.datagrams[datagram];
+        let tally = &mut self.flows[this.flow as usize];
         tally.in_flight -= 1;
-        tally.receive(this.index, self.now);
-        tally.receive_payload(delivered, self.now);
-        if !self.shared.window.holds(self.now) {
-            return;
+        tally.receive(this.index, now);
+        tally.receive_payload(delivered, now);
+        if !self.window.holds(now) {
+            return true;
         }
         tally.received += 1;
         // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
         tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
-        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), self.now - this.begun);
-        let ends_message = this.ends_message(delivered);
-        if !(ends_message && !this.paths_differ && tally.add_delays(key, delay)) {
-            self.count_delays_apart(datagram, key, endpoint, (!ends_message).then_some(delivered));
-        }
+        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
+        this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)
     }
 
-    /// Counts the delays of a segment one by one. `delivered`: what it has brought to the application, if its own delay is no message delay.
-    #[inline(never)]
-    fn count_delays_apart(&mut self, datagram: u32, key: IdleKey, endpoint: usize, delivered: Option<u64>) {
-        let this = &self.shared.datagrams[datagram];
-        let delay = self.now - this.begun;
-        let tally = &mut self.shared.flows[this.flow as usize];
+    /// Counts the delays of a segment one by one. Returns the key of its idle delay if its queueing delay is still to be counted.
+    pub(super) fn count_delays_apart(
+        &mut self,
+        (datagram, path): (u32, PathId),
+        delivered: u64,
+        endpoints: &mut [Endpoint],
+        now: u64,
+    ) -> Option<IdleKey> {
+        let this = &self.datagrams[datagram];
+        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
+        let tally = &mut self.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
-        match delivered {
-            None => tally.add_delay(delay),
-            Some(delivered) => {
-                tally.add_segment_delay(delay);
-                if delivered > 0 {
-                    self.count_delivered(endpoint, delivered);
-                }
+        if this.ends_message(delivered) {
+            tally.add_delay(delay);
+        } else {
+            tally.add_segment_delay(delay);
+            if delivered > 0 {
+                self.count_delivered(datagram, delivered, endpoints, now);
             }
         }
-        if !known {
-            self.count_queueing(datagram, key);
-        }
+        (!known).then_some(key)
     }
 
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The
     /// sender still has their records, because this endpoint has not acknowledged them yet.
-    fn count_delivered(&mut self, endpoint: usize, delivered: u64) {
-        let this = &self.endpoints[endpoint];
-        let to = this.connection.received_to();
-        let tally = &mut self.shared.flows[this.flow as usize];
-        for first in self.endpoints[endpoint ^ 1].connection.whole().first_sent(to - delivered..to) {
-            tally.add_late_delay(self.now - first.ps());
+    fn count_delivered(&mut self, datagram: u32, delivered: u64, endpoints: &mut [Endpoint], now: u64) {
+        let to = self.datagrams[datagram].to.get().expect("a segment is addressed to an endpoint") as usize;
+        let this = &endpoints[to];
+        let end = this.connection.received_to();
+        let tally = &mut self.flows[this.flow as usize];
+        for first in endpoints[to ^ 1].connection.whole().first_sent(end - delivered..end) {
+            tally.add_late_delay(now - first.ps());
         }
     }
 
     /// Returns the path of the packets of a datagram, all of which have arrived.
-    pub(super) fn path_of(&self, datagram: u32) -> PathId {
-        let this = &self.shared.datagrams[datagram];
-        if let Some(end) = this.trail.index().map(|trail| self.frames.step_behind_trail(trail)) {
+    pub(super) fn path_of(&self, datagram: u32, frames: &Frames, endpoints: &[Endpoint]) -> PathId {
+        let this = &self.datagrams[datagram];
+        if let Some(end) = this.trail.index().map(|trail| frames.step_behind_trail(trail)) {
             return PathId(end);
         }
-        let sender = this.to.get().and_then(|to| self.endpoints.get(to as usize ^ 1));
+        let sender = this.to.get().and_then(|to| endpoints.get(to as usize ^ 1));
         match sender.map(|sender| (sender.egress_path(), sender.route())) {
             None => PathId::ONLY,
             Some((EgressPath::Circuit { vc, .. }, _)) if vc < ONWARD => PathId(PathId::CIRCUIT | vc),
-            Some((_, route)) => PathId(self.frames.end_of(route)),
+            Some((_, route)) => PathId(frames.end_of(route)),
         }
     }
+}
 
-    /// Returns the idle delay of a datagram that took this path, in picoseconds.
-    fn idle_delay(&mut self, datagram: u32, path: PathId) -> u64 {
-        let mut packets = std::mem::take(&mut self.lone_packets);
-        packets.clear();
-        let this = &self.shared.datagrams[datagram];
-        let idle = match this.to.get().filter(|to| (*to as usize) < self.endpoints.len()) {
-            Some(to) => self.idle_delay_of_segment(this, to as usize, path, &mut packets),
-            None => self.idle_delay_of_message(this, path, &mut packets),
-        };
-        self.lone_packets = packets;
-        idle
-    }
-
+impl IdleNetwork<'_> {
     fn idle_delay_of_segment(
         &self,
         this: &Datagram,
@@ -136,21 +161,22 @@ impl Network {
         path: PathId,
         packets: &mut Vec<LonePacket>,
     ) -> u64 {
-        let (sender, receiver, len) = (&self.endpoints[to ^ 1], &self.endpoints[to], u64::from(this.bytes));
-        let formed = sender.segment_cost(&self.costs, len, false);
+        let (sender, receiver, len) =
+            (&self.hosts.endpoints[to ^ 1], &self.hosts.endpoints[to], u64::from(this.bytes));
+        let formed = sender.segment_cost(&self.hosts.costs, len, false);
         packets.push(LonePacket::new(u64::from(this.header) + len, formed));
         self.cross_alone(path, sender.egress_path(), (&[], false), packets);
-        last_arrival(packets).saturating_add(receiver.segment_cost(&self.costs, len, true))
+        last_arrival(packets).saturating_add(receiver.segment_cost(&self.hosts.costs, len, true))
     }
 
     fn idle_delay_of_message(&self, this: &Datagram, path: PathId, packets: &mut Vec<LonePacket>) -> u64 {
         let trees = self.shared.trees.as_ref().and_then(|trees| trees.path_of(this));
         let (flow, routes) = trees.unwrap_or((this.flow, Vec::new()));
-        let process = self.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
-        let process = &self.processes[process.expect("a process sends the flow's messages")];
+        let process = self.hosts.processes.binary_search_by_key(&(flow as usize), |process| process.flow);
+        let process = &self.hosts.processes[process.expect("a process sends the flow's messages")];
         packets.extend(idle::message(&process.cost, this.bytes.into(), process.mtu));
         self.cross_alone(path, process.way, (&routes, self.frames.switching.is_multicast(flow)), packets);
-        let cost = &self.socket(this.flow as usize).cost;
+        let cost = &self.hosts.socket(this.flow as usize).cost;
         last_arrival(packets).saturating_add(cost.datagram(this.bytes.into(), packets.len() as u64))
     }
 
@@ -158,7 +184,7 @@ impl Network {
     fn cross_circuit_alone(&self, vc: u32, encapsulation: Encapsulation, packets: &mut [LonePacket]) {
         let Vc { hops, delays, pace, .. } = &self.shared.vcs[vc as usize];
         let delay = |hop: usize| delays[hop] - delays.get(hop + 1).copied().unwrap_or(0);
-        let lines = hops.iter().enumerate().map(|(hop, port)| (self.ports[*port].slot, delay(hop)));
+        let lines = hops.iter().enumerate().map(|(hop, port)| (self.cells.ports[*port].slot, delay(hop)));
         let lines: Vec<_> = lines.collect();
         idle::cross_circuit(packets, *pace, &lines, |ip| aal5::cells(encapsulation.sdu(ip)));
     }

@@ -12,11 +12,15 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
+use super::endpoint::{Endpoint, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
-use super::packet_store::{Datagram, Destination};
+use super::injection::InjectedSenders;
+use super::nic::Nic;
+use super::packet_store::{Datagram, Destination, PacketStore};
 use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
+use super::shared_state::SharedState;
 
 /// A process: sends UDP datagrams of one flow.
 pub(super) struct UdpApplication {
@@ -99,6 +103,24 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
+    /// Adds a work item behind those that it may not overtake. Work on TCP segments interrupts the copy of a write.
+    fn enqueue(&mut self, item: CpuTask, now: u64) {
+        if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
+            self.items.push_back(item);
+        } else if matches!(self.current, Some(CpuTask::Write(_))) && self.ends > now {
+            self.interrupted = Some(self.ends - now);
+            self.stale.push(self.ends);
+            self.busy.interrupt(now);
+            self.items.extend(self.current.take());
+            // The interrupted write comes before all other items.
+            self.items.rotate_right(1);
+            self.items.push_front(item);
+        } else {
+            let writes = self.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
+            self.items.insert(writes.unwrap_or(self.items.len()), item);
+        }
+    }
+
     /// Returns true if an item without cost would take effect at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
@@ -132,19 +154,92 @@ pub(super) struct Socket {
     pub(super) is_zero_cost: bool,
 }
 
+/// All hosts: their applications, CPUs, sockets and NICs.
+pub(super) struct Hosts {
+    pub(super) processes: Vec<UdpApplication>,
+    /// TCP endpoints, two for every connection.
+    pub(super) endpoints: Vec<Endpoint>,
+    /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
+    pub(super) warmup_counts: Vec<WarmupCounts>,
+    /// CPU costs of endpoints; an endpoint refers to its entry.
+    pub(super) costs: Vec<SegmentCost>,
+    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
+    pub(super) unprocessed_segments: Vec<u32>,
+    pub(super) cpus: Vec<Cpu>,
+    pub(super) nics: Vec<Nic>,
+    /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
+    pub(super) sender_ranks: Vec<u32>,
+    /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
+    pub(super) sockets: Vec<Option<Box<Socket>>>,
+    /// Instant at which endpoints next release memory that they do not need, in picoseconds.
+    pub(super) next_release: u64,
+}
+
 const HAS_SOCKET: &str = "a flow of datagrams has a socket";
 
-impl Network {
+impl Hosts {
     pub(super) fn socket(&self, flow: usize) -> &Socket {
         self.sockets[flow].as_ref().expect(HAS_SOCKET)
     }
 
+    /// Returns the packet that a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
+    #[inline(always)]
+    pub(super) fn ready_packet(
+        &self,
+        sender: usize,
+        nic: usize,
+        datagrams: &PacketStore,
+        injected: &InjectedSenders,
+    ) -> ReadyPacket {
+        match sender.checked_sub(self.processes.len()) {
+            None => self.processes[sender].ready_packet(),
+            Some(endpoint) => match self.endpoints.get(endpoint) {
+                Some(this) => this.ready_packet(datagrams),
+                // An injected sender may have packets for several NICs.
+                None => injected.ready_packet(nic),
+            },
+        }
+    }
+
+    /// Returns the rank of a sender among the senders that hand packets over at one instant: its flow, except that members of a bond can have several waiting
+    /// senders of one flow.
+    #[inline(always)]
+    pub(super) fn rank_of(&self, sender: usize, flow: usize) -> usize {
+        self.sender_ranks.get(sender).map_or(flow, |rank| *rank as usize)
+    }
+
+    /// Begins a work item. Returns its flow and its CPU time in picoseconds.
+    fn begin_item(&mut self, host: usize, item: CpuTask, shared: &mut SharedState, now: u64) -> (usize, u64) {
+        match item {
+            CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
+            CpuTask::Receive(datagram) => {
+                let this = &shared.datagrams[datagram];
+                let flow = this.flow as usize;
+                (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
+            }
+            CpuTask::Write(endpoint) => {
+                let rest = self.cpus[host].interrupted.take();
+                let this = &self.endpoints[endpoint];
+                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
+            }
+            CpuTask::Output(endpoint) => {
+                let cost = self.form_segment(endpoint, shared, now).unwrap_or(0);
+                (self.endpoints[endpoint].flow as usize, cost)
+            }
+            CpuTask::Input(datagram) => {
+                (shared.datagrams[datagram].flow as usize, self.input_cost(&shared.datagrams[datagram]))
+            }
+        }
+    }
+}
+
+impl Network {
     /// Begins the next message of a process, or continues it after a pause.
     pub(super) fn on_process_wake(&mut self, process: u32) {
         let index = process as usize;
-        let this = &mut self.processes[index];
+        let this = &mut self.hosts.processes[index];
         if !std::mem::take(&mut this.pausing) {
-            if self.now >= this.stop || self.now >= self.end {
+            if self.clock.now >= this.stop || self.clock.now >= self.clock.end {
                 return;
             }
             if let Some(pauses) = &this.pauses
@@ -152,8 +247,12 @@ impl Network {
             {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
-                self.shared.ledger.set_sender_state(index, self.now, SenderState::Application);
-                self.events.push(self.now.saturating_add(length), this.flow, Event::ProcessWake(process));
+                self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Application);
+                self.clock.events.push(
+                    self.clock.now.saturating_add(length),
+                    this.flow,
+                    Event::ProcessWake(process),
+                );
                 return;
             }
         }
@@ -161,12 +260,16 @@ impl Network {
         let (flow, host) = (this.flow, this.host);
         let (is_copied, is_zero_cost) = (this.is_copied, this.is_zero_cost);
         let at_once = is_zero_cost
-            && self.cpus[host].is_idle()
-            && self.events.would_be_next(self.now, self.rank_of(index, flow), Event::HandOver(process));
+            && self.hosts.cpus[host].is_idle()
+            && self.clock.events.would_be_next(
+                self.clock.now,
+                self.hosts.rank_of(index, flow),
+                Event::HandOver(process),
+            );
         if at_once && !is_copied && self.try_send_message(index) {
             return;
         }
-        let this = &mut self.processes[index];
+        let this = &mut self.hosts.processes[index];
         let datagram = Datagram {
             flow: this.flow as u32,
             index: this.messages,
@@ -180,7 +283,7 @@ impl Network {
             to: Destination::SOCKET,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
-            begun: self.now,
+            begun: self.clock.now,
             lost: false,
             refs: 1,
             refused: 0,
@@ -198,83 +301,48 @@ impl Network {
             self.hand_over(process);
             return;
         }
-        self.shared.ledger.set_sender_state(index, self.now, SenderState::Cpu);
+        self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Cpu);
         self.queue_cpu_task(host, CpuTask::Send(index));
     }
 
     pub(super) fn queue_cpu_task(&mut self, host: usize, item: CpuTask) {
-        let cpu = &mut self.cpus[host];
-        if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
-            cpu.items.push_back(item);
-        } else if matches!(cpu.current, Some(CpuTask::Write(_))) && cpu.ends > self.now {
-            cpu.interrupted = Some(cpu.ends - self.now);
-            cpu.stale.push(cpu.ends);
-            cpu.busy.interrupt(self.now);
-            cpu.items.extend(cpu.current.take());
-            // The interrupted write comes before all other items.
-            cpu.items.rotate_right(1);
-            cpu.items.push_front(item);
-        } else {
-            let writes = cpu.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
-            cpu.items.insert(writes.unwrap_or(cpu.items.len()), item);
-        }
-        if self.cpus[host].is_idle() {
+        let cpu = &mut self.hosts.cpus[host];
+        cpu.enqueue(item, self.clock.now);
+        if cpu.is_idle() {
             self.next_item(host);
         }
     }
 
     /// Starts waiting items of a CPU until one takes time. TCP output and writes without cost take effect at once.
     fn next_item(&mut self, host: usize) {
-        self.cpus[host].acting = true;
-        while let Some(item) = self.cpus[host].items.pop_front() {
-            let (flow, cost) = self.begin_item(host, item);
+        self.hosts.cpus[host].acting = true;
+        while let Some(item) = self.hosts.cpus[host].items.pop_front() {
+            let (flow, cost) = self.hosts.begin_item(host, item, &mut self.shared, self.clock.now);
+            if let CpuTask::Output(endpoint) = item {
+                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
+                self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
+            }
             if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
                 self.item_done(item);
                 continue;
             }
-            let ends = self.now.saturating_add(cost);
-            let cpu = &mut self.cpus[host];
+            let ends = self.clock.now.saturating_add(cost);
+            let cpu = &mut self.hosts.cpus[host];
             (cpu.current, cpu.ends) = (Some(item), ends);
             if cost > 0 {
-                cpu.busy.add(self.now, ends);
+                cpu.busy.add(self.clock.now, ends);
             }
-            self.events.push(ends, flow, Event::CpuDone(host as u32));
+            self.clock.events.push(ends, flow, Event::CpuDone(host as u32));
             break;
         }
-        self.cpus[host].acting = false;
-    }
-
-    /// Begins a work item. Returns its flow and its CPU time in picoseconds.
-    fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
-        match item {
-            CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
-            CpuTask::Receive(datagram) => {
-                let this = &self.shared.datagrams[datagram];
-                let flow = this.flow as usize;
-                (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
-            }
-            CpuTask::Write(endpoint) => {
-                let rest = self.cpus[host].interrupted.take();
-                let this = &self.endpoints[endpoint];
-                (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
-            }
-            CpuTask::Output(endpoint) => {
-                let cost = self.form_segment(endpoint).unwrap_or(0);
-                // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
-                self.schedule_wake(endpoint);
-                (self.endpoints[endpoint].flow as usize, cost)
-            }
-            CpuTask::Input(datagram) => {
-                (self.shared.datagrams[datagram].flow as usize, self.input_cost(datagram))
-            }
-        }
+        self.hosts.cpus[host].acting = false;
     }
 
     /// Handles the end of the CPU's current item.
     pub(super) fn on_cpu_done(&mut self, host: u32) {
         let host = host as usize;
-        let cpu = &mut self.cpus[host];
-        if let Some(stale) = cpu.stale.iter().position(|at| *at == self.now) {
+        let cpu = &mut self.hosts.cpus[host];
+        if let Some(stale) = cpu.stale.iter().position(|at| *at == self.clock.now) {
             cpu.stale.swap_remove(stale);
             return;
         }
@@ -287,19 +355,29 @@ impl Network {
     fn item_done(&mut self, item: CpuTask) {
         match item {
             CpuTask::Send(process) => {
-                let flow = self.processes[process].flow;
-                self.events.push(self.now, self.rank_of(process, flow), Event::HandOver(process as u32));
+                let flow = self.hosts.processes[process].flow;
+                self.clock.events.push(
+                    self.clock.now,
+                    self.hosts.rank_of(process, flow),
+                    Event::HandOver(process as u32),
+                );
             }
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
-                self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                self.received(datagram, Some(self.path_of(datagram)));
+                self.hosts.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
+                let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
+                self.received(datagram, path);
                 self.shared.release_datagram(datagram);
             }
-            CpuTask::Write(endpoint) => self.on_write_copied(endpoint),
+            CpuTask::Write(endpoint) => {
+                self.hosts.endpoints[endpoint].commit_write(self.clock.now);
+                self.send_and_schedule_wake(endpoint);
+            }
             CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
-                self.finish_input(datagram);
+                let to = self.shared.datagrams[datagram].to.get();
+                let to = to.expect("a segment is addressed to an endpoint");
+                self.hosts.unprocessed_segments[to as usize] -= 1;
                 self.process_segment(datagram);
                 self.shared.release_datagram(datagram);
             }
@@ -308,36 +386,19 @@ impl Network {
 
     /// Continues a process with the next fragment or message, after the NIC has taken a fragment.
     pub(super) fn on_fragment_sent(&mut self, process: usize) {
-        let this = &mut self.processes[process];
+        let this = &mut self.hosts.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.shared.ledger.set_sender_state(process, self.now, SenderState::Cpu);
-            self.queue_cpu_task(self.processes[process].host, CpuTask::Send(process));
+            self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Cpu);
+            self.queue_cpu_task(self.hosts.processes[process].host, CpuTask::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
-        self.shared.ledger.set_sender_state(process, self.now, SenderState::Application);
+        self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Application);
         let due = this.next_message();
-        self.events.push(due.max(self.now), this.flow, Event::ProcessWake(process as u32));
-        self.datagram_sent(id);
-    }
-
-    /// Counts a datagram as sent, because its last packet has been handed over.
-    #[inline(always)]
-    pub(super) fn datagram_sent(&mut self, id: u32) {
-        let datagram = &mut self.shared.datagrams[id];
-        datagram.sent = true;
-        if datagram.counted {
-            let count = if datagram.train { datagram.fragments.into() } else { 1 };
-            let counts = self.shared.window.holds(self.now);
-            let tally = &mut self.shared.flows[datagram.flow as usize];
-            tally.count_sent(count, datagram.bytes.into(), counts);
-        }
-        if self.shared.is_copied(id) {
-            self.shared.sent_to_group(id, self.now);
-        }
-        self.shared.release_datagram(id);
+        self.clock.events.push(due.max(self.clock.now), this.flow, Event::ProcessWake(process as u32));
+        self.shared.datagram_sent(id, self.clock.now);
     }
 
     /// Receives a datagram that is complete at its host.
@@ -349,7 +410,7 @@ impl Network {
             return;
         }
         if self.shared.reports.is_some() {
-            self.delivered(datagram);
+            self.shared.delivered(datagram, self.clock.now);
             return;
         }
         self.receive_message(datagram);
@@ -359,20 +420,21 @@ impl Network {
     #[inline]
     pub(super) fn receive_message(&mut self, datagram: u32) {
         if self.shared.trees.is_some() {
-            let host = self.socket(self.shared.datagrams[datagram].flow as usize).host;
-            if !self.shared.reaches_receiver(datagram, host, self.now) {
+            let host = self.hosts.socket(self.shared.datagrams[datagram].flow as usize).host;
+            if !self.shared.reaches_receiver(datagram, host, self.clock.now) {
                 return;
             }
         }
         let this = &mut self.shared.datagrams[datagram];
-        let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
+        let socket = self.hosts.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            self.received(datagram, Some(self.path_of(datagram)));
+            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
+            self.received(datagram, path);
             return;
         }
         if socket.used + bytes > socket.capacity {
-            self.shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.now);
+            self.shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.clock.now);
             return;
         }
         socket.used += bytes;
@@ -381,32 +443,18 @@ impl Network {
         self.queue_cpu_task(host, CpuTask::Receive(datagram));
     }
 
-    /// Counts a datagram that the receiver has taken. `path` identifies its path for the idle delay; `None` if there is no idle delay.
-    #[inline]
-    pub(super) fn received(&mut self, datagram: u32, path: Option<PathId>) {
-        let this = &self.shared.datagrams[datagram];
-        let tally = &mut self.shared.flows[this.flow as usize];
-        // The last fragment was handed over before the datagram was complete; therefore the datagram counts as sent.
-        tally.in_flight -= 1;
-        tally.receive(this.index, self.now);
-        tally.receive_payload(this.bytes.into(), self.now);
-        if let Some(trace) = &mut self.shared.trace {
-            trace.received(this.flow as usize, this.index);
+    /// Counts a datagram that the receiver has taken; its packets took this path.
+    #[inline(never)]
+    pub(super) fn received(&mut self, datagram: u32, path: PathId) {
+        if let Some(key) = self.shared.received(datagram, Some(path), self.clock.now) {
+            self.count_queueing(datagram, key);
         }
-        if self.shared.window.holds(self.now) {
-            tally.received += 1;
-            tally.received_bytes += u64::from(this.bytes);
-            let delay = self.now - this.begun;
-            match path.map(|path| IdleKey::of(path, this.header, this.bytes)) {
-                None => tally.add_delay(delay),
-                Some(key) if !this.paths_differ && tally.add_delays(key, delay) => {}
-                Some(key) => {
-                    tally.add_delay(delay);
-                    self.count_queueing(datagram, key);
-                }
-            }
-        } else {
-            tally.rare().bytes_before += u64::from(this.bytes);
-        }
+    }
+
+    /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
+    #[inline(never)]
+    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
+        let parts = (&self.hosts, &self.frames, &self.cells);
+        self.idle.count_queueing(datagram, key, self.clock.now, &mut self.shared, parts);
     }
 }

@@ -8,9 +8,12 @@ mod adaptive_shaper;
 mod build;
 mod bypassed_line;
 mod cell_ports;
+mod clock;
+mod datagrams;
 mod deferred;
 mod delays;
 mod drops;
+mod endpoint;
 mod engine_load;
 mod event_queue;
 mod flow_counters;
@@ -36,43 +39,38 @@ mod tap;
 mod tcp;
 mod tcp_application;
 mod timeline;
+mod trace;
 mod trees;
 mod unsupported;
 
-use std::collections::BTreeMap;
-
 #[doc(hidden)]
 pub use engpass_frames::LookaheadRule;
-use engpass_frames::{Frames, NextChange, TooManyPaths};
-use engpass_ledger::StateTimes;
-use engpass_model::idle::LonePacket;
+use engpass_frames::{DecisionMode, Frames, TooManyPaths};
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
-use adaptive_shaper::AdaptiveShaper;
-use cell_ports::Port;
+use build::{build, window_of};
+use cell_ports::CellNetwork;
+use clock::{ADVANCE_INTERVAL, Clock};
+use delays::IdleDelays;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
-use event_queue::{Event, EventQueue};
-use frames::EndpointMessages;
-use host::{Cpu, Socket, UdpApplication};
+use event_queue::Event;
+use frames::{await_change, await_timeout};
+use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
-use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, FlowInstants, LinkUse, QueueUse, Receptions, SimOutcome, VcCount,
 };
-use pull::{Ring, Worklist};
-use queueing::IdleCache;
 use shared_state::SharedState;
-use source::Source;
 pub use tap::{
     Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit, captured,
 };
-use tcp::{Endpoint, SegmentCost, WarmupCounts};
+pub use timeline::timeline;
 #[doc(hidden)]
-pub use timeline::watched;
-pub use timeline::{MOST_EVENTS, timeline};
+pub use timeline::{watched, watched_network};
+pub use trace::MOST_EVENTS;
 pub(crate) use unsupported::unsupported_group;
 pub use unsupported::{Engine, SupportedTestbed, left_out, modelled, unmodelled};
 
@@ -119,67 +117,15 @@ impl<F: Fn() -> bool> RunControl for F {
 
 /// A network in virtual time: built, running, or finished.
 pub struct Network {
-    now: u64,
-    end: u64,
-    /// Instant at which all cell ports are advanced next, so that no channel grows without bound.
-    next_advance: u64,
-    events: EventQueue,
-    ports: Vec<Port>,
-    rings: Vec<Ring>,
-    worklist: Worklist,
-    shared: SharedState,
+    clock: Clock,
+    hosts: Hosts,
     frames: Frames,
-    processes: Vec<UdpApplication>,
-    /// TCP endpoints, two for every connection.
-    endpoints: Vec<Endpoint>,
-    /// Counts of the endpoints at the end of the warm-up; empty without warm-up.
-    warmup_counts: Vec<WarmupCounts>,
-    /// CPU costs of endpoints; an endpoint refers to its entry.
-    costs: Vec<SegmentCost>,
-    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until a segment waits for a CPU.
-    unprocessed_segments: Vec<u32>,
-    cpus: Vec<Cpu>,
-    nics: Vec<Nic>,
-    /// By sender, its rank among the senders that hand packets to NICs at one instant. Empty if there are no bonds.
-    sender_ranks: Vec<u32>,
+    cells: CellNetwork,
+    shared: SharedState,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
-    groups: injection::Groups,
-    /// Adaptive shapers of circuits.
-    adaptive_shapers: Vec<AdaptiveShaper>,
-    /// By flow, the receiving socket, for flows of UDP datagrams from processes; ends with the last of them.
-    sockets: Vec<Option<Box<Socket>>>,
-    sources: Vec<Source>,
-    /// By event of the testbed file: its next change of a line.
-    line_changes: Vec<NextChange>,
-    /// Number of events handled, and the number at which the [`RunControl`] is called next.
-    handled: u64,
-    next_callback: u64,
-    /// Instant at which endpoints next release memory that they do not need, in picoseconds.
-    next_release: u64,
-    /// Cache of idle delays, and a scratch buffer to compute one.
-    idle_delays: IdleCache,
-    lone_packets: Vec<LonePacket>,
-    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
-    first_fragment_ends: BTreeMap<u32, u32>,
-    /// Index of the counters of ARP packets, IGMP messages and keepalives, which follow those of all flows.
-    control_counters: u32,
-    /// ICMP messages to endpoints that have not arrived.
-    endpoint_messages: EndpointMessages,
-    /// By number of a fragmented outer packet, the sender snapshot of the packet.
-    outer_snapshots: BTreeMap<u32, StateTimes>,
-    /// Instant up to which the current call of `run_until` handles events.
-    until: u64,
+    idle: IdleDelays,
 }
-
-/// Number of events between two calls of the [`RunControl`].
-const EVENTS_PER_CALLBACK: u64 = 4096;
-
-/// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
-const RELEASE_INTERVAL: u64 = SECOND;
-
-/// Longest interval at which all cell ports are advanced, in picoseconds of virtual time.
-const ADVANCE_INTERVAL: u64 = 10_000_000_000;
 
 /// Simulates one run.
 ///
@@ -197,67 +143,124 @@ pub fn simulate(
 }
 
 impl Network {
+    /// Builds the network of this testbed at time zero, for one seed. Fails if the testbed needs something that this engine does not support.
+    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        if let Some(why) =
+            unmodelled(testbed).or_else(|| unsupported_group(testbed, topology, Engine::Simulate))
+        {
+            return Err(SimError::Unsupported(why));
+        }
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
+    }
+
+    /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
+    #[doc(hidden)]
+    pub fn with_rule_disabled(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+        rule: LookaheadRule,
+    ) -> Result<Self, SimError> {
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
+    }
+
+    /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
+    #[doc(hidden)]
+    pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
+    }
+
+    /// Returns the number of ICMP messages made so far, for tests.
+    #[doc(hidden)]
+    pub fn messages(&self) -> u32 {
+        self.frames.icmp.made()
+    }
+
+    /// Returns the number of decisions of routers' policies so far, for tests.
+    #[doc(hidden)]
+    pub fn decisions(&self) -> u64 {
+        self.frames.choices.decided
+    }
+
     /// Runs to the end of the testbed's duration.
     pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
-        if let Some(from) = self.shared.window.from {
-            self.run_until(from, watch)?;
-            self.begin_window(from);
-        }
-        self.run_until(self.end, watch)?;
+        self.run_to(self.clock.end, watch)?;
         self.finish();
         Ok(())
     }
 
+    /// Runs up to and including `at`, and begins the measurement window on the way.
+    fn run_to(&mut self, at: u64, watch: &dyn RunControl) -> Result<(), SimError> {
+        let from = self.shared.window.from.filter(|from| self.clock.until < *from && *from <= at);
+        if let Some(from) = from {
+            self.run_until(from, watch)?;
+            self.begin_window(from);
+        }
+        self.run_until(at, watch)
+    }
+
+    /// Starts a capture at these transmitters. Nothing may have happened yet.
+    fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
+        if ports.iter().any(|port| self.frames.port(*port).is_none()) {
+            self.cells.emit_exact_trains();
+        }
+        self.shared.trace = Some(Box::new(tap::trace_of(self, testbed, topology, ports)));
+    }
+
+    /// Returns the outcome of the run, which must have ended.
+    ///
+    /// # Errors
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
+    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
+        let (flows, instants, drops) = outcome::flows(self, testbed, topology);
+        let links = outcome::links(self, topology)?;
+        let nodes = engine_load::node_uses(self, testbed);
+        Ok(SimOutcome { flows, instants, links, nodes, drops, events: self.clock.handled })
+    }
+
     /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
     fn begin_window(&mut self, from: u64) {
-        self.warmup_counts =
-            self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
-        self.begin_measurement(from);
+        self.hosts.warmup_counts =
+            self.hosts.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
+        self.shared.begin_measurement(&mut self.frames, from);
         self.begin_window_on_circuits(from);
-        self.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
+        self.hosts.cpus.iter_mut().for_each(|cpu| cpu.busy.begin_window(from));
         self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
     }
 
     /// Ends the run: advances all ports to its end, and completes the counts and the ledger.
     fn finish(&mut self) {
-        self.now = self.end;
-        self.advance_all(self.end);
-        self.record_packets_in_flight();
+        self.clock.now = self.clock.end;
+        self.advance_all(self.clock.end);
+        self.shared.record_packets_in_flight(&self.frames);
         self.shared.count_open_losses();
-        self.end_measurement();
+        self.cells.end_measurement(&self.frames, &mut self.shared);
     }
 
     /// Handles everything that happens at or before `until`.
     fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
-        self.until = until;
+        self.clock.until = until;
         loop {
-            let limit = self.next_advance.min(until);
-            if let Some((at, event)) = self.events.pop_until(limit) {
-                self.now = at;
-                self.handled += 1;
+            let limit = self.clock.next_advance.min(until);
+            if let Some((at, event)) = self.clock.events.pop_until(limit) {
+                self.clock.now = at;
+                self.clock.handled += 1;
                 match event {
                     // Nearly all events are of these kinds.
                     Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
                     Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
                     other => self.handle_event(other),
                 }
-                if self.handled < self.next_callback {
+                if !self.clock.is_callback_due() {
                     continue;
                 }
-                self.next_callback = self.handled + EVENTS_PER_CALLBACK;
-                self.release_unused_memory(self.now);
+                self.release_unused_memory(self.clock.now);
             } else if limit < until {
                 self.advance_periodically();
             } else {
                 break;
             }
-            // With only generators there are no events, and without cells there are no sweeps.
-            let swept = if self.next_advance == u64::MAX {
-                0
-            } else {
-                self.next_advance.saturating_sub(ADVANCE_INTERVAL)
-            };
-            watch.reached(self.now.max(swept));
+            watch.reached(self.clock.reached());
             if watch.interrupted() {
                 return Err(SimError::Interrupted);
             }
@@ -269,10 +272,18 @@ impl Network {
     #[inline(never)]
     fn handle_event(&mut self, event: Event) {
         match event {
-            Event::FrameArrival(port) => self.on_frame_arrival(port, self.until.min(self.next_advance)),
+            Event::FrameArrival(port) => {
+                self.on_frame_arrival(port, self.clock.until.min(self.clock.next_advance))
+            }
             Event::EngineDone(router) => self.on_engine_done(router),
-            Event::IcmpReady(number) => self.send_icmp(number),
-            Event::ReassemblyTimeout(tunnel) => self.on_reassembly_timeout(tunnel),
+            Event::IcmpReady(number) => {
+                let packet = self.frames.icmp.release(number);
+                self.receive_or_forward(packet);
+            }
+            Event::ReassemblyTimeout(tunnel) => {
+                self.shared.on_reassembly_timeout(tunnel, self.clock.now, &mut self.frames);
+                await_timeout(tunnel, &mut self.frames, &mut self.clock);
+            }
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
             Event::KeepaliveTimer(end) => self.on_keepalive_timer(end),
@@ -281,23 +292,33 @@ impl Network {
             Event::CpuDone(host) => self.on_cpu_done(host),
             Event::ProcessWake(process) => self.on_process_wake(process),
             Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
-            Event::ShaperFeedback(shaper, marked) => self.on_feedback(shaper, marked),
+            Event::ShaperFeedback(shaper, marked) => self.cells.shapers[shaper as usize].rate.answer(marked),
             Event::NextPdu(shaper) => self.start_next_pdu(shaper),
             Event::NicSpace(nic) => self.serve_waiting(nic),
             Event::HandOver(sender) => self.hand_over(sender),
             Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
             Event::CircuitFree(entry) => self.feed_circuit(entry),
-            Event::LineChange(event) => self.change_line(event),
-            Event::BondMonitor(bond) => self.on_bond_monitor(bond),
+            Event::LineChange(event) => {
+                let monitors = self.shared.change_line(event, &mut self.frames, self.clock.now);
+                await_change(event as usize, &mut self.frames, &mut self.clock);
+                for (bond, at) in monitors {
+                    self.clock.events.push(at, 0, Event::BondMonitor(bond));
+                }
+            }
+            Event::BondMonitor(bond) => {
+                if let Some(again) = self.frames.check_carriers(bond, self.clock.now) {
+                    self.clock.events.push(again, 0, Event::BondMonitor(bond));
+                }
+            }
         }
     }
 
     /// Releases memory: of events and packets once none is pending or in flight, and of connections that need it no longer.
     fn release_unused_memory(&mut self, now: u64) {
-        self.events.release_unused_memory();
-        if now >= self.next_release {
-            self.next_release = now.saturating_add(RELEASE_INTERVAL);
-            self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
+        self.clock.events.release_unused_memory();
+        if now >= self.hosts.next_release {
+            self.hosts.next_release = now.saturating_add(SECOND);
+            self.hosts.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
         if self.shared.datagrams.release_unused_memory() {
             self.shared.losses = Vec::new();
@@ -307,8 +328,8 @@ impl Network {
 
     /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`]: events at that very instant are still to be handled.
     fn advance_periodically(&mut self) {
-        self.advance_all(self.next_advance - 1);
-        self.next_advance += ADVANCE_INTERVAL;
+        self.advance_all(self.clock.next_advance - 1);
+        self.clock.next_advance += ADVANCE_INTERVAL;
     }
 
     /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
@@ -318,15 +339,21 @@ impl Network {
         self.frames.update_posting(|port| self.shared.ledger.needs_every_transmission(port));
     }
 
+    /// Test switch: disables lookahead, so that every packet has an event at every hop. The outcome must not change.
+    #[doc(hidden)]
+    pub fn disable_lookahead(&mut self) {
+        self.frames.disable_lookahead();
+    }
+
     /// Returns a log of the event queue, for benchmarks of queues: the key of each event entered, in order, and `u128::MAX` wherever one was taken out.
     #[cfg(feature = "event-log")]
     #[doc(hidden)]
     pub fn event_log(&self) -> &[u128] {
-        &self.events.log
+        &self.clock.events.log
     }
 
     /// Returns the number of events handled so far.
     pub fn events_handled(&self) -> u64 {
-        self.handled
+        self.clock.handled
     }
 }

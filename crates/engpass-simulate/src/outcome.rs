@@ -1,21 +1,23 @@
 //! The outcome of a simulated run, and its computation at the end.
 
 use engpass_cells::Generator;
-use engpass_frames::PortTally;
+use engpass_frames::{Frames, PortTally};
 use engpass_ledger::{Accounts, LineUsageStats};
 use engpass_model::queue::Backlog;
 use engpass_model::source::Traffic;
-use engpass_model::window::Window;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Datagrams, Delays, FlowOutcome, Outage, Place as Located, Receiver, Tcp, Transfer};
 use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
+use super::cell_ports::CellNetwork;
 use super::engine_load::NodeUse;
 pub use super::flow_counters::Receptions;
 use super::flow_counters::{ColdCounters, DropLocation, Losses, VcCounters};
+use super::host::Hosts;
 use super::queueing::Queueing;
+use super::shared_state::SharedState;
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -182,208 +184,234 @@ pub struct Drop {
     pub port: Option<(usize, usize)>,
 }
 
-impl Network {
-    /// Returns the outcome of the run, which must have ended.
-    ///
-    /// # Errors
-    /// [`SimError::Ledger`] if the ledger of a link does not balance.
-    pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
-        let window = self.shared.window;
-        let measured = window.end - window.from.unwrap_or(0);
-        let mut flows = IndexMap::with_capacity(testbed.traffic.len());
-        let mut instants = IndexMap::with_capacity(testbed.traffic.len());
-        let mut drops = Vec::new();
-        for (index, name) in testbed.traffic.keys().enumerate() {
-            let path = &topology.flows[index];
-            let trees = self.shared.trees.as_ref();
-            let receivers = trees.map_or(&[][..], |trees| trees.receivers(index));
-            let mut tallies = vec![(path.to, index)];
-            tallies.extend(path.leaves().map(|leaf| path.branches[leaf].to).zip(receivers.iter().copied()));
-            let mut lost: Vec<(Losses, NodeId)> = Vec::new();
-            for (host, tally) in &tallies {
-                for losses in self.shared.flows[*tally].cold_counters().places {
-                    // Before the paths part, all receivers lose datagrams at one place.
-                    match lost.iter_mut().find(|(known, at)| {
-                        known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
-                    }) {
-                        Some((known, _)) => {
-                            known.cells += losses.cells;
-                            known.datagrams += losses.datagrams;
-                        }
-                        None => lost.push((losses, *host)),
+/// Results of all flows: their outcomes and instants by name, and their losses.
+type FlowResults = (IndexMap<String, FlowOutcome>, IndexMap<String, FlowInstants>, Vec<Drop>);
+
+/// Returns the results of all flows.
+pub(super) fn flows(network: &Network, testbed: &Testbed, topology: &Topology) -> FlowResults {
+    let mut flows = IndexMap::with_capacity(testbed.traffic.len());
+    let mut instants = IndexMap::with_capacity(testbed.traffic.len());
+    let mut drops = Vec::new();
+    for (index, name) in testbed.traffic.keys().enumerate() {
+        let path = &topology.flows[index];
+        let trees = network.shared.trees.as_ref();
+        let receivers = trees.map_or(&[][..], |trees| trees.receivers(index));
+        let mut tallies = vec![(path.to, index)];
+        tallies.extend(path.leaves().map(|leaf| path.branches[leaf].to).zip(receivers.iter().copied()));
+        let mut lost: Vec<(Losses, NodeId)> = Vec::new();
+        for (host, tally) in &tallies {
+            for losses in network.shared.flows[*tally].cold_counters().places {
+                // Before the paths part, all receivers lose datagrams at one place.
+                match lost.iter_mut().find(|(known, at)| {
+                    known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
+                }) {
+                    Some((known, _)) => {
+                        known.cells += losses.cells;
+                        known.datagrams += losses.datagrams;
                     }
+                    None => lost.push((losses, *host)),
                 }
             }
-            lost.sort_by_key(|(losses, _)| losses.place);
-            drops.extend(lost.iter().map(|(losses, host)| {
-                let (place, cause, port) = self.place_name(losses.place, topology, *host);
-                Drop {
-                    place,
-                    cause,
-                    flow: name.clone(),
-                    cells: losses.cells,
-                    datagrams: losses.datagrams,
-                    port,
-                }
-            }));
-            let (flow, of_flow) = self.flow_of(index, &tallies, testbed, topology);
-            flows.insert(name.clone(), flow);
-            instants.insert(name.clone(), of_flow);
         }
-        let links = self.links(topology, measured)?;
-        Ok(SimOutcome { flows, instants, links, nodes: self.node_uses(testbed), drops, events: self.handled })
+        lost.sort_by_key(|(losses, _)| losses.place);
+        drops.extend(lost.iter().map(|(losses, host)| {
+            let (place, cause, port) = place_name(&network.frames, losses.place, topology, *host);
+            Drop { place, cause, flow: name.clone(), cells: losses.cells, datagrams: losses.datagrams, port }
+        }));
+        let (flow, of_flow) = flow_of(network, index, &tallies, testbed, topology);
+        flows.insert(name.clone(), flow);
+        instants.insert(name.clone(), of_flow);
     }
+    (flows, instants, drops)
+}
 
-    /// Returns the results of a flow and its receivers. `tallies` has the receiving host and the counter index of the flow, then those of each receiver.
-    fn flow_of(
-        &self,
-        index: usize,
-        tallies: &[(NodeId, usize)],
-        testbed: &Testbed,
-        topology: &Topology,
-    ) -> (FlowOutcome, FlowInstants) {
-        let mut flow = self.counted_flow(index, index, testbed);
-        let mut shown = index;
-        let receivers: Vec<(usize, FlowOutcome)> = tallies[1..]
-            .iter()
-            .map(|&(_, tally)| (tally, self.counted_flow(index, tally, testbed)))
-            .collect();
-        // The flow has the figures of the receiver with the fewest datagrams.
-        let received = |flow: &FlowOutcome| flow.datagrams.map(|datagrams| datagrams.received);
-        if let Some((tally, least)) = receivers.iter().min_by_key(|(_, flow)| received(flow)) {
-            shown = *tally;
-            // Marks count on all branches.
-            let marked = receivers.iter().filter_map(|(_, flow)| flow.efci_pdus).sum::<u64>();
-            let sent = flow.datagrams.map_or(0, |datagrams| datagrams.sent);
-            flow = FlowOutcome {
-                efci_pdus: flow.efci_pdus.map(|own| own + marked),
-                offered_bit_per_s: flow.offered_bit_per_s,
-                datagrams: least.datagrams.map(|datagrams| Datagrams { sent, ..datagrams }),
-                ..least.clone()
+/// Returns the results of a flow and its receivers. `tallies` has the receiving host and the counter index of the flow, then those of each receiver.
+fn flow_of(
+    network: &Network,
+    index: usize,
+    tallies: &[(NodeId, usize)],
+    testbed: &Testbed,
+    topology: &Topology,
+) -> (FlowOutcome, FlowInstants) {
+    let mut flow = counted_flow(network, index, index, testbed);
+    let mut shown = index;
+    let receivers: Vec<(usize, FlowOutcome)> = tallies[1..]
+        .iter()
+        .map(|&(_, tally)| (tally, counted_flow(network, index, tally, testbed)))
+        .collect();
+    // The flow has the figures of the receiver with the fewest datagrams.
+    let received = |flow: &FlowOutcome| flow.datagrams.map(|datagrams| datagrams.received);
+    if let Some((tally, least)) = receivers.iter().min_by_key(|(_, flow)| received(flow)) {
+        shown = *tally;
+        // Marks count on all branches.
+        let marked = receivers.iter().filter_map(|(_, flow)| flow.efci_pdus).sum::<u64>();
+        let sent = flow.datagrams.map_or(0, |datagrams| datagrams.sent);
+        flow = FlowOutcome {
+            efci_pdus: flow.efci_pdus.map(|own| own + marked),
+            offered_bit_per_s: flow.offered_bit_per_s,
+            datagrams: least.datagrams.map(|datagrams| Datagrams { sent, ..datagrams }),
+            ..least.clone()
+        };
+    }
+    let is_stream = matches!(testbed.traffic[index], Traffic::TcpStream(_));
+    let mut instants = FlowInstants {
+        receptions: network.shared.flows[shown].receptions(),
+        transfer: network.shared.flows[index].transfer(is_stream).and_then(|(_, times)| times),
+        receivers: Vec::new(),
+    };
+    if let Traffic::Multicast(config) = &testbed.traffic[index] {
+        let mut listed = IndexMap::with_capacity(config.to.len());
+        for host in &config.to {
+            let place = tallies[1..].iter().position(|(node, _)| topology.nodes[*node] == *host);
+            let (tally, outcome) =
+                place.map_or((index, &flow), |place| (receivers[place].0, &receivers[place].1));
+            listed.insert(host.clone(), receiver(network, outcome, place.map(|_| tally)));
+            instants.receivers.push(network.shared.flows[tally].receptions());
+        }
+        flow.receivers = listed;
+    }
+    flow.paths = topology.paths(testbed, index);
+    (flow, instants)
+}
+
+/// Returns the results of a receiver from those that it would have as a flow; `tally` is its counter index, if it has counters of its own.
+fn receiver(network: &Network, flow: &FlowOutcome, tally: Option<usize>) -> Receiver {
+    let window = network.shared.window;
+    let from = window.from.unwrap_or(0);
+    let seconds = |ps: u64| ps as f64 / 1e12;
+    let seen = tally.and_then(|tally| network.shared.trees.as_ref()?.members.seen(tally));
+    let delays = seen.map(|(_, delays)| delays).unwrap_or_default();
+    Receiver {
+        member_share: seen.map(|(membership, _)| {
+            let within = membership.within(from, window.end).into_iter().map(|(from, to)| to - from);
+            within.sum::<u64>() as f64 / (window.end - from) as f64
+        }),
+        join_delay_s: delays.join.map(seconds),
+        leave_delay_s: delays.leave.map(seconds),
+        datagrams: flow.datagrams,
+        delay_s: flow.delay_s,
+        outage: flow.outage,
+        ..Receiver::of(flow.goodput_bit_per_s, flow.offered_bit_per_s)
+    }
+}
+
+/// Returns the results of the counters `counted` of a flow or one of its receivers, without paths and receivers.
+fn counted_flow(network: &Network, index: usize, counted: usize, testbed: &Testbed) -> FlowOutcome {
+    let window = network.shared.window;
+    let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
+    let (tally, traffic) = (&network.shared.flows[counted], &testbed.traffic[index]);
+    let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.cold_counters();
+    let generated = traffic.cells().is_some();
+    let (sent, ever) =
+        if generated { network.cells.generated(index, &network.shared) } else { (tally.sent, 0) };
+    let bits = |bytes: u64, cells: u64| {
+        (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64 * 8.0
+    };
+    let until = traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end);
+    let in_flight = if generated { ever - received_ever - lost_ever } else { tally.in_flight };
+    FlowOutcome {
+        kind: traffic.kind().to_owned(),
+        goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
+        offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
+        datagrams: Some(Datagrams {
+            sent,
+            received: tally.received,
+            lost,
+            in_flight: Some(in_flight),
+            duplicate: None,
+            reordered: None,
+        }),
+        efci_pdus: Some(marked),
+        delay_s: tally.network_delays().in_seconds().map(|network| Delays {
+            network,
+            queueing: tally.queueing().and_then(Queueing::in_seconds),
+            message: tally.message_delays().in_seconds(),
+        }),
+        tcp: network.hosts.tcp_of(index).map(|tcp| Tcp { rtt_s: tally.round_trips.in_seconds(), ..tcp }),
+        transfer: tally.transfer(matches!(traffic, Traffic::TcpStream(_))).map(transfer),
+        outage: tally.longest_gap(until).map(|longest| {
+            let lost = places.iter().filter(|losses| matches!(losses.place, DropLocation::Down(_)));
+            let lost = lost.map(|losses| losses.datagrams).sum();
+            Outage { longest_s: longest as f64 / 1e12, lost }
+        }),
+        ..FlowOutcome::default()
+    }
+}
+
+/// Returns the use of all links.
+pub(super) fn links(network: &Network, topology: &Topology) -> Result<Vec<(String, LinkUse)>, SimError> {
+    let window = network.shared.window;
+    let measured = window.end - window.from.unwrap_or(0);
+    let mut links = Vec::with_capacity(topology.links.len());
+    for (link, LinkEnds { name, ends, lines, .. }) in topology.links.iter().enumerate() {
+        let mut directions = Vec::with_capacity(2);
+        let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::default(), 0, 1);
+        for end in 0..2 {
+            let port = link * 2 + end;
+            let capacity_cells = match lines[end].framing {
+                Framing::Cells { slot } => Some(slot.units_within(measured)),
+                Framing::Ethernet | Framing::Packets => None,
             };
+            let (carried, vcs) = carried(network, port);
+            let cells = capacity_cells.map(|_| carried.sent());
+            let closed = network.shared.ledger.close(topology, port, cells)?;
+            ledger += &closed.accounts;
+            capacity += closed.capacity;
+            parts_per_bit = closed.parts_per_bit;
+            directions.push(Direction {
+                from: topology.nodes[ends[end]].clone(),
+                to: topology.nodes[ends[1 - end]].clone(),
+                capacity_cells,
+                carried,
+                utilisation: (measured - closed.idle) as f64 / measured as f64,
+                ledger: closed.accounts,
+                capacity: closed.capacity,
+                idle: closed.idle,
+                usages: closed.usages,
+                vcs,
+                queue: queue_use(network, topology, port),
+            });
         }
-        let is_stream = matches!(testbed.traffic[index], Traffic::TcpStream(_));
-        let mut instants = FlowInstants {
-            receptions: self.shared.flows[shown].receptions(),
-            transfer: self.shared.flows[index].transfer(is_stream).and_then(|(_, times)| times),
-            receivers: Vec::new(),
-        };
-        if let Traffic::Multicast(config) = &testbed.traffic[index] {
-            let mut listed = IndexMap::with_capacity(config.to.len());
-            for host in &config.to {
-                let place = tallies[1..].iter().position(|(node, _)| topology.nodes[*node] == *host);
-                let (tally, outcome) =
-                    place.map_or((index, &flow), |place| (receivers[place].0, &receivers[place].1));
-                listed.insert(host.clone(), self.receiver(outcome, place.map(|_| tally)));
-                instants.receivers.push(self.shared.flows[tally].receptions());
-            }
-            flow.receivers = listed;
-        }
-        flow.paths = topology.paths(testbed, index);
-        (flow, instants)
+        links.push((name.clone(), LinkUse { ledger, capacity, units_per_bit: parts_per_bit, directions }));
     }
+    Ok(links)
+}
 
-    /// Returns the results of a receiver from those that it would have as a flow; `tally` is its counter index, if it has counters of its own.
-    fn receiver(&self, flow: &FlowOutcome, tally: Option<usize>) -> Receiver {
-        let window = self.shared.window;
-        let from = window.from.unwrap_or(0);
-        let seconds = |ps: u64| ps as f64 / 1e12;
-        let seen = tally.and_then(|tally| self.shared.trees.as_ref()?.members.seen(tally));
-        let delays = seen.map(|(_, delays)| delays).unwrap_or_default();
-        Receiver {
-            member_share: seen.map(|(membership, _)| {
-                let within = membership.within(from, window.end).into_iter().map(|(from, to)| to - from);
-                within.sum::<u64>() as f64 / (window.end - from) as f64
-            }),
-            join_delay_s: delays.join.map(seconds),
-            leave_delay_s: delays.leave.map(seconds),
-            datagrams: flow.datagrams,
-            delay_s: flow.delay_s,
-            outage: flow.outage,
-            ..Receiver::of(flow.goodput_bit_per_s, flow.offered_bit_per_s)
-        }
+/// Returns what the line of a port carried, in total and by circuit direction.
+fn carried(network: &Network, port: usize) -> (Carried, Vec<VcCount>) {
+    if let Some(port) = network.frames.port(port) {
+        let PortTally { frames, bytes, lost } = port.tally();
+        return (Carried::Frames { frames, bytes, lost_frames: lost }, Vec::new());
     }
+    let counters = network.shared.counters[port].iter();
+    let vcs: Vec<_> =
+        counters.map(|counter| network.cells.vc_count(port, counter, &network.shared)).collect();
+    let carried = Carried::Cells {
+        cells: vcs.iter().map(|vc| vc.sent).sum(),
+        clp1_cells: vcs.iter().map(|vc| vc.clp).sum(),
+        efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
+        lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
+    };
+    (carried, vcs)
+}
 
-    /// Returns the results of the counters `counted` of a flow or one of its receivers, without paths and receivers.
-    fn counted_flow(&self, index: usize, counted: usize, testbed: &Testbed) -> FlowOutcome {
-        let window = self.shared.window;
-        let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
-        let (tally, traffic) = (&self.shared.flows[counted], &testbed.traffic[index]);
-        let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.cold_counters();
-        let generated = traffic.cells().is_some();
-        let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
-        let bits = |bytes: u64, cells: u64| {
-            (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64
-                * 8.0
-        };
-        let until = traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end);
-        let in_flight = if generated { ever - received_ever - lost_ever } else { tally.in_flight };
-        FlowOutcome {
-            kind: traffic.kind().to_owned(),
-            goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
-            offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
-            datagrams: Some(Datagrams {
-                sent,
-                received: tally.received,
-                lost,
-                in_flight: Some(in_flight),
-                duplicate: None,
-                reordered: None,
-            }),
-            efci_pdus: Some(marked),
-            delay_s: tally.network_delays().in_seconds().map(|network| Delays {
-                network,
-                queueing: tally.queueing().and_then(Queueing::in_seconds),
-                message: tally.message_delays().in_seconds(),
-            }),
-            tcp: self.tcp_of(index).map(|tcp| Tcp { rtt_s: tally.round_trips.in_seconds(), ..tcp }),
-            transfer: tally.transfer(matches!(traffic, Traffic::TcpStream(_))).map(transfer),
-            outage: tally.longest_gap(until).map(|longest| {
-                let lost = places.iter().filter(|losses| matches!(losses.place, DropLocation::Down(_)));
-                let lost = lost.map(|losses| losses.datagrams).sum();
-                Outage { longest_s: longest as f64 / 1e12, lost }
-            }),
-            ..FlowOutcome::default()
-        }
+/// Returns how long the queue of a port became. Ports of hosts have no such queue, because senders wait for the NIC.
+fn queue_use(network: &Network, topology: &Topology, port: usize) -> Option<QueueUse> {
+    let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
+    // With injected packets, a measurement window may begin at an instant that lookahead has already passed.
+    if at_host || network.shared.reports.is_some() {
+        return None;
     }
-
-    fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
-        let mut links = Vec::with_capacity(topology.links.len());
-        for (link, LinkEnds { name, ends, lines, .. }) in topology.links.iter().enumerate() {
-            let mut directions = Vec::with_capacity(2);
-            let (mut ledger, mut capacity, mut parts_per_bit) = (Accounts::default(), 0, 1);
-            for end in 0..2 {
-                let port = link * 2 + end;
-                let capacity_cells = match lines[end].framing {
-                    Framing::Cells { slot } => Some(slot.units_within(measured)),
-                    Framing::Ethernet | Framing::Packets => None,
-                };
-                let (carried, vcs) = self.carried(port);
-                let cells = capacity_cells.map(|_| carried.sent());
-                let closed = self.shared.ledger.close(topology, port, cells)?;
-                ledger += &closed.accounts;
-                capacity += closed.capacity;
-                parts_per_bit = closed.parts_per_bit;
-                directions.push(Direction {
-                    from: topology.nodes[ends[end]].clone(),
-                    to: topology.nodes[ends[1 - end]].clone(),
-                    capacity_cells,
-                    carried,
-                    utilisation: (measured - closed.idle) as f64 / measured as f64,
-                    ledger: closed.accounts,
-                    capacity: closed.capacity,
-                    idle: closed.idle,
-                    usages: closed.usages,
-                    vcs,
-                    queue: self.queue_use(topology, port),
-                });
-            }
-            links
-                .push((name.clone(), LinkUse { ledger, capacity, units_per_bit: parts_per_bit, directions }));
-        }
-        Ok(links)
+    match network.cells.longest_queue(port) {
+        Some(longest) => Some(QueueUse::Cells { longest }),
+        None => network
+            .frames
+            .longest_queue(port)
+            .map(|longest| QueueUse::Packets { longest, marked: network.frames.marks.of(port) }),
     }
+}
 
+impl Hosts {
     /// Returns the counts of the writing ends of a TCP flow; `None` for another traffic.
     fn tcp_of(&self, flow: usize) -> Option<Tcp> {
         let mut counts: Option<Tcp> = None;
@@ -403,14 +431,19 @@ impl Network {
         }
         counts
     }
+}
 
+impl CellNetwork {
     /// Returns the number of cells that a generator put on the line of its NIC: in the measurement window, and since the beginning.
-    fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
-        let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
+    fn generated(&self, flow: usize, shared: &SharedState) -> (u64, u64) {
+        let Some(source) = self.sources.iter().find(|source| source.flow == flow) else {
+            return (0, 0);
+        };
+        let window = shared.window;
         // Cells that the queue has drawn need not be drawn again.
         let (port, channel) = source.feeds;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
-        if let Some(all) = self.shared.channels[port][channel].generator().and_then(all) {
+        if let Some(all) = shared.channels[port][channel].generator().and_then(all) {
             return (all, all);
         }
         let mut generator = source.generator.clone();
@@ -423,41 +456,9 @@ impl Network {
         counts
     }
 
-    /// Returns what the line of a port carried, in total and by circuit direction.
-    fn carried(&self, port: usize) -> (Carried, Vec<VcCount>) {
-        if let Some(port) = self.frames.port(port) {
-            let PortTally { frames, bytes, lost } = port.tally();
-            return (Carried::Frames { frames, bytes, lost_frames: lost }, Vec::new());
-        }
-        let counters = self.shared.counters[port].iter();
-        let vcs: Vec<_> = counters.map(|counter| self.vc_count(port, counter)).collect();
-        let carried = Carried::Cells {
-            cells: vcs.iter().map(|vc| vc.sent).sum(),
-            clp1_cells: vcs.iter().map(|vc| vc.clp).sum(),
-            efci_cells: vcs.iter().map(|vc| vc.efci).sum(),
-            lost_cells: vcs.iter().map(|vc| vc.lost + vc.policed).sum(),
-        };
-        (carried, vcs)
-    }
-
-    /// Returns how long the queue of a port became. Ports of hosts have no such queue, because senders wait for the NIC.
-    fn queue_use(&self, topology: &Topology, port: usize) -> Option<QueueUse> {
-        let at_host = topology.links[port / 2].ends[port % 2] < topology.hosts;
-        // With injected packets, a measurement window may begin at an instant that lookahead has already passed.
-        if at_host || self.shared.reports.is_some() {
-            return None;
-        }
-        match self.longest_cell_queue(port) {
-            Some(longest) => Some(QueueUse::Cells { longest }),
-            None => self
-                .frames
-                .longest_queue(port)
-                .map(|longest| QueueUse::Packets { longest, marked: self.frames.marks.of(port) }),
-        }
-    }
-
-    fn vc_count(&self, port: usize, counter: &VcCounters) -> VcCount {
-        let vc = &self.shared.vcs[counter.vc as usize];
+    /// Returns the counts of a circuit direction on the line of a port.
+    fn vc_count(&self, port: usize, counter: &VcCounters, shared: &SharedState) -> VcCount {
+        let vc = &shared.vcs[counter.vc as usize];
         let mut count = VcCount {
             circuit: vc.circuit,
             forward: vc.forward,
@@ -474,12 +475,12 @@ impl Network {
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))
         });
         if let Some((source, later)) = passed {
-            if let Some(line) = self.shared.line_of(source) {
+            if let Some(line) = shared.line_of(source) {
                 (count.sent, count.last_sent) = line.sent();
                 count.clp = if source.generator.clp() { count.sent } else { 0 };
                 return count;
             }
-            let window = self.shared.window;
+            let window = shared.window;
             let mut generator = source.generator.clone().shifted(later);
             while let Some(cells) = generator.next_cells() {
                 let left = cells.count_within(window, 0);
@@ -493,48 +494,49 @@ impl Network {
         }
         count
     }
+}
 
-    pub(super) fn place_name(
-        &self,
-        place: DropLocation,
-        topology: &Topology,
-        receiver: NodeId,
-    ) -> (Located, &'static str, Option<(usize, usize)>) {
-        let transmitter = |port: usize, cause| {
-            let (link, end) = (port / 2, port % 2);
-            let LinkEnds { name, ends, .. } = &topology.links[link];
-            let [node, to] = [end, 1 - end].map(|end| topology.nodes[ends[end]].clone());
-            (Located { node, link: Some(name.clone()), to: Some(to), card: None }, cause, Some((link, end)))
-        };
-        let inside = |node: NodeId, cause| {
-            (Located { node: topology.nodes[node].clone(), link: None, to: None, card: None }, cause, None)
-        };
-        let host = |cause| inside(receiver, cause);
-        match place {
-            DropLocation::Port(port, loss) => transmitter(port, loss.text()),
-            DropLocation::Policer(port) => transmitter(port, "policer"),
-            DropLocation::Queue(port, cause) => transmitter(port, cause.text()),
-            DropLocation::Line(port) => transmitter(port, "damaged on the line"),
-            DropLocation::Down(port) => transmitter(port, "line down"),
-            DropLocation::Inactive(port) => transmitter(port, "inactive member"),
-            DropLocation::Ttl(node) => inside(node, "time to live"),
-            DropLocation::TooBig(node) => inside(node, "too big"),
-            DropLocation::NoReply(node) => inside(node, "no ARP reply"),
-            DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
-            DropLocation::InputFull(engine) => {
-                let mut place = inside(self.frames.engines[engine].node, "input queue full");
-                place.0.card = self.frames.switching.card(engine).map(str::to_owned);
-                place
-            }
-            DropLocation::NoMember(node) => inside(node, "no known member"),
-            DropLocation::Reassembly(None) => host("reassembly"),
-            DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
-            DropLocation::Timeout(node) => inside(node, "reassembly timeout"),
-            DropLocation::Memory(node) => inside(node, "reassembly memory"),
-            DropLocation::OutOfSequence(node) => inside(node, "out of sequence"),
-            DropLocation::TunnelDown(node) => inside(node, "tunnel down"),
-            DropLocation::ReceiveBuffer => host("receive buffer"),
+/// Returns place and cause of a loss, and the transmitter if the place is one. The flow has this receiver.
+pub(super) fn place_name(
+    frames: &Frames,
+    place: DropLocation,
+    topology: &Topology,
+    receiver: NodeId,
+) -> (Located, &'static str, Option<(usize, usize)>) {
+    let transmitter = |port: usize, cause| {
+        let (link, end) = (port / 2, port % 2);
+        let LinkEnds { name, ends, .. } = &topology.links[link];
+        let [node, to] = [end, 1 - end].map(|end| topology.nodes[ends[end]].clone());
+        (Located { node, link: Some(name.clone()), to: Some(to), card: None }, cause, Some((link, end)))
+    };
+    let inside = |node: NodeId, cause| {
+        (Located { node: topology.nodes[node].clone(), link: None, to: None, card: None }, cause, None)
+    };
+    let host = |cause| inside(receiver, cause);
+    match place {
+        DropLocation::Port(port, loss) => transmitter(port, loss.text()),
+        DropLocation::Policer(port) => transmitter(port, "policer"),
+        DropLocation::Queue(port, cause) => transmitter(port, cause.text()),
+        DropLocation::Line(port) => transmitter(port, "damaged on the line"),
+        DropLocation::Down(port) => transmitter(port, "line down"),
+        DropLocation::Inactive(port) => transmitter(port, "inactive member"),
+        DropLocation::Ttl(node) => inside(node, "time to live"),
+        DropLocation::TooBig(node) => inside(node, "too big"),
+        DropLocation::NoReply(node) => inside(node, "no ARP reply"),
+        DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
+        DropLocation::InputFull(engine) => {
+            let mut place = inside(frames.engines[engine].node, "input queue full");
+            place.0.card = frames.switching.card(engine).map(str::to_owned);
+            place
         }
+        DropLocation::NoMember(node) => inside(node, "no known member"),
+        DropLocation::Reassembly(None) => host("reassembly"),
+        DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
+        DropLocation::Timeout(node) => inside(node, "reassembly timeout"),
+        DropLocation::Memory(node) => inside(node, "reassembly memory"),
+        DropLocation::OutOfSequence(node) => inside(node, "out of sequence"),
+        DropLocation::TunnelDown(node) => inside(node, "tunnel down"),
+        DropLocation::ReceiveBuffer => host("receive buffer"),
     }
 }
 

@@ -3,8 +3,8 @@
 //! A cell that a port takes after `t` arrives at the next port after `t` plus the lookahead: the time of a cell and the propagation
 //! delay. A port therefore knows all arrivals up to `t` once every port before it has taken its own up to `t` less the lookahead.
 
-use super::Network;
-use super::cell_ports::Port;
+use super::cell_ports::{CellNetwork, Port};
+use super::shared_state::SharedState;
 
 /// A ring: ports on common cycles. Every port of a ring waits for every other one.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,20 +46,26 @@ impl Ring {
     }
 }
 
-impl Network {
+impl CellNetwork {
     /// Takes all arrivals at `port` up to and including `until`. No event before `until` may still be open.
-    pub(super) fn advance(&mut self, port: usize, until: u64) {
-        self.advance_with_upstream(port, until, |_| true);
+    pub(super) fn advance(&mut self, port: usize, until: u64, shared: &mut SharedState) {
+        self.advance_with_upstream(port, until, shared, |_| true);
     }
 
     /// Takes all arrivals at `port` up to and including `until`, and before them those at its upstream ports, as far as `draw` returns true for them.
     ///
     /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, all ports of the ring do. Therefore no port has work three
     /// times, however many paths lead to it and however short the links are.
-    pub(super) fn advance_with_upstream(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
-        let until = until.min(self.end);
+    pub(super) fn advance_with_upstream(
+        &mut self,
+        port: usize,
+        until: u64,
+        shared: &mut SharedState,
+        draw: impl Fn(&Port) -> bool,
+    ) {
+        let until = until.min(shared.window.end);
         if self.ports[port].upstream.is_empty() {
-            return self.take(port, until);
+            return self.take(port, until, shared);
         }
         self.worklist.pulls += 1;
         self.add_to_worklist(port, until, until);
@@ -81,8 +87,8 @@ impl Network {
             }
             self.worklist.steps.pop();
             match target {
-                Target::Port(port) => self.take(port, needed),
-                Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed),
+                Target::Port(port) => self.take(port, needed, shared),
+                Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed, shared),
             }
         }
     }
@@ -102,33 +108,24 @@ impl Network {
         self.worklist.steps.push(Pull { target, until, next: 0 });
     }
 
-    /// Takes all arrivals at `port` up to `until` inclusive, which must all be announced. Pauses at the end of the warm-up and at samples of a timeline.
-    fn take(&mut self, port: usize, until: u64) {
-        if !self.ports[port].is_advanced_to(until) {
-            self.stop_at_edges_and_samples(port, until);
-            self.ports[port].advance(until, port, &mut self.shared);
-            if self.shared.trace.is_some() {
-                // A sample may be due at `until` itself, after these arrivals.
-                self.stop_at_edges_and_samples(port, until);
-            }
-        }
-    }
-
     /// Takes all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring must be announced.
-    fn take_arrivals_in_ring(&mut self, ring: usize, until: u64) {
+    fn take_arrivals_in_ring(&mut self, ring: usize, until: u64, shared: &mut SharedState) {
         // `take` does not look at rings.
         let ports = std::mem::take(&mut self.rings[ring].ports);
         let least = ports.iter().map(|&port| self.ports[port].lookahead).min().expect("a ring has ports");
         let mut done = false;
         while !done {
             // No transmission that is not announced begins before `next`. Therefore no such cell arrives before `next + least`.
-            let next =
-                ports.iter().map(|&port| self.next_transmission(port)).min().expect("a ring has ports");
+            let next = ports
+                .iter()
+                .map(|&port| self.next_transmission(port, shared))
+                .min()
+                .expect("a ring has ports");
             let sure = next.saturating_add(least - 1);
             done = true;
             for &port in &ports {
                 let reach = self.announced_until(port).max(sure).min(until);
-                self.take(port, reach);
+                self.take(port, reach, shared);
                 done &= reach == until;
             }
         }
@@ -136,8 +133,8 @@ impl Network {
     }
 
     /// Returns the earliest instant at which `port` begins a transmission that it has not announced, as far as its arrivals are announced.
-    fn next_transmission(&self, port: usize) -> u64 {
-        let heads = self.shared.channels[port].iter().map(|channel| channel.head());
+    fn next_transmission(&self, port: usize, shared: &SharedState) -> u64 {
+        let heads = shared.channels[port].iter().map(|channel| channel.head());
         heads.chain([self.ports[port].next_waiting()]).min().unwrap_or(u64::MAX)
     }
 

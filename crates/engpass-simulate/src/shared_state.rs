@@ -1,19 +1,21 @@
 //! State that all ports share: PDUs, circuits, channels, counters. It takes the cell trains that leave a port.
 
+use std::collections::BTreeMap;
+
 use engpass_cells::{
     CellDropCause, CellSink, CellTrain, Channel, DedicatedLine, Pdu, PduId, Reassembly, Shaper, TrainPiece,
     VcId, generator_of, one_by_one,
 };
-use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
+use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load, StateTimes};
 use engpass_model::time::Pace;
 use engpass_model::window::Window;
 
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
-use super::injection::DeliveryReports;
+use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
 use super::slab::Slab;
 use super::source::Source;
-use super::timeline::Trace;
+use super::trace::Trace;
 use super::trees::Trees;
 
 /// An AAL5 PDU in the network.
@@ -136,18 +138,37 @@ pub(super) struct SharedState {
     /// By port: true if the port leads only to hosts that do not need the arrival of each cell inside a PDU.
     pub(super) may_coalesce: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
+    /// Counters of flows, then of receivers, then of control traffic.
     pub(super) flows: Vec<FlowCounters>,
-    /// PDUs whose last cell has left the first port of their circuit; `collect_nic_departures` passes them on.
-    pub(super) nic_departures: Vec<NicDeparture>,
-    /// By port: true if it is the port of a host's NIC.
-    pub(super) is_nic: Vec<bool>,
+    /// Number of TCP endpoints. Datagrams to higher numbers are packets that nodes make.
+    pub(super) endpoints: usize,
+    /// Number of UDP processes, whose sender numbers come before those of the endpoints.
+    pub(super) processes: usize,
+    /// ICMP messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
+    pub(super) messages: BTreeMap<u32, TooBigMessage>,
+    /// Index of the counters of ARP packets, IGMP messages and keepalives.
+    pub(super) control_counters: u32,
+    /// By datagram number, for fragmented datagrams on a route with decision steps: the step at which the first fragment has arrived.
+    pub(super) first_fragment_ends: BTreeMap<u32, u32>,
+    /// By number of a fragmented outer packet, the sender snapshot of the packet.
+    pub(super) outer_snapshots: BTreeMap<u32, StateTimes>,
     pub(super) ledger: Ledger,
     /// Recording, if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
     /// Delivery reports, if packets are injected.
     pub(super) reports: Option<Box<DeliveryReports>>,
+    /// Copies of injected packets to groups that have not been made.
+    pub(super) copies: PendingCopies,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
+}
+
+/// Content of an ICMP message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooBigMessage {
+    pub(super) endpoint: u32,
+    pub(super) seq: u64,
+    pub(super) mtu: u32,
 }
 
 /// A PDU whose last cell has left the first port of its circuit.
@@ -382,6 +403,7 @@ impl SharedState {
 /// One port's view of the shared state: takes the cells that the port's queue hands on.
 pub(super) struct PortOutput<'a> {
     pub(super) shared: &'a mut SharedState,
+    pub(super) departures: &'a mut Vec<NicDeparture>,
     pub(super) port: usize,
 }
 
@@ -560,7 +582,7 @@ impl PortOutput<'_> {
             let pdu = &mut shared.pdus[cells.pdu];
             if pdu.hop == 0 {
                 let nic = self.port;
-                shared.nic_departures.push(NicDeparture {
+                self.departures.push(NicDeparture {
                     nic,
                     pdu: cells.pdu,
                     emitted: pdu.eta,

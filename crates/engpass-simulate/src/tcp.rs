@@ -1,273 +1,27 @@
-//! TCP endpoints at hosts: they join a connection to its application, the CPU of its host, and the NIC buffer.
+//! TCP endpoints at work: what they send and write, and segments that they receive.
 
-use engpass_ledger::{Load, SenderState, Trail};
-use engpass_model::host::{ByteTime, CpuCost};
-use engpass_model::tcp::{CompactConnection, Effects, LimitedBy, Stats};
+use engpass_ledger::SenderState;
+use engpass_model::tcp::{Effects, LimitedBy};
 use engpass_model::time::Time;
-use engpass_model::unit::Share;
-use engpass_model::wire::Encapsulation;
-use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
-use super::event_queue::{Event, EventQueue};
+use super::endpoint::{NOTHING, SegmentEffects};
 use super::host::CpuTask;
-use super::packet_store::{Datagram, Destination, PacketStore};
 use super::queueing::PathId;
-use super::ready_packet::{BONDED, EgressPath, ONWARD, ReadyPacket};
-use super::shared_state::SharedState;
-use super::tcp_application::{NEVER, TcpApplication};
-
-/// One end of a TCP connection. Endpoints are in pairs: an even one writes, the odd one behind it reads.
-///
-/// Large numbers of endpoints do not fit into the CPU caches; therefore an endpoint is exactly one cache line.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct Endpoint {
-    pub(super) connection: CompactConnection,
-    pub(super) flow: u32,
-    pub(super) nic: u32,
-    /// Path of the endpoint's packets: with `encapsulation` a circuit direction (with the flag [`ONWARD`]: the route that begins with a circuit), else a route.
-    pub(super) egress: u32,
-    pub(super) encapsulation: Option<Encapsulation>,
-    /// Instant of the earliest pending wake event.
-    pub(super) timer: u64,
-    /// Instant up to which all arrivals have been handled, possibly ahead of virtual time (lookahead).
-    pub(super) handled_until: u64,
-    /// Datagram of the segment that the CPU forms or that waits for the NIC; [`NOTHING`] if there is none.
-    pub(super) ready_segment: u32,
-    /// True while a segment is in the CPU or waits for the NIC. The endpoint forms the next one only after it was handed over.
-    pub(super) busy: bool,
-    /// True if nothing costs the host CPU time, so that its CPU is always idle.
-    pub(super) is_host_zero_cost: bool,
-    /// Index of the endpoint's CPU costs in [`Network::costs`], or [`NOTHING`].
-    pub(super) cost: u32,
-    /// The application that writes; `None` at a receive-only endpoint.
-    pub(super) application: Option<Box<TcpApplication>>,
-}
-
-// Every connection has two endpoints; therefore the size counts.
-const _: () = assert!(size_of::<Endpoint>() == 64);
-
-/// CPU time of an endpoint's work items, in picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SegmentCost {
-    per_write: u64,
-    byte: ByteTime,
-    per_segment: u64,
-    per_ack: u64,
-}
-
-impl From<&CpuCost> for SegmentCost {
-    fn from(cost: &CpuCost) -> Self {
-        Self { per_write: cost.write(), byte: cost.byte(), per_segment: cost.segment(), per_ack: cost.ack() }
-    }
-}
-
-impl SegmentCost {
-    /// Returns true if sending and writing cost the host no CPU time.
-    pub(super) fn is_zero_cost(&self) -> bool {
-        self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_zero_cost()
-    }
-}
-
-/// Counts of a connection at the end of the warm-up, which the outcome subtracts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WarmupCounts {
-    pub(super) retransmissions: u64,
-    pub(super) timeouts: u64,
-    pub(super) fast_recoveries: u64,
-}
-
-impl From<Stats> for WarmupCounts {
-    fn from(stats: Stats) -> Self {
-        let Stats { retransmissions, timeouts, fast_recoveries, .. } = stats;
-        Self { retransmissions, timeouts, fast_recoveries }
-    }
-}
-
-/// Effects of an arrived segment at its endpoint.
-struct SegmentEffects {
-    /// Load of the segment for the ledger, if the receiver refused no byte of it.
-    load: Option<Load>,
-    /// If it counts in the results of its flow: the bytes that it has brought to the application, its own or others.
-    delivered: Option<u64>,
-}
-
-/// Stands in place of an index for "no datagram" or "no cost".
-pub(super) const NOTHING: u32 = u32::MAX;
-
-impl Endpoint {
-    /// Returns true if the endpoint's work costs its host no CPU time.
-    #[inline]
-    pub(super) fn is_zero_cost(&self) -> bool {
-        self.cost == NOTHING
-    }
-
-    /// Returns the route of the endpoint's packets; meaningless if a circuit leads from host to host.
-    pub(super) fn route(&self) -> u32 {
-        self.egress & !(ONWARD | BONDED)
-    }
-
-    #[inline(always)]
-    pub(super) fn egress_path(&self) -> EgressPath {
-        match self.encapsulation {
-            Some(encapsulation) => EgressPath::Circuit { vc: self.egress, encapsulation },
-            None if self.egress & BONDED != 0 => EgressPath::Bond { route: self.egress & !BONDED },
-            None => EgressPath::Frames { route: self.egress },
-        }
-    }
-
-    /// Returns the segment that is ready for the NIC.
-    #[inline(always)]
-    pub(super) fn ready_packet(&self, datagrams: &PacketStore) -> ReadyPacket {
-        debug_assert_ne!(self.ready_segment, NOTHING, "a segment is formed before it is handed over");
-        let ready_segment = &datagrams[self.ready_segment];
-        ReadyPacket {
-            flow: self.flow as usize,
-            nic: self.nic as usize,
-            way: self.egress_path(),
-            ip: IP_HEADER_BYTES + u64::from(ready_segment.header) + u64::from(ready_segment.bytes),
-            datagram: self.ready_segment,
-            offset: 0,
-        }
-    }
-
-    fn cost<'a>(&self, costs: &'a [SegmentCost]) -> Option<&'a SegmentCost> {
-        costs.get(self.cost as usize)
-    }
-
-    /// Returns the CPU time, in picoseconds, to copy the current piece of a write. The first piece also pays for the system call.
-    pub(super) fn write_cost(&self, costs: &[SegmentCost]) -> u64 {
-        let application = self.application.as_ref().expect("only a writing endpoint has an application");
-        let Some(cost) = self.cost(costs) else { return 0 };
-        let call = if application.left == application.message { cost.per_write } else { 0 };
-        // A gigabyte at a minute per byte exceeds the range of time.
-        cost.byte.bytes(application.copying.into()).saturating_add(call)
-    }
-
-    /// Returns true for a receive-only endpoint that has nothing to send.
-    #[inline]
-    pub(super) fn is_quiescent(&self) -> bool {
-        self.application.is_none() && self.connection.is_quiescent()
-    }
-
-    /// Releases memory that the endpoint does not need while it is idle, and for good what a receive-only endpoint never needs.
-    pub(super) fn release_unused_memory(&mut self, now: Time) {
-        self.connection.release_unused_memory(now, self.application.is_none());
-    }
-
-    /// Returns true if the endpoint may send: its application has started, or it is receive-only.
-    #[inline]
-    fn is_open(&self) -> bool {
-        self.application.as_ref().is_none_or(|application| application.open)
-    }
-
-    /// Returns the route of the endpoint's packets if they may take the fast path: frames, without captures, deferred postings or injection.
-    #[inline(always)]
-    fn fast_path_route(&self, shared: &SharedState) -> Option<u32> {
-        match self.egress_path() {
-            EgressPath::Frames { route }
-                if self.is_open() && shared.fast_path_allowed() && shared.reports.is_none() =>
-            {
-                Some(route)
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the instant up to which only arrivals from the network affect the endpoint; zero if it is unknown.
-    #[inline]
-    pub(super) fn lookahead_until(&self) -> u64 {
-        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.is_paused());
-        if self.busy || waits {
-            return 0;
-        }
-        self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps()).saturating_sub(1)
-    }
-
-    /// Returns the sender state that follows from the reason why the connection sends nothing.
-    fn sender_state_for(&self, limited: LimitedBy) -> SenderState {
-        let application = self.application.as_ref();
-        let (copying, left) =
-            application.map_or((0, 0), |application| (application.copying, application.left));
-        match limited {
-            LimitedBy::Application | LimitedBy::SendBuffer if copying > 0 => SenderState::Cpu,
-            LimitedBy::Application | LimitedBy::SendBuffer if left > 0 => SenderState::SendBuffer,
-            LimitedBy::SendBuffer => SenderState::Application,
-            other => SenderState::of(other),
-        }
-    }
-
-    /// Schedules a wake event for the connection's next timer, unless an earlier one is pending.
-    #[inline(always)]
-    fn schedule_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
-        if let Some(wake) = self.connection.next_wake() {
-            let wake = wake.ps().max(now);
-            if wake < self.timer {
-                self.timer = wake;
-                events.push(wake, self.flow as usize, Event::EndpointWake(endpoint as u32));
-            }
-        }
-    }
-
-    /// Passes a segment to its connection.
-    #[inline(always)]
-    fn on_segment(
-        &mut self,
-        now: u64,
-        endpoint: usize,
-        datagram: u32,
-        shared: &mut SharedState,
-    ) -> SegmentEffects {
-        let (this, segment) = shared.datagrams.with_segment(datagram);
-        let (mut refused, mut in_order) = (0, u64::from(this.bytes));
-        if !self.connection.take_next(Time(now), segment) {
-            let mut out = Effects::default();
-            self.connection.on_segment(Time(now), segment, &mut out);
-            (refused, in_order) = (out.refused, out.delivered);
-            this.refused = refused as u32;
-            // Receive-only endpoints keep no measurements and no sender states.
-            if let Some(application) = &mut self.application {
-                if let Some(round_trip) = out.round_trip
-                    && shared.window.holds(now)
-                {
-                    shared.flows[this.flow as usize].round_trips.add(round_trip.ps());
-                }
-                application.connected |= out.established;
-                shared.ledger.note_writer_activity(endpoint, now);
-            }
-        }
-        let load = (refused == 0).then(|| this.load());
-        SegmentEffects { load, delivered: this.counted.then_some(in_order) }
-    }
-
-    /// Returns the CPU time of sending, or with `incoming` of receiving, a segment with `len` bytes of payload, in picoseconds.
-    #[inline]
-    pub(super) fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
-        let Some(cost) = self.cost(costs) else { return 0 };
-        let reads = self.application.is_none();
-        match len {
-            0 => cost.per_ack,
-            // For sent data, the write has already paid the cost per byte.
-            len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
-            _ => cost.per_segment,
-        }
-    }
-}
 
 impl Network {
     /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
     #[inline(never)]
     pub(super) fn on_endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
-        let now = self.now;
-        let this = &mut self.endpoints[index];
+        let now = self.clock.now;
+        let this = &mut self.hosts.endpoints[index];
         if this.timer <= now {
             this.timer = u64::MAX;
         }
         if now < this.handled_until {
             // Lookahead has handled arrivals later than now, because nothing was to happen before them.
-            self.schedule_wake(index);
+            self.hosts.endpoints[index].schedule_wake(index, &mut self.clock);
             return;
         }
         if let Some(application) = &mut this.application {
@@ -275,7 +29,7 @@ impl Network {
             application.open = true;
             application.resume(now);
         }
-        let this = &mut self.endpoints[index];
+        let this = &mut self.hosts.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
             let mut out = Effects::default();
             let before = this.connection.stats().timeouts;
@@ -286,88 +40,27 @@ impl Network {
                 trace.record_timeout(this.flow as usize, now);
             }
             if out.timed_out {
-                self.shared.ledger.reassign_to_timer(self.processes.len() + index, now);
+                self.shared.ledger.reassign_to_timer(self.shared.processes + index, now);
             }
         }
         self.send_and_schedule_wake(index);
     }
 
-    /// Begins the application's next write if it is due; otherwise schedules a wake event for when it is due or a pause ends.
-    #[inline(never)]
-    pub(super) fn next_write(&mut self, endpoint: usize) {
-        let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
-        let Some(application) = &mut self.endpoints[endpoint].application else { return };
-        if !application.may_begin_write(now) || now >= end {
-            return;
-        }
-        if let Some(delays) = application.delays.as_deref_mut() {
-            let due = delays.due(application.message);
-            if now < due {
-                // A write due after the end of the run never happens.
-                if due < end {
-                    (delays.resume, delays.early) = (due, true);
-                    self.events.push(due, flow as usize, Event::EndpointWake(endpoint as u32));
-                }
-                return;
-            }
-            if let Some((pauses, random)) = &mut delays.chance
-                && random.below(Share::WHOLE) < pauses.share.0
-            {
-                delays.resume = now.saturating_add(random.exponential(pauses.mean.0)).min(NEVER - 1);
-                self.events.push(delays.resume, flow as usize, Event::EndpointWake(endpoint as u32));
-                return;
-            }
-        }
-        application.begin_write();
-    }
-
-    /// Takes the next piece of the application's writes to be copied, if the send buffer has room and no piece is being copied. Returns true if there is one.
-    #[inline(always)]
-    fn next_copy(&mut self, endpoint: usize) -> bool {
-        let Some(application) = &self.endpoints[endpoint].application else { return false };
-        if application.copying > 0 {
-            return false;
-        }
-        if application.left == 0 {
-            self.next_write(endpoint);
-        }
-        let this = &mut self.endpoints[endpoint];
-        let Some(application) = &mut this.application else { return false };
-        application.copying = this.connection.whole().next_copy(application.left.into()) as u32;
-        application.copying > 0
-    }
-
-    /// Puts the copied piece of a write into the send buffer.
-    #[inline(always)]
-    fn commit_write(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
-        let application = this.application.as_mut().expect("only a writing endpoint has an application");
-        let bytes = std::mem::take(&mut application.copying);
-        application.left -= bytes;
-        this.connection.whole().put(Time(self.now), bytes.into(), application.left == 0);
-    }
-
-    /// Continues after the CPU has copied a piece of a write to the send buffer.
-    pub(super) fn on_write_copied(&mut self, endpoint: usize) {
-        self.commit_write(endpoint);
-        self.send_and_schedule_wake(endpoint);
-    }
-
     /// Sends all segments that can be sent, lets the application write, and schedules the next wake event.
     #[inline(always)]
     pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         if !this.busy && !this.is_quiescent() {
             self.send_and_write(endpoint);
         }
-        self.schedule_wake(endpoint);
+        self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
     }
 
     /// Sends and writes: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     fn send_and_write(&mut self, endpoint: usize) {
-        let this = &self.endpoints[endpoint];
-        let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
+        let this = &self.hosts.endpoints[endpoint];
+        let idle = || self.hosts.cpus[self.hosts.nics[this.nic as usize].host as usize].is_idle();
         if !(this.is_host_zero_cost || this.is_zero_cost() && idle()) {
             self.request_cpu(endpoint);
             return;
@@ -380,17 +73,11 @@ impl Network {
         }
     }
 
-    /// Like [`Endpoint::schedule_wake`], for the endpoint with this index.
-    #[inline(always)]
-    pub(super) fn schedule_wake(&mut self, endpoint: usize) {
-        self.endpoints[endpoint].schedule_wake(endpoint, self.now, &mut self.events);
-    }
-
     /// Asks the CPU to form a segment or, if none can be sent, to copy a piece of a write. Records the sender state.
     fn request_cpu(&mut self, endpoint: usize) {
-        let (now, sender) = (self.now, self.processes.len() + endpoint);
-        let this = &mut self.endpoints[endpoint];
-        let host = self.nics[this.nic as usize].host as usize;
+        let (now, sender) = (self.clock.now, self.shared.processes + endpoint);
+        let this = &mut self.hosts.endpoints[endpoint];
+        let host = self.hosts.nics[this.nic as usize].host as usize;
         if !this.is_open() {
             self.shared.ledger.set_sender_state(sender, now, SenderState::Application);
             return;
@@ -402,10 +89,14 @@ impl Network {
             self.queue_cpu_task(host, CpuTask::Output(endpoint));
             return;
         }
-        let copies = self.next_copy(endpoint);
+        let copies = self.hosts.endpoints[endpoint].next_copy(endpoint, &mut self.clock);
         // An incoming segment that the CPU has not processed yet may remove the reason.
-        let asked = self.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
-        let wait = if asked { SenderState::Cpu } else { self.sender_state_of(endpoint, limited) };
+        let asked = self.hosts.unprocessed_segments.get(endpoint).is_some_and(|inputs| *inputs > 0);
+        let wait = if asked {
+            SenderState::Cpu
+        } else {
+            self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now)
+        };
         self.shared.ledger.set_sender_state(sender, now, wait);
         if copies {
             self.queue_cpu_task(host, CpuTask::Write(endpoint));
@@ -415,10 +106,10 @@ impl Network {
     /// Sends and writes until neither is possible. It must cost nothing, and the CPU must be idle.
     #[inline(never)]
     fn send_and_write_slow_path(&mut self, endpoint: usize) {
-        let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
+        let (now, sender) = (Time(self.clock.now), self.shared.processes + endpoint);
         let mut limited = None;
         loop {
-            let this = &mut self.endpoints[endpoint];
+            let this = &mut self.hosts.endpoints[endpoint];
             if !this.is_open() {
                 self.shared.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
                 return;
@@ -426,108 +117,48 @@ impl Network {
             // If a window holds data back, further writes cannot make segments go.
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
-                let Err(reason) = self.form_segment(endpoint) else {
-                    let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+                let Err(reason) = self.hosts.form_segment(endpoint, &mut self.shared, self.clock.now) else {
+                    let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
                     if !self.enter_nic_or_wait_with(sender, ready_packet) {
-                        self.endpoints[endpoint].busy = true;
+                        self.hosts.endpoints[endpoint].busy = true;
                         return;
                     }
                     self.on_segment_in_nic(endpoint);
-                    if self.endpoints[endpoint].is_quiescent() {
+                    if self.hosts.endpoints[endpoint].is_quiescent() {
                         return;
                     }
                     continue;
                 };
                 limited = Some(reason);
             }
-            if !self.next_copy(endpoint) {
+            if !self.hosts.endpoints[endpoint].next_copy(endpoint, &mut self.clock) {
                 break;
             }
-            self.commit_write(endpoint);
+            self.hosts.endpoints[endpoint].commit_write(self.clock.now);
         }
-        let wait = limited.map_or(SenderState::Cpu, |limited| self.sender_state_of(endpoint, limited));
+        let wait = limited.map_or(SenderState::Cpu, |limited| {
+            self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now)
+        });
         self.shared.ledger.set_sender_state(sender, now.ps(), wait);
-    }
-
-    /// Returns the sender state of an endpoint whose connection sends nothing for the reason `limited`.
-    #[inline(never)]
-    pub(super) fn sender_state_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
-        let this = &self.endpoints[endpoint];
-        if this.application.is_none() {
-            return SenderState::of(limited);
-        }
-        // A copy since then may have removed the reason, and a longer segment may exceed the receive window. Then the connection is asked again.
-        let asked = match limited {
-            LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle => true,
-            LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
-            _ => false,
-        };
-        this.sender_state_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
-    }
-
-    /// Forms the endpoint's next segment. Returns its CPU time in picoseconds, or the reason why there is no segment.
-    #[inline(always)]
-    pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
-        let this = &mut self.endpoints[endpoint];
-        let before = self.shared.trace.as_ref().map(|_| this.connection.stats().retransmissions);
-        let next = self.shared.datagrams.next();
-        let segment = self.shared.datagrams.segment_mut(next);
-        let new = this.connection.next_sequence();
-        this.connection.next_segment(Time(self.now), segment)?;
-        let (header, len, resent) = (segment.header_len(), segment.len, segment.seq < new);
-        if let Some(trace) = &mut self.shared.trace
-            && before.is_some_and(|before| this.connection.stats().retransmissions > before)
-        {
-            trace.on_retransmit(this.flow as usize, self.now);
-        }
-        if let Some(trace) = &mut self.shared.trace {
-            trace.formed(endpoint, segment);
-        }
-        let cost = this.segment_cost(&self.costs, u64::from(len), false);
-        let (tracked_per_hop, begun) = (this.encapsulation.is_some(), self.now);
-        this.ready_segment = self.shared.begin_datagram(
-            tracked_per_hop,
-            Datagram {
-                flow: this.flow,
-                index: this.connection.segments_sent(),
-                bytes: len,
-                fragments: 1,
-                train: false,
-                resent,
-                paths_differ: false,
-                arrived: 0,
-                sent: false,
-                to: Destination::endpoint(endpoint ^ 1),
-                counted: len > 0 && this.application.is_some(),
-                header: header as u32,
-                begun,
-                lost: false,
-                refs: 1,
-                refused: 0,
-                trail: Trail::default(),
-                tracked_per_hop,
-            },
-        );
-        Ok(cost)
     }
 
     /// Passes a formed segment to the NIC.
     pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
-        if self.endpoints[endpoint].ready_segment == NOTHING {
+        if self.hosts.endpoints[endpoint].ready_segment == NOTHING {
             // There is nothing to send any more.
-            self.endpoints[endpoint].busy = false;
+            self.hosts.endpoints[endpoint].busy = false;
             self.send_and_schedule_wake(endpoint);
             return;
         }
-        let ready_packet = self.endpoints[endpoint].ready_packet(&self.shared.datagrams);
-        if self.enter_nic_or_wait_with(self.processes.len() + endpoint, ready_packet) {
+        let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+        if self.enter_nic_or_wait_with(self.shared.processes + endpoint, ready_packet) {
             self.on_segment_sent(endpoint);
         }
     }
 
     /// Continues an endpoint after the NIC has taken a segment of a CPU item, or one that waited.
     pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
-        self.endpoints[endpoint].busy = false;
+        self.hosts.endpoints[endpoint].busy = false;
         self.on_segment_in_nic(endpoint);
         self.send_and_schedule_wake(endpoint);
     }
@@ -535,58 +166,51 @@ impl Network {
     /// Records that the formed segment has entered the NIC.
     #[inline(always)]
     pub(super) fn on_segment_in_nic(&mut self, endpoint: usize) {
-        let datagram = std::mem::replace(&mut self.endpoints[endpoint].ready_segment, NOTHING);
+        let datagram = std::mem::replace(&mut self.hosts.endpoints[endpoint].ready_segment, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "the endpoint has formed a segment");
-        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
-        self.datagram_sent(datagram);
+        self.shared.ledger.note_activity(self.shared.processes + endpoint, self.clock.now);
+        self.shared.datagram_sent(datagram, self.clock.now);
     }
 
     /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.endpoints[endpoint as usize].is_zero_cost() || self.input_cost(datagram) == 0 {
+        if self.hosts.endpoints[endpoint as usize].is_zero_cost()
+            || self.hosts.input_cost(&self.shared.datagrams[datagram]) == 0
+        {
             self.process_segment(datagram);
             return;
         }
         self.shared.datagrams[datagram].refs += 1;
         let endpoint = endpoint as usize;
-        if self.unprocessed_segments.is_empty() {
-            self.unprocessed_segments.resize(self.endpoints.len(), 0);
+        if self.hosts.unprocessed_segments.is_empty() {
+            self.hosts.unprocessed_segments.resize(self.hosts.endpoints.len(), 0);
         }
-        self.unprocessed_segments[endpoint] += 1;
-        if !self.endpoints[endpoint].busy {
-            self.shared.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
+        self.hosts.unprocessed_segments[endpoint] += 1;
+        if !self.hosts.endpoints[endpoint].busy {
+            self.shared.ledger.set_sender_state(
+                self.shared.processes + endpoint,
+                self.clock.now,
+                SenderState::Cpu,
+            );
         }
-        let host = self.nics[self.endpoints[endpoint].nic as usize].host;
+        let host = self.hosts.nics[self.hosts.endpoints[endpoint].nic as usize].host;
         self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
     }
 
     /// Fast path of [`Self::process_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
     pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
-        let this = &mut self.endpoints[endpoint];
+        let this = &mut self.hosts.endpoints[endpoint];
         let SegmentEffects { load, delivered } =
-            this.on_segment(self.now, endpoint, datagram, &mut self.shared);
+            this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
             let path = PathId::to(self.shared.datagrams.packet(datagram).place);
-            self.count_segment((datagram, path), endpoint, delivered);
+            self.count_segment((datagram, path), delivered);
         }
-        self.finish_datagram_fast_path(datagram, direction, load);
+        self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
         self.send_and_schedule_wake(endpoint);
-    }
-
-    /// Returns the CPU time of receiving a segment, in picoseconds.
-    pub(super) fn input_cost(&self, datagram: u32) -> u64 {
-        let this = &self.shared.datagrams[datagram];
-        let endpoint = this.to.get().expect("a segment is addressed to an endpoint");
-        self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
-    }
-
-    /// Records that the CPU has processed a segment, which the caller then passes to the connection.
-    pub(super) fn finish_input(&mut self, datagram: u32) {
-        let to = self.shared.datagrams[datagram].to.get();
-        self.unprocessed_segments[to.expect("a segment is addressed to an endpoint") as usize] -= 1;
     }
 
     /// Passes a segment to its connection, counts it, and lets the endpoint answer.
@@ -594,11 +218,31 @@ impl Network {
     pub(super) fn process_segment(&mut self, datagram: u32) {
         let to = self.shared.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        let this = &mut self.endpoints[endpoint];
-        let effects = this.on_segment(self.now, endpoint, datagram, &mut self.shared);
+        let this = &mut self.hosts.endpoints[endpoint];
+        let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
         if let Some(delivered) = effects.delivered {
-            self.count_segment((datagram, self.path_of(datagram)), endpoint, delivered);
+            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
+            self.count_segment((datagram, path), delivered);
         }
         self.send_and_schedule_wake(endpoint);
+    }
+
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
+    // Inlined, it would take registers from the code around it.
+    #[inline(never)]
+    fn count_segment(&mut self, segment: (u32, PathId), delivered: u64) {
+        if !self.shared.count_segment(segment, delivered, self.clock.now) {
+            self.count_delays_apart(segment, delivered);
+        }
+    }
+
+    /// Counts the delays of a segment that are not those of the segment before.
+    #[inline(never)]
+    fn count_delays_apart(&mut self, (datagram, path): (u32, PathId), delivered: u64) {
+        let endpoints = &mut self.hosts.endpoints;
+        let key = self.shared.count_delays_apart((datagram, path), delivered, endpoints, self.clock.now);
+        if let Some(key) = key {
+            self.count_queueing(datagram, key);
+        }
     }
 }

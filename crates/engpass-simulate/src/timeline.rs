@@ -1,7 +1,7 @@
 //! Timelines: TCP windows, queues, losses, retransmissions and loads of engines, sampled during a run.
 
-use engpass_frames::FramePort;
-use engpass_model::queue::Queue as Discipline;
+use engpass_frames::Frames;
+use engpass_model::queue::{Backlog, Queue as Discipline};
 use engpass_model::source::multicast::receiver_name;
 use engpass_model::source::{SourceOutput, Traffic};
 use engpass_model::switch::Switch;
@@ -10,139 +10,11 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
-use super::tap::TapBuffers;
+use super::engine_load::{busy_times, node_lines};
+use super::host::Hosts;
+use super::shared_state::SharedState;
+use super::trace::{MOST_EVENTS, Trace, seconds};
 use super::{Network, RunControl, SimError, SimOutcome};
-
-/// Longest list of events. A longer list is truncated and marked as truncated.
-pub const MOST_EVENTS: usize = 10_000;
-
-/// Instants of events, in picoseconds.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Instants {
-    at: Vec<u64>,
-    truncated: bool,
-}
-
-impl Instants {
-    fn push(&mut self, at: u64) {
-        if self.at.len() < MOST_EVENTS {
-            self.at.push(at);
-        } else {
-            self.truncated = true;
-        }
-    }
-
-    fn seconds(&mut self) -> Vec<f64> {
-        self.at.sort_unstable();
-        self.at.iter().map(|at| seconds(*at)).collect()
-    }
-}
-
-/// Recording of a run, for a timeline or a capture.
-#[derive(Debug, Default)]
-pub(super) struct Trace {
-    /// Drops by port.
-    drops: Vec<Instants>,
-    /// Retransmissions by flow.
-    retransmissions: Vec<Instants>,
-    /// Expiries of the retransmission timer by flow.
-    timeouts: Vec<Instants>,
-    /// Datagrams by the counters of their flow or receiver: the number received, and one more than the highest index among them.
-    receptions: Vec<(u64, u64)>,
-    /// Changes of links: time, link, and true if it went down.
-    changes: Vec<(u64, usize, bool)>,
-    /// Changes of tunnels with keepalives: time, index of the end, and true if the end takes the tunnel for down.
-    tunnel_changes: Vec<(u64, usize, bool)>,
-    /// Sampling instants of cell queues, each one picosecond earlier than asked for, because events at the instant itself may still follow.
-    looks: Vec<u64>,
-    /// Sampling instants of frame queues.
-    instants: Vec<u64>,
-    /// Queue lengths by port, as sampled so far.
-    lengths: Vec<Vec<u64>>,
-    /// Present if packets are captured.
-    pub(super) taps: Option<Box<TapBuffers>>,
-}
-
-impl Trace {
-    /// Creates a recording for these numbers of ports, flows, and counters of flows and receivers, with queues sampled at these instants.
-    pub(super) fn new(ports: usize, flows: usize, counters: usize, instants: &[u64]) -> Self {
-        Self {
-            drops: vec![Instants::default(); ports],
-            retransmissions: vec![Instants::default(); flows],
-            timeouts: vec![Instants::default(); flows],
-            receptions: vec![(0, 0); counters],
-            changes: Vec::new(),
-            tunnel_changes: Vec::new(),
-            looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
-            instants: instants.to_vec(),
-            // All queues are empty at the beginning.
-            lengths: vec![vec![0]; ports],
-            taps: None,
-        }
-    }
-
-    /// Returns the next sampling instant of the cell queue of `port`.
-    pub(super) fn next_check(&self, port: usize) -> Option<u64> {
-        self.looks.get(self.lengths[port].len()).copied()
-    }
-
-    /// Adds a sample of the length of the queue of `port`.
-    pub(super) fn record_queue_sample(&mut self, port: usize, length: u64) {
-        self.lengths[port].push(length);
-    }
-
-    /// Sets the sample number `index` of a router's packet queue, in place of that of the cells behind it.
-    fn set_queue_sample(&mut self, port: usize, index: usize, bytes: u64) {
-        let lengths = &mut self.lengths[port];
-        lengths.resize(lengths.len().max(index + 1), 0);
-        lengths[index] = bytes;
-    }
-
-    /// Samples the queue of a frame port at all sampling instants before `at`. Must be called before a packet arrives at `at`.
-    pub(super) fn sample_queue_before(&mut self, port: usize, at: u64, line: &FramePort) {
-        while let Some(&instant) = self.instants.get(self.lengths[port].len())
-            && instant < at
-        {
-            self.lengths[port].push(line.backlog(instant).bytes);
-        }
-    }
-
-    /// Records a drop at `port`.
-    pub(super) fn dropped(&mut self, port: usize, at: u64) {
-        self.drops[port].push(at);
-    }
-
-    /// Records that a link goes down or comes up.
-    pub(super) fn changed(&mut self, at: u64, link: usize, down: bool) {
-        // A capture needs no changes of links, and may last long.
-        if self.taps.is_none() {
-            self.changes.push((at, link, down));
-        }
-    }
-
-    /// Records that an end with keepalives takes its tunnel for down or up.
-    pub(super) fn tunnel_changed(&mut self, at: u64, end: usize, down: bool) {
-        if self.taps.is_none() {
-            self.tunnel_changes.push((at, end, down));
-        }
-    }
-
-    /// Records the reception of datagram `index` of a flow or receiver.
-    pub(super) fn received(&mut self, counters: usize, index: u64) {
-        let (count, newest) = &mut self.receptions[counters];
-        (*count, *newest) = (*count + 1, (*newest).max(index + 1));
-    }
-
-    /// Records a retransmission of a connection of `flow`.
-    pub(super) fn on_retransmit(&mut self, flow: usize, at: u64) {
-        self.retransmissions[flow].push(at);
-    }
-
-    /// Records an expiry of the retransmission timer of a connection of `flow`.
-    pub(super) fn record_timeout(&mut self, flow: usize, at: u64) {
-        self.timeouts[flow].push(at);
-    }
-}
 
 /// Simulates one run and samples it at `samples` instants, evenly spaced from start to end. The run is the same as that of [`simulate`](super::simulate).
 ///
@@ -167,239 +39,236 @@ pub fn watched(
     samples: usize,
     watch: &dyn RunControl,
 ) -> Result<(Timeline, SimOutcome), SimError> {
-    Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
+    watched_network(Network::new(testbed, topology, seed)?, testbed, topology, samples, watch)
 }
 
 /// Ports of the sampled queues, numbers of the sampled flows, and the timeline that is being filled.
 type Watched = (Vec<usize>, Vec<usize>, Timeline);
 
-impl Network {
-    /// Runs the network to its end and samples it at `samples` instants. Returns the timeline and the outcome.
-    #[doc(hidden)]
-    pub fn watched(
-        mut self,
-        testbed: &Testbed,
-        topology: &Topology,
-        samples: usize,
-        watch: &dyn RunControl,
-    ) -> Result<(Timeline, SimOutcome), SimError> {
-        let steps = samples.max(2) as u64 - 1;
-        let end = u128::from(self.end);
-        let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
-        let instants: Vec<u64> = instants.collect();
-        let mut timeline = self.watch(testbed, topology, &instants);
-        let mut busy = Vec::with_capacity(instants.len());
-        let mut warmup = self.shared.window.from;
-        for at in instants {
-            if let Some(from) = warmup.take_if(|from| *from <= at) {
-                self.run_until(from, watch)?;
-                self.begin_window(from);
-            }
-            self.run_until(at, watch)?;
-            self.sample(&mut timeline, at);
-            busy.push((at, self.busy_times(testbed, at)));
-        }
-        self.finish();
-        self.write_events(&mut timeline);
-        let trace = self.shared.trace.as_ref().expect("a timeline records changes");
-        let link = |link: usize| topology.links[link].name.clone();
-        timeline.2.outages = self.times_down(&trace.changes, link);
-        let tunnel = |end| self.frames.keepalives.name_of_end(end, topology);
-        timeline.2.tunnels_down = self.times_down(&trace.tunnel_changes, tunnel);
-        timeline.2.memberships = self.memberships(topology);
-        timeline.2.nodes = self.node_lines(testbed, &busy);
-        let outcome = self.outcome(testbed, topology)?;
-        Ok((timeline.2, outcome))
+/// Runs the network to its end and samples it at `samples` instants. Returns the timeline and the outcome.
+#[doc(hidden)]
+pub fn watched_network(
+    mut network: Network,
+    testbed: &Testbed,
+    topology: &Topology,
+    samples: usize,
+    watch: &dyn RunControl,
+) -> Result<(Timeline, SimOutcome), SimError> {
+    let steps = samples.max(2) as u64 - 1;
+    let end = u128::from(network.clock.end);
+    let instants = (0..=steps).map(|step| (end * u128::from(step) / u128::from(steps)) as u64);
+    let instants: Vec<u64> = instants.collect();
+    let mut timeline = begin(&network, testbed, topology);
+    let ports = network.hosts.nics.len();
+    let trace = Trace::new(ports, testbed.traffic.len(), network.shared.flows.len(), &instants);
+    network.shared.trace = Some(Box::new(trace));
+    let mut busy = Vec::with_capacity(instants.len());
+    for at in instants {
+        network.run_to(at, watch)?;
+        let queues: Vec<_> =
+            timeline.0.iter().map(|port| network.backlog_before_circuits(*port, at)).collect();
+        sample(&mut timeline, (at, &queues), &network.hosts, &network.frames, &mut network.shared);
+        busy.push((at, busy_times(&network, testbed, at)));
     }
+    network.finish();
+    write_events(&mut timeline, &mut network.shared);
+    let trace = network.shared.trace.as_ref().expect("a timeline records changes");
+    let link = |link: usize| topology.links[link].name.clone();
+    timeline.2.outages = times_down(&trace.changes, network.clock.end, link);
+    let tunnel = |end| network.frames.keepalives.name_of_end(end, topology);
+    timeline.2.tunnels_down = times_down(&trace.tunnel_changes, network.clock.end, tunnel);
+    timeline.2.memberships = memberships(&network.shared, topology);
+    timeline.2.nodes = node_lines(&network, testbed, &busy);
+    let outcome = network.outcome(testbed, topology)?;
+    Ok((timeline.2, outcome))
+}
 
-    /// Starts recording. Returns the empty timeline.
-    fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
-        let (ports, flows) = (self.nics.len(), testbed.traffic.len());
-        let counters = self.shared.flows.len();
-        self.shared.trace = Some(Box::new(Trace::new(ports, flows, counters, instants)));
-        let trees = self.shared.trees.as_ref();
-        let line = |traffic: &Traffic| match traffic.sends() {
-            SourceOutput::Writes(_) => {
-                Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() })
-            }
-            SourceOutput::Cells(_) => None,
-            _ => Some(FlowLine { datagrams: Some(DatagramLine::default()), ..FlowLine::default() }),
-        };
-        let flows = testbed.traffic.iter().enumerate();
-        let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
-        let flows = flows.flat_map(|(flow, line)| {
-            let name = |host: NodeId| receiver_name(&line.0, &topology.nodes[host]);
-            let receivers: Vec<_> = self
-                .receivers(topology, flow)
-                .map(|(host, tally)| {
-                    let mut own = line.1.clone();
-                    if trees.is_some_and(|trees| trees.members.seen(tally).is_some()) {
-                        own.datagrams = None;
-                    }
-                    (tally, (name(host), own))
-                })
-                .collect();
-            std::iter::once((flow, line)).chain(receivers)
-        });
-        let (numbers, flows): (_, IndexMap<_, _>) = flows.unzip();
-        let watched = |port: &usize| {
-            let node = topology.links[port / 2].ends[port % 2];
-            node >= topology.hosts && self.shared.ledger.carries(*port)
-        };
-        let ports: Vec<usize> = (0..ports).filter(watched).collect();
-        let name = |port: usize| {
-            let link = &topology.links[port / 2];
-            let [from, to] = [port % 2, 1 - port % 2].map(|end| &topology.nodes[link.ends[end]]);
-            (format!("{from} -> {to}"), &link.name)
-        };
-        let queues = ports.iter().map(|&port| {
-            let (plain, link) = name(port);
-            let parallel = ports.iter().filter(|&&other| name(other).0 == plain).count() > 1;
-            let name = if parallel { format!("{plain} ({link})") } else { plain };
-            let (unit, capacity) = capacity(testbed, topology, port);
-            let line = QueueLine {
-                time_s: Vec::new(),
-                length: Vec::new(),
-                unit: unit.to_owned(),
-                capacity,
-                drops: Vec::new(),
-                truncated: false,
-            };
-            (name, line)
-        });
-        let queues = queues.collect();
-        (
-            ports,
-            numbers,
-            Timeline {
-                duration_s: seconds(self.end),
-                flows,
-                queues,
-                nodes: IndexMap::new(),
-                outages: IndexMap::new(),
-                tunnels_down: IndexMap::new(),
-                memberships: IndexMap::new(),
-            },
-        )
-    }
-
-    /// Takes the samples of the instant `at`. Everything at `at` must have happened.
-    fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
-        for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
-            queue.time_s.push(seconds(at));
-            let packets = self.backlog_before_circuits(port, at);
-            if let (Some(packets), Some(trace)) = (packets, &mut self.shared.trace) {
-                trace.set_queue_sample(port, queue.time_s.len() - 1, packets.bytes);
-                continue;
-            }
-            // Cell ports take samples when they are advanced to the instant.
-            if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.shared.trace) {
-                trace.sample_queue_before(port, at + 1, line);
-            }
-        }
-        for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
-            line.time_s.push(seconds(at));
-            let mut delivered = 0;
-            if let Some(tcp) = &mut line.tcp {
-                let (mut congestion, mut receive, mut flight) = (0, 0, 0);
-                for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
-                    if endpoint.application.is_some() {
-                        let now =
-                            endpoint.connection.snapshot().expect("a writing endpoint has a full connection");
-                        congestion += now.congestion_window;
-                        receive += now.send_window;
-                        flight += now.in_flight;
-                    } else {
-                        delivered += endpoint.connection.stats().bytes_received;
-                    }
+/// Returns the empty timeline of a network.
+fn begin(network: &Network, testbed: &Testbed, topology: &Topology) -> Watched {
+    let ports = network.hosts.nics.len();
+    let trees = network.shared.trees.as_ref();
+    let line = |traffic: &Traffic| match traffic.sends() {
+        SourceOutput::Writes(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
+        SourceOutput::Cells(_) => None,
+        _ => Some(FlowLine { datagrams: Some(DatagramLine::default()), ..FlowLine::default() }),
+    };
+    let flows = testbed.traffic.iter().enumerate();
+    let flows = flows.filter_map(|(flow, (name, traffic))| Some((flow, (name.clone(), line(traffic)?))));
+    let flows = flows.flat_map(|(flow, line)| {
+        let name = |host: NodeId| receiver_name(&line.0, &topology.nodes[host]);
+        let receivers: Vec<_> = receivers(&network.shared, topology, flow)
+            .map(|(host, tally)| {
+                let mut own = line.1.clone();
+                if trees.is_some_and(|trees| trees.members.seen(tally).is_some()) {
+                    own.datagrams = None;
                 }
-                tcp.congestion_window_bytes.push(congestion);
-                tcp.receive_window_bytes.push(receive);
-                tcp.flight_bytes.push(flight);
-            } else {
-                let trees = self.shared.trees.as_ref();
-                let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow));
-                let counters = if receivers.is_empty() { &[flow][..] } else { receivers };
-                let least = counters.iter().map(|at| self.shared.flows[*at].ever_bytes()).min();
-                delivered = least.expect("a flow has counters");
-                if let (Some(line), Some(trace)) = (&mut line.datagrams, &self.shared.trace) {
-                    // Of a group, the receiver that misses most.
-                    let counts = counters.iter().map(|at| trace.receptions[*at]);
-                    let (received, newest) = counts
-                        .max_by_key(|(received, newest)| newest - received)
-                        .expect("a flow has counters");
-                    line.received.push(received);
-                    line.missing.push(newest - received);
+                (tally, (name(host), own))
+            })
+            .collect();
+        std::iter::once((flow, line)).chain(receivers)
+    });
+    let (numbers, flows): (_, IndexMap<_, _>) = flows.unzip();
+    let watched = |port: &usize| {
+        let node = topology.links[port / 2].ends[port % 2];
+        node >= topology.hosts && network.shared.ledger.carries(*port)
+    };
+    let ports: Vec<usize> = (0..ports).filter(watched).collect();
+    let name = |port: usize| {
+        let link = &topology.links[port / 2];
+        let [from, to] = [port % 2, 1 - port % 2].map(|end| &topology.nodes[link.ends[end]]);
+        (format!("{from} -> {to}"), &link.name)
+    };
+    let queues = ports.iter().map(|&port| {
+        let (plain, link) = name(port);
+        let parallel = ports.iter().filter(|&&other| name(other).0 == plain).count() > 1;
+        let name = if parallel { format!("{plain} ({link})") } else { plain };
+        let (unit, capacity) = capacity(testbed, topology, port);
+        let line = QueueLine {
+            time_s: Vec::new(),
+            length: Vec::new(),
+            unit: unit.to_owned(),
+            capacity,
+            drops: Vec::new(),
+            truncated: false,
+        };
+        (name, line)
+    });
+    let queues = queues.collect();
+    (
+        ports,
+        numbers,
+        Timeline {
+            duration_s: seconds(network.clock.end),
+            flows,
+            queues,
+            nodes: IndexMap::new(),
+            outages: IndexMap::new(),
+            tunnels_down: IndexMap::new(),
+            memberships: IndexMap::new(),
+        },
+    )
+}
+
+/// Takes the samples of the instant `at`. Everything at `at` must have happened. `before_circuits` has the queues in front of circuits, by sampled port.
+fn sample(
+    (ports, flows, timeline): &mut Watched,
+    (at, before_circuits): (u64, &[Option<Backlog>]),
+    hosts: &Hosts,
+    frames: &Frames,
+    shared: &mut SharedState,
+) {
+    for ((&port, packets), queue) in ports.iter().zip(before_circuits).zip(timeline.queues.values_mut()) {
+        queue.time_s.push(seconds(at));
+        if let (Some(packets), Some(trace)) = (packets, &mut shared.trace) {
+            trace.set_queue_sample(port, queue.time_s.len() - 1, packets.bytes);
+            continue;
+        }
+        // Cell ports take samples when they are advanced to the instant.
+        if let (Some(line), Some(trace)) = (frames.port(port), &mut shared.trace) {
+            trace.sample_queue_before(port, at + 1, line);
+        }
+    }
+    for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
+        line.time_s.push(seconds(at));
+        let mut delivered = 0;
+        if let Some(tcp) = &mut line.tcp {
+            let (mut congestion, mut receive, mut flight) = (0, 0, 0);
+            for endpoint in hosts.endpoints.iter().filter(|endpoint| endpoint.flow as usize == flow) {
+                if endpoint.application.is_some() {
+                    let now =
+                        endpoint.connection.snapshot().expect("a writing endpoint has a full connection");
+                    congestion += now.congestion_window;
+                    receive += now.send_window;
+                    flight += now.in_flight;
+                } else {
+                    delivered += endpoint.connection.stats().bytes_received;
                 }
             }
-            line.delivered_bytes.push(delivered);
+            tcp.congestion_window_bytes.push(congestion);
+            tcp.receive_window_bytes.push(receive);
+            tcp.flight_bytes.push(flight);
+        } else {
+            let trees = shared.trees.as_ref();
+            let receivers = trees.map_or(&[][..], |trees| trees.receivers(flow));
+            let counters = if receivers.is_empty() { &[flow][..] } else { receivers };
+            let least = counters.iter().map(|at| shared.flows[*at].ever_bytes()).min();
+            delivered = least.expect("a flow has counters");
+            if let (Some(line), Some(trace)) = (&mut line.datagrams, &shared.trace) {
+                // Of a group, the receiver that misses most.
+                let counts = counters.iter().map(|at| trace.receptions[*at]);
+                let (received, newest) =
+                    counts.max_by_key(|(received, newest)| newest - received).expect("a flow has counters");
+                line.received.push(received);
+                line.missing.push(newest - received);
+            }
         }
-    }
-
-    fn write_events(&mut self, (ports, flows, timeline): &mut Watched) {
-        let Some(trace) = &mut self.shared.trace else { return };
-        for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
-            (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
-            queue.length = std::mem::take(&mut trace.lengths[port]);
-        }
-        for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
-            let FlowLine { tcp: Some(tcp), truncated, .. } = line else { continue };
-            let (again, timeouts) = (&mut trace.retransmissions[flow], &mut trace.timeouts[flow]);
-            *truncated = again.truncated || timeouts.truncated;
-            (tcp.retransmissions, tcp.timeouts) = (again.seconds(), timeouts.seconds());
-        }
+        line.delivered_bytes.push(delivered);
     }
 }
 
-impl Network {
-    /// Returns the receivers of a multicast traffic, each as host and counter index; none for other traffic.
-    fn receivers<'t>(
-        &'t self,
-        topology: &'t Topology,
-        flow: usize,
-    ) -> impl Iterator<Item = (NodeId, usize)> + 't {
-        let path = &topology.flows[flow];
-        let tallies = self.shared.trees.as_ref().map_or(&[][..], |trees| trees.receivers(flow));
-        path.leaves().map(|leaf| path.branches[leaf].to).zip(tallies.iter().copied())
+/// Writes the losses, queue lengths and events of connections that the trace has recorded.
+fn write_events((ports, flows, timeline): &mut Watched, shared: &mut SharedState) {
+    let Some(trace) = &mut shared.trace else { return };
+    for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
+        (queue.drops, queue.truncated) = (trace.drops[port].seconds(), trace.drops[port].truncated);
+        queue.length = std::mem::take(&mut trace.lengths[port]);
     }
+    for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {
+        let FlowLine { tcp: Some(tcp), truncated, .. } = line else { continue };
+        let (again, timeouts) = (&mut trace.retransmissions[flow], &mut trace.timeouts[flow]);
+        *truncated = again.truncated || timeouts.truncated;
+        (tcp.retransmissions, tcp.timeouts) = (again.seconds(), timeouts.seconds());
+    }
+}
 
-    /// Returns the intervals of membership, in seconds, of receivers that join or leave.
-    fn memberships(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
-        let mut all = IndexMap::new();
-        let Some(trees) = &self.shared.trees else { return all };
-        for (flow, path) in topology.flows.iter().enumerate() {
-            for (host, tally) in self.receivers(topology, flow) {
-                let Some((membership, _)) = trees.members.seen(tally) else { continue };
-                let within = membership.within(0, self.end).into_iter().take(MOST_EVENTS);
-                let within = within.map(|(from, to)| [seconds(from), seconds(to)]).collect();
-                all.insert(receiver_name(&path.name, &topology.nodes[host]), within);
-            }
-        }
-        all
-    }
+/// Returns the receivers of a multicast traffic, each as host and counter index; none for other traffic.
+fn receivers<'t>(
+    shared: &'t SharedState,
+    topology: &'t Topology,
+    flow: usize,
+) -> impl Iterator<Item = (NodeId, usize)> + 't {
+    let path = &topology.flows[flow];
+    let tallies = shared.trees.as_ref().map_or(&[][..], |trees| trees.receivers(flow));
+    path.leaves().map(|leaf| path.branches[leaf].to).zip(tallies.iter().copied())
+}
 
-    /// Returns the times in which links or tunnels were down, as begin and end in seconds, in the order in which they first went down.
-    fn times_down(
-        &self,
-        changes: &[(u64, usize, bool)],
-        name: impl Fn(usize) -> String,
-    ) -> IndexMap<String, Vec<[f64; 2]>> {
-        let mut times: IndexMap<usize, (bool, Vec<[f64; 2]>)> = IndexMap::new();
-        for &(at, index, down) in changes {
-            let (is_down, all) = times.entry(index).or_default();
-            if std::mem::replace(is_down, down) == down {
-                continue;
-            }
-            if down {
-                all.push([seconds(at), seconds(self.end)]);
-            } else if let Some(last) = all.last_mut() {
-                last[1] = seconds(at);
-            }
+/// Returns the intervals of membership, in seconds, of receivers that join or leave.
+fn memberships(shared: &SharedState, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
+    let mut all = IndexMap::new();
+    let Some(trees) = &shared.trees else { return all };
+    for (flow, path) in topology.flows.iter().enumerate() {
+        for (host, tally) in receivers(shared, topology, flow) {
+            let Some((membership, _)) = trees.members.seen(tally) else { continue };
+            let within = membership.within(0, shared.window.end).into_iter().take(MOST_EVENTS);
+            let within = within.map(|(from, to)| [seconds(from), seconds(to)]).collect();
+            all.insert(receiver_name(&path.name, &topology.nodes[host]), within);
         }
-        times.retain(|_, (_, all)| !all.is_empty());
-        times.values_mut().for_each(|(_, all)| all.truncate(MOST_EVENTS));
-        times.into_iter().map(|(index, (_, all))| (name(index), all)).collect()
     }
+    all
+}
+
+/// Returns the times in which links or tunnels were down, as begin and end in seconds, in the order in which they first went down. The run
+/// ends at `end`.
+fn times_down(
+    changes: &[(u64, usize, bool)],
+    end: u64,
+    name: impl Fn(usize) -> String,
+) -> IndexMap<String, Vec<[f64; 2]>> {
+    let mut times: IndexMap<usize, (bool, Vec<[f64; 2]>)> = IndexMap::new();
+    for &(at, index, down) in changes {
+        let (is_down, all) = times.entry(index).or_default();
+        if std::mem::replace(is_down, down) == down {
+            continue;
+        }
+        if down {
+            all.push([seconds(at), seconds(end)]);
+        } else if let Some(last) = all.last_mut() {
+            last[1] = seconds(at);
+        }
+    }
+    times.retain(|_, (_, all)| !all.is_empty());
+    times.values_mut().for_each(|(_, all)| all.truncate(MOST_EVENTS));
+    times.into_iter().map(|(index, (_, all))| (name(index), all)).collect()
 }
 
 /// Returns the unit of a port's queue, and its capacity if that is bounded in this unit.
@@ -415,8 +284,4 @@ fn capacity(testbed: &Testbed, topology: &Topology, port: usize) -> (&'static st
         _ => None,
     };
     ("bytes", bytes)
-}
-
-fn seconds(at: u64) -> f64 {
-    at as f64 / 1e12
 }

@@ -11,10 +11,10 @@ use engpass_model::wire::ip::MIN_MTU;
 use engpass_testbed::topology::FlowPath;
 
 use super::Builder;
+use crate::endpoint::Endpoint;
 use crate::host::UdpApplication;
 use crate::injection::Sender;
 use crate::shared_state::Vc;
-use crate::tcp::Endpoint;
 
 /// Path and sender of the packets of a flow direction.
 struct DirectionInputs<'a> {

@@ -8,10 +8,10 @@ use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
+use crate::endpoint::{Endpoint, NOTHING, SegmentCost};
 use crate::flow_counters::FlowCounters;
 use crate::host::{Socket, UdpApplication};
 use crate::ready_packet::{BONDED, EgressPath};
-use crate::tcp::{Endpoint, NOTHING, SegmentCost};
 use crate::tcp_application::{Delays, NEVER, TcpApplication};
 
 impl Builder<'_> {

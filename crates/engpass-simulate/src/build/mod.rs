@@ -26,22 +26,24 @@ use engpass_testbed::topology::{Line, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::adaptive_shaper::AdaptiveShaper;
-use crate::cell_ports::{Port, Queue};
+use crate::cell_ports::{CellNetwork, PduBuffer, Port, Queue};
+use crate::clock::Clock;
+use crate::delays::IdleDelays;
+use crate::endpoint::{Endpoint, SegmentCost};
 use crate::event_queue::{Event, EventQueue};
 use crate::flow_counters::{FlowCounters, VcCounters};
-use crate::host::{Cpu, Socket, UdpApplication};
-use crate::injection::{DeliveryReports, InjectedSenders, Sender};
+use crate::frames::{begin_events, begin_memberships};
+use crate::host::{Cpu, Hosts, Socket, UdpApplication};
+use crate::injection::{DeliveryReports, InjectedSenders, PendingCopies, Sender};
 use crate::nic::Nic;
 use crate::packet_store::PacketStore;
 use crate::pull::{Ring, Worklist};
-use crate::queueing::IdleCache;
 use crate::ready_packet::{EgressPath, ONWARD};
 use crate::shared_state::{NextHop, SharedState, Vc};
 use crate::slab::Slab;
 use crate::source::Source;
-use crate::tcp::{Endpoint, SegmentCost};
 use crate::trees::Trees;
-use crate::{ADVANCE_INTERVAL, EVENTS_PER_CALLBACK, Network, SimError};
+use crate::{Network, SimError};
 
 /// A network under construction.
 struct Builder<'a> {
@@ -69,82 +71,41 @@ struct Builder<'a> {
     costs: Vec<SegmentCost>,
 }
 
-impl Network {
-    /// Builds the network of this testbed at time zero, for one seed. Fails if the testbed needs something that this engine does not support.
-    pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        if let Some(why) = crate::unmodelled(testbed)
-            .or_else(|| crate::unsupported_group(testbed, topology, crate::Engine::Simulate))
-        {
-            return Err(SimError::Unsupported(why));
-        }
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, None))
-    }
-
-    /// Builds the network with one rule of the lookahead disabled, for a test that the rule is needed.
-    #[doc(hidden)]
-    pub fn with_rule_disabled(
-        testbed: &Testbed,
-        topology: &Topology,
-        seed: u64,
-        rule: LookaheadRule,
-    ) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Unknown, Some(rule)))
-    }
-
-    /// Builds the network so that policies of routers decide for each packet, even where the choice is known in advance, for a test that this changes nothing.
-    #[doc(hidden)]
-    pub fn with_all_decisions(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        Self::build(testbed, topology, seed, window_of(testbed), (false, DecisionMode::Routers, None))
-    }
-
-    /// Returns the number of ICMP messages made so far, for tests.
-    #[doc(hidden)]
-    pub fn messages(&self) -> u32 {
-        self.frames.icmp.made()
-    }
-
-    /// Returns the number of decisions of routers' policies so far, for tests.
-    #[doc(hidden)]
-    pub fn decisions(&self) -> u64 {
-        self.frames.choices.decided
-    }
-
-    /// Builds the network at time zero. With `outside`, its datagrams are injected; otherwise processes send them.
-    pub(super) fn build(
-        testbed: &Testbed,
-        topology: &Topology,
-        seed: u64,
-        window: Window,
-        (outside, asking, disabled_rule): (bool, DecisionMode, Option<LookaheadRule>),
-    ) -> Result<Self, SimError> {
-        let mut builder = Builder {
-            testbed,
-            topology,
-            seed,
-            window,
-            outside,
-            slots: slots(topology),
-            ports: Vec::new(),
-            rings: Vec::new(),
-            vcs: Vec::new(),
-            channels: Vec::new(),
-            origins: Vec::new(),
-            next_hops: Vec::new(),
-            may_coalesce: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
-            sources: Vec::new(),
-            adaptive_shapers: Vec::new(),
-            tcp: Vec::new(),
-            costs: Vec::new(),
-        };
-        builder.add_ports();
-        builder.add_vcs();
-        builder.add_line_inputs();
-        builder.add_switch_inputs();
-        builder.find_foreseeable_ports();
-        builder.find_rings();
-        builder.finish()
-    }
+/// Builds the network at time zero. With `outside`, its datagrams are injected; otherwise processes send them.
+pub(crate) fn build(
+    testbed: &Testbed,
+    topology: &Topology,
+    seed: u64,
+    window: Window,
+    (outside, asking, disabled_rule): (bool, DecisionMode, Option<LookaheadRule>),
+) -> Result<Network, SimError> {
+    let mut builder = Builder {
+        testbed,
+        topology,
+        seed,
+        window,
+        outside,
+        slots: slots(topology),
+        ports: Vec::new(),
+        rings: Vec::new(),
+        vcs: Vec::new(),
+        channels: Vec::new(),
+        origins: Vec::new(),
+        next_hops: Vec::new(),
+        may_coalesce: Vec::new(),
+        frames: Frames::new(testbed, topology, seed, window, (asking, disabled_rule))?,
+        sources: Vec::new(),
+        adaptive_shapers: Vec::new(),
+        tcp: Vec::new(),
+        costs: Vec::new(),
+    };
+    builder.add_ports();
+    builder.add_vcs();
+    builder.add_line_inputs();
+    builder.add_switch_inputs();
+    builder.find_foreseeable_ports();
+    builder.find_rings();
+    builder.finish()
 }
 
 /// Returns, for each process and then each endpoint, its rank in the order of flows.
@@ -159,7 +120,7 @@ fn rank_senders(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32
 }
 
 /// Returns the measurement window of a run.
-fn window_of(testbed: &Testbed) -> Window {
+pub(crate) fn window_of(testbed: &Testbed) -> Window {
     let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
     Window { from, end: testbed.run.duration.0 }
 }
@@ -208,6 +169,7 @@ impl Builder<'_> {
                 slot,
                 slot_at_least: slot.at_least(),
                 lookahead: slot.at_least() + self.delay_of(port),
+                buffer: (self.node_of(port) < self.topology.hosts).then(PduBuffer::default),
             });
             self.channels.push(Vec::new());
             self.origins.push(Vec::new());
@@ -470,7 +432,6 @@ impl Builder<'_> {
                 SourceOutput::Cells(_) => {}
             }
         }
-        let is_nic = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
         let control_counters = flows.len() as u32;
@@ -503,28 +464,10 @@ impl Builder<'_> {
         frames.update_posting(|port| ledger.needs_every_transmission(port));
         self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let bonded = !self.topology.bonds.is_empty();
+        frames.changes = changes.into_iter().map(NextChange::new).collect();
+        let nics = (0..self.topology.links.len() * 2).map(nic).collect();
         let mut network = Network {
-            now: 0,
-            end: self.window.end,
-            // Without cells there are no cell ports to advance.
-            next_advance: if self.vcs.is_empty() { u64::MAX } else { ADVANCE_INTERVAL },
-            events,
-            nics: (0..self.topology.links.len() * 2).map(nic).collect(),
-            cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
-            sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
-            processes,
-            endpoints,
-            warmup_counts: Vec::new(),
-            costs: self.costs,
-            unprocessed_segments: Vec::new(),
-            injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
-            groups: crate::injection::Groups::default(),
-            sockets,
-            sources: self.sources,
-            adaptive_shapers: self.adaptive_shapers,
-            ports: self.ports,
-            rings: self.rings,
-            worklist: Worklist::default(),
+            clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
             shared: SharedState {
                 window: self.window,
                 channels: self.channels,
@@ -536,29 +479,45 @@ impl Builder<'_> {
                 may_coalesce: self.may_coalesce,
                 counters,
                 flows,
-                nic_departures: Vec::new(),
-                is_nic,
+                control_counters,
+                endpoints: endpoints.len(),
+                processes: processes.len(),
+                messages: BTreeMap::new(),
+                first_fragment_ends: BTreeMap::new(),
+                outer_snapshots: BTreeMap::new(),
                 ledger,
                 trace: None,
                 reports: self.outside.then(Box::<DeliveryReports>::default),
+                copies: PendingCopies::default(),
                 trees,
             },
+            hosts: Hosts {
+                nics,
+                cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+                sender_ranks: if bonded { rank_senders(&processes, &endpoints) } else { Vec::new() },
+                processes,
+                endpoints,
+                warmup_counts: Vec::new(),
+                costs: self.costs,
+                unprocessed_segments: Vec::new(),
+                sockets,
+                next_release: 0,
+            },
             frames,
-            line_changes: changes.into_iter().map(NextChange::new).collect(),
-            handled: 0,
-            next_callback: EVENTS_PER_CALLBACK,
-            next_release: 0,
-            idle_delays: IdleCache::default(),
-            lone_packets: Vec::new(),
-            first_fragment_ends: BTreeMap::new(),
-            control_counters,
-            endpoint_messages: BTreeMap::new(),
-            outer_snapshots: BTreeMap::new(),
-            until: 0,
+            cells: CellNetwork {
+                ports: self.ports,
+                rings: self.rings,
+                worklist: Worklist::default(),
+                departures: Vec::new(),
+                sources: self.sources,
+                shapers: self.adaptive_shapers,
+            },
+            injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
+            idle: IdleDelays::default(),
         };
         if !self.outside {
-            network.begin_events(0);
-            network.begin_memberships();
+            begin_events(0, &mut network.frames, &network.shared, &mut network.clock);
+            begin_memberships(&mut network.frames, &network.shared, &mut network.clock);
         }
         Ok(network)
     }

@@ -1,27 +1,34 @@
-//! Bonds: the member by which a host sends a packet, and the looks of their monitors.
+//! Bonds: the member by which a host sends a packet.
 
-use crate::Network;
-use crate::event_queue::Event;
+use engpass_frames::Frames;
+
+use crate::packet_store::PacketStore;
 use crate::ready_packet::{EgressPath, ReadyPacket};
 
-impl Network {
-    /// Lets the monitor of a bond look at the carriers of its members.
-    pub(crate) fn on_bond_monitor(&mut self, bond: u32) {
-        if let Some(again) = self.frames.check_carriers(bond, self.now) {
-            self.events.push(again, 0, Event::BondMonitor(bond));
-        }
+/// Returns a ready packet with the bond member that it leaves by, chosen when it became ready; unchanged if there is no bond.
+#[inline(always)]
+pub(crate) fn with_bond_member(
+    sender: usize,
+    ready_packet: ReadyPacket,
+    frames: &mut Frames,
+    datagrams: &PacketStore,
+) -> ReadyPacket {
+    match ready_packet.way {
+        EgressPath::Bond { route } => choose_bond_member(sender, ready_packet, route, frames, datagrams),
+        _ => ready_packet,
     }
+}
 
-    /// Returns a ready packet with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
-    #[inline(never)]
-    pub(crate) fn choose_bond_member(
-        &mut self,
-        sender: usize,
-        ready_packet: ReadyPacket,
-        route: u32,
-    ) -> ReadyPacket {
-        let fragment = self.shared.datagrams[ready_packet.datagram].fragments > 1;
-        let route = self.frames.member_for(sender, route, fragment);
-        ReadyPacket { nic: self.frames.first_port(route), way: EgressPath::Frames { route }, ..ready_packet }
-    }
+/// Returns a ready packet with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
+#[inline(never)]
+fn choose_bond_member(
+    sender: usize,
+    ready_packet: ReadyPacket,
+    route: u32,
+    frames: &mut Frames,
+    datagrams: &PacketStore,
+) -> ReadyPacket {
+    let fragment = datagrams[ready_packet.datagram].fragments > 1;
+    let route = frames.member_for(sender, route, fragment);
+    ReadyPacket { nic: frames.first_port(route), way: EgressPath::Frames { route }, ..ready_packet }
 }

@@ -1,50 +1,26 @@
 //! Decision steps: the choice among equal-cost paths, for one packet.
 
-use engpass_frames::{Packet, Step};
+use engpass_frames::{Frames, Packet};
 use engpass_model::forward::Headers;
 
-use crate::Network;
+use crate::shared_state::SharedState;
 
-impl Network {
+impl SharedState {
     /// Returns the headers of a packet, as policies see them.
-    fn heads_of(&self, packet: &Packet) -> Headers {
-        if let Some(end) = self.keepalive_end(packet.datagram) {
-            return self.frames.keepalive_heads(end);
+    pub(super) fn heads_of(&self, packet: &Packet, frames: &Frames) -> Headers {
+        if let Some(end) = self.keepalive_end(packet.datagram, frames) {
+            return frames.keepalive_heads(end);
         }
-        let heads = &self.frames.choices.heads;
-        let Some(reports) = &self.shared.reports else { return heads[packet.sender as usize] };
-        let this = &self.shared.datagrams[packet.datagram];
+        let heads = &frames.choices.heads;
+        let Some(reports) = &self.reports else { return heads[packet.sender as usize] };
+        let this = &self.datagrams[packet.datagram];
         match this.to.get() {
             // Headers of routers' messages are at the end of the list.
-            Some(direction) => heads[heads.len() - self.frames.icmp.ways.len() + direction as usize / 2],
+            Some(direction) => heads[heads.len() - frames.icmp.ways.len() + direction as usize / 2],
             None => {
                 let transport = reports.head(packet.datagram).transport;
-                self.frames.choices.injected_heads(this.flow as usize, transport)
+                frames.choices.injected_heads(this.flow as usize, transport)
             }
         }
-    }
-
-    /// Decides at a decision step where a packet continues: a router's forwarding engine has finished it, or it has arrived at a switch. A packet whose TTL
-    /// expires here does not reach the policy.
-    #[inline(never)]
-    pub(super) fn choose_path(&mut self, id: u32, step: Step, decision: u32) {
-        let packet = self.shared.datagrams.packet_mut(id);
-        if packet.ttl <= 1 && step.is_routed() {
-            packet.ttl = 0;
-            self.drop_or_fragment(id, step, self.now);
-            return;
-        }
-        let packet = *packet;
-        let takes_first =
-            self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(packet.datagram));
-        let first = if takes_first { self.frames.choices.first_of_equal(decision) } else { None };
-        let place = first.unwrap_or_else(|| {
-            let fragment = self.shared.datagrams[packet.datagram].fragments > 1;
-            let outer = self.frames.outer_heads(decision);
-            let heads = outer.unwrap_or_else(|| self.heads_of(&packet));
-            self.frames.choices.decide(decision, &heads, fragment)
-        });
-        self.shared.datagrams.packet_mut(id).place = place;
-        self.forward(id, place, self.now, true);
     }
 }

@@ -1,11 +1,13 @@
 //! Packets that nodes make for themselves: ARP packets, IGMP messages and keepalives.
 
-use engpass_frames::{ControlKind, Packet};
+use engpass_frames::{ArpMessage, ControlKind, Frames, Packet};
 use engpass_model::queue::Ecn;
+use engpass_model::wire::igmp::Message;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::Network;
+use super::{arp, igmp, keepalive};
 use crate::packet_store::{Datagram, Destination};
+use crate::shared_state::SharedState;
 
 /// A packet that a node is about to send.
 #[derive(Clone, Copy, Debug)]
@@ -20,60 +22,76 @@ pub(super) struct ControlPacket {
     pub(super) priority: u8,
 }
 
-impl Network {
-    /// Creates a packet and its datagram, and returns their numbers.
-    pub(super) fn begin_control(&mut self, kind: ControlKind, packet: ControlPacket) -> (u32, u32) {
-        let ControlPacket { sender, place, bytes, ttl, priority } = packet;
-        let direction = self.frames.first_control_direction(kind, self.endpoints.len()) + 2 * sender;
-        let tracked_per_hop = self.shared.reports.is_some();
+/// What a node says to another one.
+pub(super) enum Said {
+    Arp(ArpMessage),
+    /// The message of a member.
+    Igmp(u32, Message),
+    /// The keepalive of this end of a tunnel.
+    Keepalive(usize),
+}
+
+impl Said {
+    pub(super) fn kind(&self) -> ControlKind {
+        match self {
+            Self::Arp(_) => ControlKind::Arp,
+            Self::Igmp(..) => ControlKind::Igmp,
+            Self::Keepalive(_) => ControlKind::Keepalive,
+        }
+    }
+
+    /// Returns true if a host sends it from its NIC; otherwise it passes a router.
+    pub(super) fn is_from_host(&self, frames: &Frames) -> bool {
+        match self {
+            Self::Arp(said) => frames.arp.is_from_host(said),
+            Self::Igmp(..) => true,
+            Self::Keepalive(_) => false,
+        }
+    }
+}
+
+impl SharedState {
+    /// Creates the packet in which a node says something, and returns its number. `sender` is its sender number.
+    pub(super) fn create_control(&mut self, said: &Said, sender: u32, frames: &mut Frames, now: u64) -> u32 {
+        let kind = said.kind();
+        let this = match said {
+            Said::Arp(said) => arp::packet(said, frames),
+            Said::Igmp(member, _) => igmp::packet(*member, frames),
+            Said::Keepalive(end) => keepalive::packet(*end, frames),
+        };
+        let direction = frames.first_control_direction(kind, self.endpoints) + 2 * this.sender;
+        let tracked_per_hop = self.reports.is_some();
         let datagram = Datagram {
             flow: self.control_counters,
             to: Destination::endpoint(direction + 1),
             // All bytes count as control traffic, so the split between header and payload does not matter.
-            header: (bytes - IP_HEADER_BYTES) as u32,
+            header: (this.bytes - IP_HEADER_BYTES) as u32,
             fragments: 1,
             refs: 1,
-            begun: self.now,
+            begun: now,
             tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
-        // The number follows those of all senders and of routers' messages.
-        let number = self.frames.icmp.ways.len() + kind as usize;
-        let sender = match &mut self.shared.reports {
-            None => (self.processes.len() + self.endpoints.len() + number) as u32,
-            Some(reports) => {
-                let number = self.injected.number_of_control(number);
-                reports.register_control_packet(datagram, number);
-                number
-            }
-        };
-        let packet = self.shared.datagrams.insert_packet(Packet {
+        let datagram = self.begin_datagram(tracked_per_hop, datagram);
+        if let Some(reports) = &mut self.reports {
+            reports.register_control_packet(datagram, sender);
+        }
+        let packet = self.datagrams.insert_packet(Packet {
             datagram,
-            ip: bytes as u32,
+            ip: this.bytes as u32,
             sender,
-            place,
+            place: this.place,
             since: 0,
             offset: 0,
-            ttl,
-            priority,
+            ttl: this.ttl,
+            priority: this.priority,
             ecn: Ecn::NotCapable,
         });
-        (datagram, packet)
-    }
-
-    /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
-    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
-        let direction = direction as usize;
-        let [arp, igmp, keepalives, _] = self.frames.control_directions(self.endpoints.len());
-        if direction < arp {
-            self.deliver_icmp_message(datagram);
-        } else if direction < igmp {
-            self.take_arp(datagram);
-        } else if direction < keepalives {
-            self.take_igmp(datagram);
-        } else {
-            self.take_keepalive((direction - keepalives) / 2);
+        match *said {
+            Said::Arp(said) => arp::register(said, datagram, frames, self),
+            Said::Igmp(member, message) => igmp::register((member, message), datagram, frames, self),
+            Said::Keepalive(end) => self.tap_keepalive(end, packet, frames),
         }
+        packet
     }
 }

@@ -1,16 +1,15 @@
 //! Fast path of sending: an unfragmented datagram enters the NIC at once. Sending must cost the host no CPU time, the run must have no timeline and no capture,
 //! and no sender may wait for the NIC.
 
-use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route, Step};
+use engpass_frames::{FastPathResult, FramePort, Frames, Packet, Route};
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::{Event, EventQueue};
 use crate::nic::Nic;
 use crate::packet_store::{Datagram, Destination};
-use crate::ready_packet::EgressPath;
 use crate::shared_state::SharedState;
 
 /// The NIC and first line of a route, looked up once for several datagrams.
@@ -82,22 +81,18 @@ impl UnfragmentedDatagram {
 
 impl<'a> Egress<'a> {
     #[inline(always)]
-    pub(super) fn of(
-        nic: &'a Nic,
-        route: Route,
-        (ports, steps): (&'a mut [FramePort], &[Step]),
-        (now, end): (u64, u64),
-    ) -> Self {
-        let step = steps[route.first as usize];
-        let last = if step.delivers_ahead() { end } else { 0 };
+    pub(super) fn of(nic: &'a Nic, route: u32, frames: &'a mut Frames, clock: &Clock) -> Self {
+        let route = frames.routes[route as usize];
+        let step = frames.steps[route.first as usize];
+        let last = if step.delivers_ahead() { clock.end } else { 0 };
         Self {
             nic,
             route,
-            line: &mut ports[step.port() as usize],
+            line: &mut frames.ports[step.port() as usize],
             port: step.port(),
             line_index: step.line_index,
             last,
-            now,
+            now: clock.now,
         }
     }
 
@@ -154,49 +149,5 @@ impl<'a> Egress<'a> {
             events.push(at, line.port as usize, Event::FrameArrival(self.port));
         }
         FastPathResult::ArrivesAt(at)
-    }
-}
-
-impl Network {
-    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
-    /// effect, if the slow path must take it.
-    #[inline(always)]
-    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
-        if !self.fast_path_allowed() || self.shared.reports.is_some() {
-            return false;
-        }
-        let (now, end) = (self.now, self.end);
-        let Self { processes, frames, shared, events, nics, .. } = self;
-        let this = &mut processes[process];
-        let EgressPath::Frames { route } = this.way else { return false };
-        if this.fragments.count > 1 {
-            return false;
-        }
-        let Frames { ports, steps, routes, .. } = frames;
-        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
-        let whole = UnfragmentedDatagram {
-            flow: this.flow as u32,
-            index: this.messages,
-            to: Destination::SOCKET,
-            sender: process as u32,
-            header: UDP_HEADER_BYTES as u32,
-            bytes: this.message as u32,
-            counted: true,
-            resent: false,
-            ecn: Ecn::NotCapable,
-        };
-        let id = shared.datagrams.next();
-        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, shared, events, SenderRef::Process(process))
-        else {
-            return false;
-        };
-        let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
-        this.messages += 1;
-        let due = this.next_message();
-        events.push(due.max(now), this.flow, Event::ProcessWake(process as u32));
-        if is_ahead {
-            self.forward(id, next, at, false);
-        }
-        true
     }
 }

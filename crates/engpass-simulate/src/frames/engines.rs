@@ -1,67 +1,59 @@
 //! Routers whose work depends on the packet: packets that their engines take, and those that a line card hands to the route processor.
 
-use engpass_frames::{Arrival, EngineResult, Packet};
+use engpass_frames::{Arrival, EngineResult, Frames, Packet};
 
-use crate::Network;
+use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::shared_state::SharedState;
 
-impl Network {
+impl SharedState {
     /// Returns the index of the first engine that works on a packet at a router.
-    pub(super) fn first_engine(&mut self, router: usize, packet: u32) -> usize {
-        if !self.frames.switching.depends_on_packet(router as u32) {
+    pub(super) fn first_engine(&self, frames: &mut Frames, router: usize, packet: u32) -> usize {
+        if !frames.switching.depends_on_packet(router as u32) {
             return router;
         }
-        let arrival = self.arrival_at(router as u32, packet);
-        self.frames.first_engine(&arrival)
-    }
-
-    /// Gives a packet to the first engine that works on it; `copies` of it will leave.
-    pub(super) fn begin_work(&mut self, router: u32, packet: u32, copies: u64) {
-        let arrival = self.arrival_at(router, packet);
-        let entered = self.frames.begin_work(&arrival, copies, self.now);
-        self.on_engine_entered(packet, entered);
-    }
-
-    /// Continues with a packet that an engine has finished: a card may hand it to the route processor. Returns false if no engine works on it any more.
-    pub(super) fn continues_work(&mut self, router: u32, packet: u32) -> bool {
-        let Some(copies) = self.frames.switching.take_punted(packet) else { return false };
-        let arrival = self.arrival_at(router, packet);
-        let entered = self.frames.forward_with_engine(&arrival, copies, self.now);
-        self.on_engine_entered(packet, entered);
-        true
+        let arrival = self.arrival_at(frames, router as u32, packet);
+        frames.first_engine(&arrival)
     }
 
     /// Returns the arrival of a packet at a router. Finds the work on such packets if it is not known.
-    fn arrival_at(&mut self, router: u32, packet: u32) -> Arrival {
-        let Packet { datagram, place, ip, .. } = *self.shared.datagrams.packet(packet);
-        let is_of_tree = self.shared.is_of_tree(datagram);
+    pub(super) fn arrival_at(&self, frames: &mut Frames, router: u32, packet: u32) -> Arrival {
+        let Packet { datagram, place, ip, .. } = *self.datagrams.packet(packet);
+        let is_of_tree = self.is_of_tree(datagram);
         let is_multicast = is_of_tree
-            || self.frames.switching.is_multicast(self.shared.datagrams[datagram].flow)
+            || frames.switching.is_multicast(self.datagrams[datagram].flow)
             // Only injected packets to a group take the first of equal-cost paths.
-            || self.shared.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
+            || self.reports.as_ref().is_some_and(|reports| reports.takes_first(datagram));
         // The headers of a tunnel let routers fragment the packets in it.
-        let never_fragmented = self.frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram);
+        let never_fragmented = frames.tunnels.at(place).is_empty() && self.has_df_bit(datagram, frames);
         let arrival = Arrival { router, packet, ip, place, is_multicast, never_fragmented };
-        if !self.frames.switching.knows(&arrival) {
-            let branches = if is_of_tree { self.shared.branches_behind(datagram) } else { Vec::new() };
-            self.frames.find_work(&arrival, &branches);
+        if !frames.switching.knows(&arrival) {
+            let branches = if is_of_tree { self.branches_behind(datagram) } else { Vec::new() };
+            frames.find_work(&arrival, &branches);
         }
         arrival
     }
 
-    /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work.
-    pub(super) fn on_engine_entered(&mut self, packet: u32, (engine, result): (usize, EngineResult)) {
+    /// Handles the result of giving a packet to an engine: drops the packet, or schedules the event of an engine that had no work. Returns when the engine
+    /// finishes it, if the packet may continue ahead of virtual time.
+    pub(super) fn on_engine_entered(
+        &mut self,
+        packet: u32,
+        (engine, result): (usize, EngineResult),
+        frames: &Frames,
+        clock: &mut Clock,
+    ) -> Option<u64> {
         match result {
-            EngineResult::Full => self.drop_packet(packet, DropLocation::InputFull(engine), self.now),
+            EngineResult::ContinuesAt(done) => return Some(done),
+            EngineResult::Full => {
+                self.drop_packet(frames, packet, DropLocation::InputFull(engine), clock.now);
+            }
             EngineResult::Held(Some(done)) => {
-                let node = self.frames.engines[engine].node;
-                self.events.push(done, node, Event::EngineDone(engine as u32));
+                clock.events.push(done, frames.engines[engine].node, Event::EngineDone(engine as u32));
             }
             EngineResult::Held(None) => {}
-            EngineResult::ContinuesAt(_) => {
-                unreachable!("an engine whose work depends on the packet never works ahead")
-            }
         }
+        None
     }
 }

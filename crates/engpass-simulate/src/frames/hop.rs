@@ -6,10 +6,15 @@
 
 use engpass_frames::{AdmitResult, Departure, FastPathResult, Frames, Lookahead, Packet, Verdict};
 use engpass_model::queue::{Cause, Ecn};
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
+use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
 use crate::event_queue::Event;
-use crate::ready_packet::ReadyPacket;
+use crate::flow_counters::DropLocation;
+use crate::host::Hosts;
+use crate::packet_store::Destination;
+use crate::ready_packet::{EgressPath, ReadyPacket};
 use crate::shared_state::SharedState;
 use crate::tap::Carrier;
 
@@ -30,9 +35,9 @@ impl Network {
     /// Like [`Self::forward`], for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        let fast = self.fast_path_allowed();
+        let fast = self.shared.fast_path_allowed();
         loop {
-            let Self { frames: Frames { ports, steps, .. }, shared, events, endpoints, .. } = self;
+            let Self { frames: Frames { ports, steps, .. }, shared, clock, hosts, .. } = self;
             let SharedState { datagrams, ledger, window, trace, .. } = shared;
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, lookahead) = loop {
@@ -42,18 +47,18 @@ impl Network {
                 let mut host = None;
                 let last = match step.lookahead {
                     Lookahead::None => 0,
-                    Lookahead::NextPort => self.end,
+                    Lookahead::NextPort => clock.end,
                     // Until the instant computed here, only this line can cause anything at the host.
                     Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
                             Some(to) => {
-                                let this = &mut endpoints[to as usize];
-                                let until = this.lookahead_until().min(self.until);
+                                let this = &mut hosts.endpoints[to as usize];
+                                let until = this.lookahead_until().min(clock.until);
                                 host = Some((this, to as usize));
                                 until
                             }
                             // A UDP socket only counts datagrams: it may take them ahead of virtual time.
-                            None => self.until,
+                            None => clock.until,
                         }
                     }
                     Lookahead::Host => 0,
@@ -91,12 +96,12 @@ impl Network {
                 packet.place = place + 1;
                 if then > last {
                     if line.expect_arrival_at(then) {
-                        events.push(then, line.port as usize, Event::FrameArrival(step.port()));
+                        clock.events.push(then, line.port as usize, Event::FrameArrival(step.port()));
                     }
                     return;
                 }
                 let Packet { datagram: whole, ecn, .. } = *packet;
-                let now = std::mem::replace(&mut self.now, then);
+                let now = std::mem::replace(&mut clock.now, then);
                 let taken = match host {
                     Some((this, to)) => {
                         this.handled_until = then;
@@ -111,7 +116,7 @@ impl Network {
                 if !taken {
                     self.receive_slow_path(id);
                 }
-                self.now = now;
+                self.clock.now = now;
                 return;
             };
             if lookahead == Lookahead::Host {
@@ -154,7 +159,7 @@ impl Network {
     /// reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
-        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, shared, clock, .. } = self;
         let step = steps[place as usize];
         let (port, line_index) = (step.port(), step.line_index);
         let line = &mut ports[port as usize];
@@ -186,10 +191,10 @@ impl Network {
         if is_ahead {
             line.push_delivered_ahead(sent.left, bytes);
         } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
-            events.push(at, line.port as usize, Event::FrameArrival(port));
+            clock.events.push(at, line.port as usize, Event::FrameArrival(port));
         }
         if !sent.in_window {
-            self.clip_to_window(place, id, &sent.transmission);
+            self.shared.clip_to_window(&self.frames, place, id, &sent.transmission);
         }
         is_ahead.then_some(at)
     }
@@ -197,29 +202,70 @@ impl Network {
     /// Returns the instant up to which the line of step `place` may hand arrivals to the next port ahead of time; 0 if it may not.
     #[inline(always)]
     fn delivers_ahead_until(&self, place: u32) -> u64 {
-        if self.frames.steps[place as usize].delivers_ahead() { self.end } else { 0 }
+        if self.frames.steps[place as usize].delivers_ahead() { self.clock.end } else { 0 }
+    }
+
+    /// Sends the message that a process has ready as one packet, and schedules the next message. It must cost the host no CPU time. Returns false, without
+    /// effect, if the slow path must take it.
+    #[inline(always)]
+    pub(crate) fn try_send_message(&mut self, process: usize) -> bool {
+        if !self.shared.fast_path_allowed() || self.shared.reports.is_some() {
+            return false;
+        }
+        let Self { clock, hosts: Hosts { processes, nics, .. }, frames, shared, .. } = self;
+        let this = &mut processes[process];
+        let EgressPath::Frames { route } = this.way else { return false };
+        if this.fragments.count > 1 {
+            return false;
+        }
+        let mut exit = Egress::of(&nics[this.nic], route, frames, clock);
+        let whole = UnfragmentedDatagram {
+            flow: this.flow as u32,
+            index: this.messages,
+            to: Destination::SOCKET,
+            sender: process as u32,
+            header: UDP_HEADER_BYTES as u32,
+            bytes: this.message as u32,
+            counted: true,
+            resent: false,
+            ecn: Ecn::NotCapable,
+        };
+        let id = shared.datagrams.next();
+        let FastPathResult::ArrivesAt(at) =
+            exit.send(id, whole, shared, &mut clock.events, SenderRef::Process(process))
+        else {
+            return false;
+        };
+        let (next, is_ahead) = (exit.route.first + 1, at <= exit.last);
+        this.messages += 1;
+        let due = this.next_message();
+        clock.events.push(due.max(clock.now), this.flow, Event::ProcessWake(process as u32));
+        if is_ahead {
+            self.forward(id, next, at, false);
+        }
+        true
     }
 
     /// Sends a packet of a host into its NIC, which must have room.
     #[inline(always)]
     pub(crate) fn emit_frame(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) {
-        let id = self.packet_of(sender, ready_packet, route);
+        let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
         if self.shared.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, ready_packet);
+            self.shared.tap_emitted(Carrier::Packet(id), sender, ready_packet, &self.hosts, &self.injected);
         }
         let (datagram, ip) = (ready_packet.datagram, ready_packet.ip as u32);
         let (first, has_data) =
             (self.frames.routes[route as usize].first, self.shared.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, shared, events, .. } = self;
+        let Self { frames: Frames { ports, steps, .. }, shared, clock, .. } = self;
+        let (now, end) = (clock.now, clock.end);
         let step = steps[first as usize];
         let line = &mut ports[step.port() as usize];
         if shared.fast_path_allowed() {
             // Fast path, as for the segments of an endpoint.
-            let last = if step.delivers_ahead() { self.end } else { 0 };
-            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &shared.window)
-            {
+            let last = if step.delivers_ahead() { end } else { 0 };
+            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, last, &shared.window) {
                 shared.datagrams.packet_mut(id).place = first + 1;
-                shared.ledger.emitted_packet(sender, (has_data, id), self.now, line.free_at());
+                shared.ledger.emitted_packet(sender, (has_data, id), now, line.free_at());
                 if line.posts_each_packet {
                     shared.ledger.attribute_shared_idle(
                         step.line_index,
@@ -232,7 +278,7 @@ impl Network {
                 if at <= last {
                     self.forward(id, first + 1, at, false);
                 } else if line.expect_arrival_at(at) {
-                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
+                    clock.events.push(at, line.port as usize, Event::FrameArrival(step.port()));
                 }
                 return;
             }
@@ -247,14 +293,49 @@ impl Network {
         let Packet { ip, place, .. } = packet;
         let line = &mut ports[steps[place as usize].port() as usize];
         let view = packet.queued(id, line.queue_bytes(ip));
-        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, dropped, &shared.window) else {
+        let AdmitResult::Departs(sent, _) = line.admit(self.clock.now, view, dropped, &shared.window) else {
             unreachable!("a host's line accepts every packet");
         };
         if let Some((sender, has_data)) = sender {
-            shared.ledger.emitted_packet(sender, (has_data, id), self.now, sent.transmission.end);
+            shared.ledger.emitted_packet(sender, (has_data, id), self.clock.now, sent.transmission.end);
         }
         if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);
+        }
+    }
+
+    /// Drops a packet that a port has refused or discarded.
+    #[inline(never)]
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+        let place = |number| DropLocation::Queue(number, cause);
+        if !self.shared.try_defer_drop(
+            id,
+            place(self.frames.ports[port as usize].port as usize),
+            at,
+            &mut self.clock,
+        ) {
+            self.shared.drop_on_line(&mut self.frames, port, id, place, at);
+        }
+    }
+
+    /// Carries out a loss that was found ahead of time.
+    pub(crate) fn on_deferred_drop(&mut self, packet: u32) {
+        let reports = self.shared.reports.as_mut().expect("only injected packets have deferred losses");
+        match reports.place_of(packet) {
+            DropLocation::Queue(number, cause) => {
+                self.drop_at_port(self.frames.port_index(number), packet, cause, self.clock.now);
+            }
+            place => {
+                let step = self.frames.steps[self.shared.datagrams.packet(packet).place as usize];
+                self.drop_at_router(packet, step, place, self.clock.now);
+            }
+        }
+    }
+
+    /// Drops the packets that the discipline of a port has dropped in the current call.
+    pub(super) fn drop_discarded(&mut self, port: u32) {
+        while let Some((packet, cause)) = self.frames.dropped.pop() {
+            self.drop_at_port(port, packet.id, cause, self.clock.now);
         }
     }
 
@@ -270,21 +351,23 @@ impl Network {
                 }
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
-                    self.events.push(due, number, Event::Dequeue(port));
+                    self.clock.events.push(due, number, Event::Dequeue(port));
                 }
                 self.drop_discarded(port);
             }
             AdmitResult::Dropped(cause) => self.drop_at_port(port, id, cause, at),
-            AdmitResult::LineDown => self.drop_by_outage(port, id, at),
+            AdmitResult::LineDown => {
+                self.shared.drop_on_line(&mut self.frames, port, id, DropLocation::Down, at)
+            }
         }
     }
 
     /// Handles a `Dequeue` event of a port: its discipline chooses the packet that is sent next.
     pub(crate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
-        let (next, again) = this.serve(self.now, &mut self.frames.dropped, &self.shared.window);
+        let (next, again) = this.serve(self.clock.now, &mut self.frames.dropped, &self.shared.window);
         if let Some(again) = again {
-            self.events.push(again, this.port as usize, Event::Dequeue(port));
+            self.clock.events.push(again, this.port as usize, Event::Dequeue(port));
         }
         if let Some((chosen, sent)) = next {
             if sent.transmission.held > 0 && !this.posts_each_packet {
@@ -294,7 +377,7 @@ impl Network {
             let decides_when_free = !this.marks_on_arrival();
             let packet = self.shared.datagrams.packet_mut(chosen.id);
             if decides_when_free && packet.ecn != chosen.ecn {
-                self.frames.marks.add(number, self.shared.window.holds(self.now));
+                self.frames.marks.add(number, self.shared.window.holds(self.clock.now));
             }
             packet.ecn = chosen.ecn;
             let place = packet.place;

@@ -1,34 +1,22 @@
 //! ICMP messages of routers: when a router makes one, and what its receiver does.
 
-use std::collections::BTreeMap;
-
-use engpass_frames::{Packet, Step};
+use engpass_frames::{Frames, Packet, Step};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
 use engpass_model::wire::icmp::{self, MessageContent};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use crate::Network;
+use crate::endpoint::Endpoint;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
 use crate::packet_store::{Datagram, Destination};
+use crate::shared_state::{SharedState, TooBigMessage};
 use crate::tap::{Head, Quoted};
-
-/// Messages to endpoints that have not arrived, by datagram. A lost message stays until its datagram number is reused.
-pub(crate) type EndpointMessages = BTreeMap<u32, Message>;
-
-/// Content of a message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
-    endpoint: u32,
-    seq: u64,
-    mtu: u32,
-}
 
 /// Content of a message, for its receiver.
 enum About {
-    Segment(Message),
+    Segment(TooBigMessage),
     /// An injected packet: its path and token, and the content of the message about it.
     Outside((u32, u64), MessageContent),
 }
@@ -38,7 +26,7 @@ pub(super) struct Draft {
     about: About,
     flow: u32,
     /// Index of the route of this router's messages about the flow; `route` is the route itself.
-    number: usize,
+    pub(super) number: usize,
     route: u32,
     segment: Segment,
     /// Length of the message's IP packet, in bytes.
@@ -50,37 +38,43 @@ pub(super) struct Draft {
     head: Option<Head>,
 }
 
-impl Network {
+impl SharedState {
     /// Returns true if the packets of a datagram carry the DF bit, so that routers must not fragment them.
-    pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
-        let this = &self.shared.datagrams[datagram];
-        if let Some(reports) = &self.shared.reports {
+    pub(super) fn has_df_bit(&self, datagram: u32, frames: &Frames) -> bool {
+        let this = &self.datagrams[datagram];
+        if let Some(reports) = &self.reports {
             return reports.head(datagram).whole;
         }
         // Data goes to the second endpoint of a connection.
-        let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints.len());
-        is_data && self.frames.icmp.keeps_whole(this.flow)
+        let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints);
+        is_data && frames.icmp.keeps_whole(this.flow)
     }
 
     /// Returns the ICMP message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
     #[cold]
-    pub(super) fn message_about(&mut self, id: u32, step: Step, place: DropLocation) -> Option<Draft> {
-        let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.shared.datagrams.packet(id);
-        let this = &self.shared.datagrams[datagram];
+    pub(super) fn message_about(
+        &mut self,
+        id: u32,
+        step: Step,
+        place: DropLocation,
+        frames: &Frames,
+    ) -> Option<Draft> {
+        let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.datagrams.packet(id);
+        let this = &self.datagrams[datagram];
         let (flow, to, was_lost, more) = (this.flow, this.to.get(), this.lost, this.fragments > 1);
-        let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
+        let in_tunnel = !frames.tunnels.at(came_to).is_empty();
         let is_too_big = matches!(place, DropLocation::TooBig(_));
-        if in_tunnel || is_too_big && !self.has_df_bit(datagram) {
+        if in_tunnel || is_too_big && !self.has_df_bit(datagram, frames) {
             return None;
         }
-        let node = self.frames.engines[step.router as usize].node;
-        let (number, way) = self.frames.icmp.way(flow, node)?;
+        let node = frames.engines[step.router as usize].node;
+        let (number, way) = frames.icmp.way(flow, node)?;
         let route = way.route;
-        let segment = *self.shared.datagrams.segment(datagram);
-        let (about, bytes) = match &mut self.shared.reports {
+        let segment = *self.datagrams.segment(datagram);
+        let (about, bytes) = match &mut self.reports {
             None if is_too_big => {
                 let endpoint = to.expect("only TCP segments must not be fragmented") ^ 1;
-                let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
+                let message = TooBigMessage { endpoint, seq: segment.seq, mtu: step.mtu };
                 (About::Segment(message), icmp::error_bytes(ip.into()))
             }
             None => return None,
@@ -100,23 +94,30 @@ impl Network {
                 (About::Outside(reports.packet(datagram), said), bytes)
             }
         };
-        let head = self.shared.trace.as_ref().and_then(|trace| trace.head_of(id));
+        let head = self.trace.as_ref().and_then(|trace| trace.head_of(id));
         // The router has already decremented the TTL; the message quotes the packet as it arrived.
         let head = head.map(|head| Head { ttl: ttl + 1, ..head });
-        let (line, router) = (self.frames.last_line(came_to), step.router as usize);
+        let (line, router) = (frames.last_line(came_to), step.router as usize);
         Some(Draft { about, flow, number, route, segment, bytes, line, router, head })
     }
 
-    /// Creates the ICMP message of a router, which enters the router's forwarding engine at `at`.
-    pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
+    /// Creates the ICMP message of a router, which enters the router's forwarding engine at `at`; `sender` is its sender number. Returns the event at which it
+    /// does, and the place of the event at ties.
+    pub(super) fn begin_message(
+        &mut self,
+        draft: Draft,
+        sender: u32,
+        at: u64,
+        frames: &mut Frames,
+    ) -> (usize, Event) {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
-        let made = self.frames.icmp.begin_message();
-        let tracked_per_hop = self.shared.reports.is_some();
+        let made = frames.icmp.begin_message();
+        let tracked_per_hop = self.reports.is_some();
         let datagram = Datagram {
             flow,
             // No datagram of the flow has this index.
             index: u64::MAX - u64::from(made),
-            to: Destination::endpoint(self.endpoints.len() + 2 * number + 1),
+            to: Destination::endpoint(self.endpoints + 2 * number + 1),
             header: icmp::HEADER_BYTES as u32,
             bytes: (bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES) as u32,
             fragments: 1,
@@ -125,29 +126,26 @@ impl Network {
             tracked_per_hop,
             ..Datagram::default()
         };
-        let datagram = self.shared.begin_datagram(tracked_per_hop, datagram);
+        let datagram = self.begin_datagram(tracked_per_hop, datagram);
         // A capture shows the segment that the message quotes.
-        *self.shared.datagrams.segment_mut(datagram) = segment;
-        let (sender, quoted) = match about {
+        *self.datagrams.segment_mut(datagram) = segment;
+        let quoted = match about {
             About::Segment(message) => {
-                self.endpoint_messages.insert(datagram, message);
-                let Message { endpoint, mtu, .. } = message;
-                let quoted = head.map(|head| Quoted { mtu, head, endpoint });
-                ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
+                self.messages.insert(datagram, message);
+                let TooBigMessage { endpoint, mtu, .. } = message;
+                head.map(|head| Quoted { mtu, head, endpoint })
             }
             About::Outside(lost, said) => {
-                let flow = self.injected.number_of_control(number);
-                let reports =
-                    self.shared.reports.as_mut().expect("an injected network has delivery statuses");
-                reports.register_message(datagram, lost, said, flow);
-                (flow, None)
+                let reports = self.reports.as_mut().expect("an injected network has delivery statuses");
+                reports.register_message(datagram, lost, said, sender);
+                None
             }
         };
-        let packet = self.shared.datagrams.insert_packet(Packet {
+        let packet = self.datagrams.insert_packet(Packet {
             datagram,
             ip: bytes as u32,
             sender,
-            place: self.frames.routes[route as usize].first,
+            place: frames.routes[route as usize].first,
             since: 0,
             offset: 0,
             // The router decrements the TTL, although it does not forward the message.
@@ -155,31 +153,29 @@ impl Network {
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
         });
-        if let Some(trace) = &mut self.shared.trace {
+        if let Some(trace) = &mut self.trace {
             trace.made(packet, router, (bytes as u32, icmp::TTL, icmp::PRIORITY), quoted);
         }
-        self.frames.icmp.hold(made, packet);
-        self.events.push(at, line, Event::IcmpReady(made));
+        frames.icmp.hold(made, packet);
+        (line, Event::IcmpReady(made))
     }
 
-    /// Passes an ICMP message into the forwarding engine of the router that made it.
-    pub(crate) fn send_icmp(&mut self, number: u32) {
-        let packet = self.frames.icmp.release(number);
-        self.receive_or_forward(packet);
-    }
-
-    /// Delivers an ICMP message to the sender of the packet that it is about.
-    pub(super) fn deliver_icmp_message(&mut self, datagram: u32) {
-        if let Some(reports) = &mut self.shared.reports {
-            reports.on_message_delivered(datagram, self.now);
-            return;
+    /// Delivers an ICMP message to the sender of the packet that it is about. Returns the endpoint that may now send, if it is one.
+    pub(super) fn deliver_icmp_message(
+        &mut self,
+        datagram: u32,
+        endpoints: &mut [Endpoint],
+        now: u64,
+    ) -> Option<usize> {
+        if let Some(reports) = &mut self.reports {
+            reports.on_message_delivered(datagram, now);
+            return None;
         }
-        let message = self.endpoint_messages.remove(&datagram);
-        let Message { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
+        let message = self.messages.remove(&datagram);
+        let TooBigMessage { endpoint, seq, mtu } = message.expect("an arriving ICMP message is registered");
         let endpoint = endpoint as usize;
-        let connection = &mut self.endpoints[endpoint].connection;
-        connection.on_too_big(Time(self.now), seq, mtu.into());
-        self.shared.ledger.note_activity(self.processes.len() + endpoint, self.now);
-        self.send_and_schedule_wake(endpoint);
+        endpoints[endpoint].connection.on_too_big(Time(now), seq, mtu.into());
+        self.ledger.note_activity(self.processes + endpoint, now);
+        Some(endpoint)
     }
 }

@@ -16,14 +16,13 @@ mod control;
 mod drops;
 mod egress;
 mod engines;
-mod fast_path;
-mod fragmentation;
 mod hop;
 mod icmp;
 mod igmp;
 mod keepalive;
 mod outage;
 mod packet_trains;
+mod router;
 mod tcp_fast_path;
 mod tunnels;
 
@@ -32,11 +31,14 @@ use engpass_ledger::Trail;
 use engpass_model::line::Transmission;
 use engpass_model::queue::Ecn;
 
-use super::Network;
 use super::ready_packet::ReadyPacket;
 use super::shared_state::SharedState;
 
-pub(super) use icmp::EndpointMessages;
+pub(super) use bonds::with_bond_member;
+pub(super) use circuits::on_last_cell_left_router;
+pub(super) use igmp::begin_memberships;
+pub(super) use outage::{await_change, begin_events};
+pub(super) use tunnels::await_timeout;
 
 /// Returns the trail of a packet that is at step `place`.
 #[inline(always)]
@@ -48,6 +50,17 @@ pub(super) fn trail(frames: &Frames, place: u32) -> Trail {
 }
 
 impl SharedState {
+    /// Begins the measurement window on every line. Everything at `from`, the last instant of the warm-up, must have happened.
+    pub(super) fn begin_measurement(&mut self, frames: &mut Frames, from: u64) {
+        self.ledger.end_warmup(from);
+        for line in &mut frames.ports {
+            // Lines that lookahead has taken beyond this instant have begun their window already.
+            if line.begin_window() == Some(from) {
+                self.ledger.begin_window_on_frame_line(line, from);
+            }
+        }
+    }
+
     /// Brings the records of a line up to date before an arrival at `at`: starts the line's measurement if it is due, and takes the samples of a timeline.
     #[inline(always)]
     fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
@@ -60,23 +73,21 @@ impl SharedState {
             trace.sample_queue_before(line.port as usize, at, line);
         }
     }
-}
-
-impl Network {
-    /// Test switch: disables lookahead, so that every packet has an event at every hop. The outcome must not change.
-    #[doc(hidden)]
-    pub fn disable_lookahead(&mut self) {
-        self.frames.disable_lookahead();
-    }
 
     /// Creates the packet that a host hands to its NIC, and returns its number.
     #[inline(always)]
-    fn packet_of(&mut self, sender: usize, ready_packet: &ReadyPacket, route: u32) -> u32 {
-        let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
+    pub(super) fn packet_of(
+        &mut self,
+        frames: &Frames,
+        sender: usize,
+        ready_packet: &ReadyPacket,
+        route: u32,
+    ) -> u32 {
+        let Route { first, priority, ttl, .. } = frames.routes[route as usize];
         let (datagram, ip, offset) = (ready_packet.datagram, ready_packet.ip as u32, ready_packet.offset);
-        let this = &mut self.shared.datagrams[datagram];
+        let this = &mut self.datagrams[datagram];
         this.refs += 1;
-        let ecn = match this.to.get().map(|_| self.shared.datagrams.segment(datagram)) {
+        let ecn = match this.to.get().map(|_| self.datagrams.segment(datagram)) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
@@ -92,76 +103,76 @@ impl Network {
             priority,
             ecn,
         };
-        if let Some(reports) = &self.shared.reports {
+        if let Some(reports) = &self.reports {
             let head = reports.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
-        self.shared.datagrams.insert_packet(packet)
+        self.datagrams.insert_packet(packet)
     }
 
     /// Tells the ledger that an edge of the window cuts a transmission on the line of step `place`: the packet does not count as carried there.
     #[cold]
     #[inline(never)]
-    fn clip_to_window(&mut self, place: u32, id: u32, sent: &Transmission) {
-        if self.shared.ledger.deferred.is_some() {
+    fn clip_to_window(&mut self, frames: &Frames, place: u32, id: u32, sent: &Transmission) {
+        if self.ledger.deferred.is_some() {
             // With deferred postings, the transmission is posted when it has ended.
             return;
         }
-        let Packet { datagram, ip, .. } = *self.shared.datagrams.packet(id);
-        let step = self.frames.steps[place as usize];
-        let line = &self.frames.ports[step.port() as usize];
-        self.shared.ledger.clip_to_window(line.port as usize, sent);
-        self.shared.track_per_hop(datagram);
-        self.shared.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
+        let Packet { datagram, ip, .. } = *self.datagrams.packet(id);
+        let step = frames.steps[place as usize];
+        let line = &frames.ports[step.port() as usize];
+        self.ledger.clip_to_window(line.port as usize, sent);
+        self.track_per_hop(datagram);
+        self.ledger.write(datagram, step.line_index, line.queue_bytes(ip), true);
     }
 
     /// Records which lines have carried a packet that leaves the network, or that is in flight at the end of the run.
     #[inline(always)]
-    fn record_hops_carried(&mut self, id: u32) {
-        let Packet { datagram, place, .. } = *self.shared.datagrams.packet(id);
-        let this = &mut self.shared.datagrams[datagram];
-        this.trail = trail(&self.frames, place);
-        if this.tracked_per_hop && self.shared.ledger.deferred.is_none() {
-            self.record_bytes_per_hop(id);
+    fn record_hops_carried(&mut self, frames: &Frames, id: u32) {
+        let Packet { datagram, place, .. } = *self.datagrams.packet(id);
+        let this = &mut self.datagrams[datagram];
+        this.trail = trail(frames, place);
+        if this.tracked_per_hop && self.ledger.deferred.is_none() {
+            self.record_bytes_per_hop(frames, id);
         }
     }
 
     /// Records in the ledger, line by line, the bytes of a packet on the lines that carried it.
     #[inline(never)]
-    fn record_bytes_per_hop(&mut self, id: u32) {
-        let packet = *self.shared.datagrams.packet(id);
+    fn record_bytes_per_hop(&mut self, frames: &Frames, id: u32) {
+        let packet = *self.datagrams.packet(id);
         let Packet { datagram, ip, place, since, .. } = packet;
-        let branched = self.frames.is_branched(place);
-        for there in self.frames.carried(place, since) {
-            let step = self.frames.steps[there as usize];
+        let branched = frames.is_branched(place);
+        for there in frames.carried(place, since) {
+            let step = frames.steps[there as usize];
             if !step.is_line() {
                 continue;
             }
-            let line = &self.frames.ports[step.port() as usize];
-            let bytes = line.queue_bytes(self.frames.length_at(ip, place, there));
-            self.shared.ledger.write(datagram, step.line_index, bytes, false);
+            let line = &frames.ports[step.port() as usize];
+            let bytes = line.queue_bytes(frames.length_at(ip, place, there));
+            self.ledger.write(datagram, step.line_index, bytes, false);
             if branched {
-                let piece = self.frames.piece(id, &packet, there);
-                self.shared.ledger.track_packet(datagram, step.line_index, piece);
+                let piece = frames.piece(id, &packet, there);
+                self.ledger.track_packet(datagram, step.line_index, piece);
             }
         }
     }
 
     /// Records, at the end of the run, which lines have carried the packets in flight.
-    pub(super) fn record_packets_in_flight(&mut self) {
-        let datagrams = &mut self.shared.datagrams;
+    pub(super) fn record_packets_in_flight(&mut self, frames: &Frames) {
+        let datagrams = &mut self.datagrams;
         datagrams.forget_free();
         // The per-hop records must exist before the first packet is recorded.
         for id in 0..datagrams.len() {
-            let this = &self.shared.datagrams[id];
+            let this = &self.datagrams[id];
             if this.refs > 0 && this.arrived < this.fragments {
-                self.shared.track_fragments_per_hop(id);
+                self.track_fragments_per_hop(id);
             }
         }
-        for id in 0..self.shared.datagrams.len() {
-            if !self.shared.datagrams.packet(id).is_none() {
-                self.record_hops_carried(id);
+        for id in 0..self.datagrams.len() {
+            if !self.datagrams.packet(id).is_none() {
+                self.record_hops_carried(frames, id);
             }
         }
     }

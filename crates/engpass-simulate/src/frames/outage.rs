@@ -1,78 +1,63 @@
 //! Outages: lines that go down and come up.
 
-use engpass_frames::ALL_NEIGHBOURS;
+use engpass_frames::{ALL_NEIGHBOURS, Frames};
 use engpass_testbed::Change;
 
-use crate::Network;
+use super::keepalive::begin_keepalives;
+use crate::clock::Clock;
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
+use crate::shared_state::SharedState;
 
-impl Network {
-    /// Starts the events of the testbed file, with time 0 at `from`. With packet injection, routers also forget the hardware addresses that they know.
-    pub(crate) fn begin_events(&mut self, from: u64) {
-        self.frames.begin_bonds(from);
-        for event in 0..self.line_changes.len() {
-            self.line_changes[event].count_from(from);
-            self.await_change(event);
-        }
-        self.begin_keepalives(from);
-        if self.shared.reports.is_some() && !self.frames.arp.is_idle() {
-            self.events.push(from, 0, Event::ArpTimeout(ALL_NEIGHBOURS));
-        }
+/// Starts the events of the testbed file, with time 0 at `from`. With packet injection, routers also forget the hardware addresses that they know.
+pub(crate) fn begin_events(from: u64, frames: &mut Frames, shared: &SharedState, clock: &mut Clock) {
+    frames.begin_bonds(from);
+    for event in 0..frames.changes.len() {
+        frames.changes[event].count_from(from);
+        await_change(event, frames, clock);
     }
-
-    /// Schedules the next change that an event of the file makes.
-    fn await_change(&mut self, event: usize) {
-        if let Some(at) = self.line_changes[event].advance().filter(|at| *at <= self.end) {
-            self.events.push(at, 0, Event::LineChange(event as u32));
-        }
+    begin_keepalives(from, frames, clock);
+    if shared.reports.is_some() && !frames.arp.is_idle() {
+        clock.events.push(from, 0, Event::ArpTimeout(ALL_NEIGHBOURS));
     }
+}
 
-    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths.
-    pub(crate) fn change_line(&mut self, event: u32) {
-        let Change { link, seen_by, down, .. } = self.line_changes[event as usize].due();
-        self.await_change(event as usize);
-        if let Some(trace) = &mut self.shared.trace {
-            trace.changed(self.now, link, down);
+/// Schedules the next change that an event of the file makes.
+pub(crate) fn await_change(event: usize, frames: &mut Frames, clock: &mut Clock) {
+    if let Some(at) = frames.changes[event].advance().filter(|at| *at <= clock.end) {
+        clock.events.push(at, 0, Event::LineChange(event as u32));
+    }
+}
+
+impl SharedState {
+    /// Applies a due change of an event: both directions of a link go down or come up, and the nodes that notice it choose other paths. Returns the bonds whose
+    /// monitors are to look at their carriers, and when.
+    pub(crate) fn change_line(&mut self, event: u32, frames: &mut Frames, now: u64) -> Vec<(u32, u64)> {
+        let Change { link, seen_by, down, .. } = frames.changes[event as usize].due();
+        let mut monitors = Vec::new();
+        if let Some(trace) = &mut self.trace {
+            trace.changed(now, link, down);
         }
         for (end, seen) in seen_by.into_iter().enumerate() {
-            let port = self.frames.port_index(2 * link + end);
-            let line = &mut self.frames.ports[port as usize];
-            self.shared.catch_up_before(line, self.now);
-            if self.shared.ledger.deferred.is_some() {
+            let port = frames.port_index(2 * link + end);
+            let line = &mut frames.ports[port as usize];
+            self.catch_up_before(line, now);
+            if self.ledger.deferred.is_some() {
                 // Transmissions before the change are posted before it.
-                self.shared.write_frames(2 * link + end, self.now);
+                self.write_frames(2 * link + end, now);
             }
-            let line = &mut self.frames.ports[port as usize];
-            self.shared.ledger.line_changes(line, self.now, down);
-            for packet in line.change(self.now, down) {
-                self.drop_by_outage(port, packet.id, self.now);
+            let line = &mut frames.ports[port as usize];
+            self.ledger.line_changes(line, now, down);
+            for packet in line.change(now, down) {
+                self.drop_on_line(frames, port, packet.id, DropLocation::Down, now);
             }
             if seen {
-                if let Some((bond, at)) = self.frames.notice_link_change((link, end), down, self.now) {
-                    self.events.push(at, 0, Event::BondMonitor(bond));
-                }
-                for packet in self.frames.forget_neighbours_behind((link, end), down) {
-                    self.drop_by_outage(port, packet, self.now);
+                monitors.extend(frames.notice_link_change((link, end), down, now));
+                for packet in frames.forget_neighbours_behind((link, end), down) {
+                    self.drop_on_line(frames, port, packet, DropLocation::Down, now);
                 }
             }
         }
-    }
-
-    /// Drops a packet because of an outage, at the port of the line or on the line.
-    #[inline(never)]
-    pub(super) fn drop_by_outage(&mut self, port: u32, packet: u32, at: u64) {
-        let line = &mut self.frames.ports[port as usize];
-        let number = line.port as usize;
-        if let Some(deferred) = &mut self.shared.ledger.deferred {
-            deferred.lost(number, 1);
-        }
-        if self.shared.window.holds(at) {
-            line.count_lost();
-        }
-        if let Some(trace) = &mut self.shared.trace {
-            trace.dropped(number, at);
-        }
-        self.drop_packet(packet, DropLocation::Down(number), at);
+        monitors
     }
 }

@@ -4,54 +4,68 @@
 //! impairments and all queues have room, then only departures and arrivals remain to be computed. Therefore the packets of a train share a datagram, a packet
 //! and, on their first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
 
-use engpass_frames::{AdmitResult, Packet, Route};
+use engpass_frames::{AdmitResult, Frames, Packet, Route};
 use engpass_model::queue;
 
-use crate::Network;
 use crate::event_queue::Event;
+use crate::shared_state::SharedState;
 
 /// Largest number of packets in a train: the ledger counts the bytes of a train in 32 bits.
 const LONGEST: u32 = 1 << 12;
 
-impl Network {
-    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as surely fit into the NIC buffer and all queues.
-    /// Returns 0 if each packet must be sent by itself.
-    pub(crate) fn max_train_len(&mut self, route: u32, (ip, ttl): (u32, u8), count: u32) -> u32 {
-        let Route { first, hops, .. } = self.frames.routes[route as usize];
-        let step = self.frames.steps[first as usize];
-        let line = &mut self.frames.ports[step.port() as usize];
+impl SharedState {
+    /// Returns how many of `count` packets of `ip` bytes, injected `now` at a NIC with a buffer of `capacity`, form a train on this route: as many as surely
+    /// fit into the buffer and all queues. Returns 0 if each packet must be sent by itself.
+    pub(crate) fn max_train_len(
+        &self,
+        route: u32,
+        (ip, ttl): (u32, u8),
+        count: u32,
+        (capacity, now): (u64, u64),
+        frames: &mut Frames,
+    ) -> u32 {
+        let Route { first, hops, .. } = frames.routes[route as usize];
+        let step = frames.steps[first as usize];
+        let line = &mut frames.ports[step.port() as usize];
         let port = line.port as usize;
         // A capture needs every packet. A route with decision steps, circuits, tunnels or holds has `hops` 0.
         if hops == 0
-            || self.shared.trace.is_some()
+            || self.trace.is_some()
             || step.is_routed()
             || !line.is_unlimited_in_order()
-            || self.shared.ledger.is_shared(port)
+            || self.ledger.is_shared(port)
         {
             return 0;
         }
-        let (occupied, _) = line.memory(self.now);
-        let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
+        let (occupied, _) = line.memory(now);
+        let room = capacity.checked_sub(occupied + u64::from(ip));
         // The first packet fits, and `room / ip` more after it.
         let fit = |room: u64| room / u64::from(ip) + 1;
         let most = room.map_or(0, fit).min(LONGEST.into()).min(count.into());
-        let ledger = &self.shared.ledger;
+        let ledger = &self.ledger;
         let is_shared = |port| ledger.is_shared(port);
-        most.min(self.frames.room_behind_first_line(route, (ip, ttl), self.now, is_shared)) as u32
+        most.min(frames.room_behind_first_line(route, (ip, ttl), now, is_shared)) as u32
     }
 
-    /// Sends a packet train: all packets of this datagram, each of `ip` bytes.
-    pub(crate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
-        let Route { first, hops, .. } = self.frames.routes[route as usize];
-        let Self { frames, shared, events, .. } = self;
-        let this = &mut shared.datagrams[datagram];
+    /// Sends a packet train: all packets of this datagram, each of `ip` bytes. Returns the event of its first arrival, with time and place at ties, unless the
+    /// line has one already.
+    pub(crate) fn emit_train(
+        &mut self,
+        sender: usize,
+        (datagram, ip): (u32, u32),
+        route: u32,
+        now: u64,
+        frames: &mut Frames,
+    ) -> Option<(u64, usize, Event)> {
+        let Route { first, hops, .. } = frames.routes[route as usize];
+        let this = &mut self.datagrams[datagram];
         this.refs += 1;
         let (has_data, count) = (this.counted, this.fragments);
-        let head = *shared.reports.as_ref().expect("only injected packets form trains").head(datagram);
+        let head = *self.reports.as_ref().expect("only injected packets form trains").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
         // Packets whose TTL would expire form no train.
         let routers = steps.iter().filter(|step| step.is_routed()).count();
-        let id = shared.datagrams.insert_packet(Packet {
+        let id = self.datagrams.insert_packet(Packet {
             datagram,
             ip,
             sender: head.flow,
@@ -63,16 +77,16 @@ impl Network {
             ecn: head.ecn,
         });
         let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
-        let (mut until, mut begins) = (self.now, None);
+        let (mut until, mut begins, mut arrival) = (now, None, None);
         for _ in 0..count {
-            let mut at = self.now;
+            let mut at = now;
             for (hop, step) in steps.iter().enumerate() {
                 let line = &mut frames.ports[step.port() as usize];
                 if hop > 0 {
-                    shared.catch_up_before(line, at);
+                    self.catch_up_before(line, at);
                 }
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
-                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &shared.window)
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.dropped, &self.window)
                 else {
                     unreachable!("every line has room for the train");
                 };
@@ -82,8 +96,8 @@ impl Network {
                     until = sent.transmission.end;
                     begins.get_or_insert(sent.transmission);
                 } else if line.posts_each_packet {
-                    let datagram = (datagram, shared.datagrams[datagram].owner());
-                    shared.ledger.post_transmission(
+                    let datagram = (datagram, self.datagrams[datagram].owner());
+                    self.ledger.post_transmission(
                         step.line_index,
                         datagram,
                         id,
@@ -95,24 +109,15 @@ impl Network {
                     line.push_delivered_ahead(sent.left, bytes);
                     at = sent.left + line.delay;
                 } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
-                    events.push(at, line.port as usize, Event::FrameArrival(step.port()));
+                    arrival = Some((at, line.port as usize, Event::FrameArrival(step.port())));
                 }
             }
         }
         let line = &frames.ports[steps[0].port() as usize];
         if let Some(begins) = begins.filter(|_| line.posts_each_packet) {
-            shared.ledger.defer_train(datagram, count.into(), &begins, (until, line));
+            self.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
-        shared.ledger.emitted_packet(sender, (has_data, id), self.now, until);
-    }
-
-    /// Handles the arrival of a train's packet that is not the last one. The index and token of the datagram advance to the next packet.
-    #[inline]
-    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
-        self.delivered(datagram);
-        self.shared.datagrams[datagram].index += 1;
-        if let Some(reports) = &mut self.shared.reports {
-            reports.next_token(datagram);
-        }
+        self.ledger.emitted_packet(sender, (has_data, id), now, until);
+        arrival
     }
 }

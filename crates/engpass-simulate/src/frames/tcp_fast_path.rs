@@ -1,6 +1,6 @@
 //! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, without CPU cost and captures.
 
-use engpass_frames::{FastPathResult, Frames, Packet};
+use engpass_frames::{FastPathResult, Packet};
 use engpass_ledger::SenderState;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{LimitedBy, Segment};
@@ -8,10 +8,11 @@ use engpass_model::time::Time;
 
 use super::egress::{Egress, SenderRef, UnfragmentedDatagram};
 use crate::Network;
+use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
+use crate::host::Hosts;
 use crate::packet_store::Destination;
 use crate::shared_state::SharedState;
-use crate::tcp::Endpoint;
 
 /// State of an act: an endpoint with an application sends and writes at one instant.
 struct SendLoop {
@@ -108,14 +109,14 @@ impl Network {
     /// Sends and writes until neither is possible any more, and records the sender state.
     #[inline(never)]
     pub(crate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
-        let sender = self.processes.len() + endpoint;
+        let sender = self.shared.processes + endpoint;
         let states = self.shared.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
         let mut act = SendLoop { this, limited: None, write_begun: false };
         loop {
             let pause = match self.run_send_loop(&mut act) {
                 LoopBreak::Write => {
-                    self.next_write(endpoint);
+                    self.hosts.endpoints[endpoint].next_write(endpoint, &mut self.clock);
                     act.write_begun = true;
                     continue;
                 }
@@ -132,15 +133,15 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => SenderState::Cpu,
-                // Shortcut for the most common reason, without the checks of `sender_state_of`.
+                // Shortcut for the most common reason, without the checks of `sender_state`.
                 Some(LimitedBy::CongestionWindow)
-                    if self.endpoints[endpoint].connection.has_room_for_segment() =>
+                    if self.hosts.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
                     SenderState::CongestionWindow
                 }
-                Some(limited) => self.sender_state_of(endpoint, limited),
+                Some(limited) => self.hosts.endpoints[endpoint].sender_state(limited, self.clock.now),
             };
-            self.shared.ledger.set_state_at(states, self.now, wait);
+            self.shared.ledger.set_state_at(states, self.clock.now, wait);
         }
     }
 
@@ -148,10 +149,10 @@ impl Network {
     #[inline(never)]
     pub(crate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
-        let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
+        let acting = SendContext { endpoint, sender: self.shared.processes + endpoint, states: None, route };
         loop {
-            let (now, end) = (self.now, self.end);
-            let Self { endpoints, frames, shared, events, nics, .. } = self;
+            let now = self.clock.now;
+            let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
             let this = &mut endpoints[endpoint];
             let id = shared.datagrams.next();
             let segment = shared.datagrams.segment_mut(id);
@@ -160,16 +161,15 @@ impl Network {
             }
             let whole = acting.whole(this.flow, segment, false);
             let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
-            let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
-            let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
+            let mut exit = Egress::of(nic, route, frames, clock);
             if let Some(pause) =
-                exit.try_send_segment(id, whole, None, &mut this.ready_segment, shared, events)
+                exit.try_send_segment(id, whole, None, &mut this.ready_segment, shared, &mut clock.events)
                 && !self.complete_send(acting, pause)
             {
                 return;
             }
-            if self.endpoints[endpoint].is_quiescent() {
+            if self.hosts.endpoints[endpoint].is_quiescent() {
                 return;
             }
         }
@@ -178,14 +178,14 @@ impl Network {
     /// Sends the segment that an endpoint has formed at the next free datagram index. Returns the reason why the send loop must stop, if any.
     #[inline(never)]
     fn try_send_formed_segment(&mut self, acting: SendContext, resent: bool) -> Option<LoopBreak> {
-        let Self { endpoints, frames: Frames { ports, steps, routes, .. }, shared, events, nics, .. } = self;
+        let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
         let this = &mut endpoints[acting.endpoint];
-        let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
-        let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
+        let nic = &nics[this.nic as usize];
+        let mut exit = Egress::of(nic, acting.route, frames, clock);
         let id = shared.datagrams.next();
         let whole = acting.whole(this.flow, shared.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), resent, ..whole };
-        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, events)
+        exit.try_send_segment(id, whole, acting.states, &mut this.ready_segment, shared, &mut clock.events)
     }
 
     /// Completes the transmission for which the send loop has stopped: forwards a packet that the next step got ahead of time (lookahead), or passes the formed
@@ -202,12 +202,12 @@ impl Network {
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
     fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
-        let ready_packet = self.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
+        let ready_packet = self.hosts.endpoints[this.endpoint].ready_packet(&self.shared.datagrams);
         let enters = self.enter_nic_or_wait_with(this.sender, ready_packet);
         if enters {
             self.on_segment_in_nic(this.endpoint);
         } else {
-            self.endpoints[this.endpoint].busy = true;
+            self.hosts.endpoints[this.endpoint].busy = true;
         }
         enters
     }
@@ -215,8 +215,8 @@ impl Network {
     /// Sends and writes until something outside the endpoint, its NIC and its first line is needed.
     #[inline(always)]
     fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
-        let (now, end) = (self.now, self.end);
-        let Self { endpoints, frames, shared, events, nics, .. } = self;
+        let now = self.clock.now;
+        let Self { clock, hosts: Hosts { endpoints, nics, .. }, frames, shared, .. } = self;
         let Endpoint { connection, application, ready_segment, nic, flow, .. } =
             &mut endpoints[act.this.endpoint];
         let connection = connection.whole();
@@ -225,18 +225,22 @@ impl Network {
             if !act.write_begun && !act.is_shut() {
                 let ended = match connection.start_burst(Time(now)) {
                     Ok(mut burst) => {
-                        let Frames { ports, steps, routes, .. } = &mut *frames;
-                        let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
-                        let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
+                        let nic = &nics[*nic as usize];
+                        let mut exit = Egress::of(nic, act.this.route, frames, clock);
                         let whole = act.this.whole(*flow, burst.pattern(), true);
                         while burst.goes_on() {
                             let id = shared.datagrams.next();
                             connection.next_in_burst(&mut burst, Time(now), shared.datagrams.segment_mut(id));
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
-                            if let Some(pause) =
-                                exit.try_send_segment(id, whole, states, ready_segment, shared, events)
-                            {
+                            if let Some(pause) = exit.try_send_segment(
+                                id,
+                                whole,
+                                states,
+                                ready_segment,
+                                shared,
+                                &mut clock.events,
+                            ) {
                                 return pause;
                             }
                         }

@@ -21,12 +21,12 @@ impl InjectedNetwork {
     /// # Errors
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn deliver_records(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
-        let swept = self.network.next_advance;
+        let swept = self.network.clock.next_advance;
         // With cells, ports were advanced only to the last sweep; without cells, all records up to now exist.
         let complete_until =
             if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(ADVANCE_INTERVAL + 1) };
         if let Some(complete_until) = complete_until {
-            self.network.deliver_records(complete_until, capture)?;
+            self.network.shared.deliver_records(complete_until, capture)?;
         }
         Ok(complete_until)
     }
@@ -37,6 +37,6 @@ impl InjectedNetwork {
     /// [`SimError::Interrupted`] if the capture stops.
     pub fn end_capture(&mut self, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         self.network.advance_all(self.reached);
-        self.network.deliver_records(self.reached, capture)
+        self.network.shared.deliver_records(self.reached, capture)
     }
 }

@@ -1,13 +1,11 @@
 //! Measurement windows of a network that runs on: outcomes of windows, and counters of lines at any time.
 
-use engpass_frames::FramePort;
 use engpass_model::window::Window;
 use engpass_outcome::FlowOutcome;
 use serde::Serialize;
 
 use super::{DeliveryReport, FOREVER, InjectedNetwork};
-use crate::flow_counters::{FlowCounters, VcCounters};
-use crate::{Network, SimError, SimOutcome};
+use crate::{SimError, SimOutcome};
 
 /// Kind of traffic of injected flows in an outcome.
 const KIND: &str = "outside";
@@ -56,7 +54,7 @@ impl InjectedNetwork {
                 }
             }
         }
-        self.handled = self.network.handled;
+        self.handled = self.network.clock.handled;
     }
 
     /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
@@ -78,7 +76,7 @@ impl InjectedNetwork {
         // Everything at this instant has been processed.
         self.earliest = self.reached + 1;
         let outcome = self.network.outcome(&self.testbed, &self.topology);
-        self.network.set_window(CLOSED);
+        self.network.shared.set_window(CLOSED);
         let mut outcome = outcome?;
         outcome.events -= self.handled;
         let mut place = 0;
@@ -104,7 +102,7 @@ impl InjectedNetwork {
             self.network.advance_all(before);
         }
         self.network.shared.post_until(self.reached);
-        let ports = 0..self.network.nics.len();
+        let ports = 0..self.network.hosts.nics.len();
         let circuits: Vec<_> =
             ports.map(|port| self.network.backlog_before_circuits(port, self.reached)).collect();
         let network = &self.network;
@@ -114,7 +112,7 @@ impl InjectedNetwork {
                 None if let Some(packets) = circuits[port] => (packets.bytes, "bytes", false),
                 Some(line) => (line.backlog(self.reached).bytes, "bytes", line.is_down()),
                 None => {
-                    let line = &network.ports[port];
+                    let line = &network.cells.ports[port];
                     (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
                 }
             };
@@ -132,7 +130,7 @@ impl InjectedNetwork {
                 unit,
             }
         };
-        (0..network.nics.len()).map(line).collect()
+        (0..network.hosts.nics.len()).map(line).collect()
     }
 }
 
@@ -140,49 +138,4 @@ impl InjectedNetwork {
 fn has_happened(flow: &FlowOutcome) -> bool {
     flow.datagrams
         .is_some_and(|counts| counts.sent + counts.received + counts.lost + counts.in_flight.unwrap_or(0) > 0)
-}
-
-impl Network {
-    fn set_window(&mut self, window: Window) {
-        self.shared.window = window;
-        self.shared.ledger.set_window(window);
-    }
-
-    /// Begins a measurement window at `from`. Everything at `from` must have happened.
-    fn open_window(&mut self, from: u64) {
-        self.shared.post_until(from);
-        self.set_window(Window { from: Some(from), end: FOREVER });
-        self.shared.ledger.begin_window(from);
-        for (port, line) in self.ports.iter().enumerate() {
-            // Other ports begin when they are advanced to `from`.
-            if line.is_advanced_to(from) {
-                self.shared.ledger.begin_window_on(port, line.line_status(from));
-            }
-        }
-        for counter in self.shared.counters.iter_mut().flatten() {
-            *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
-        }
-        self.shared.flows.iter_mut().for_each(FlowCounters::reset_counters);
-        self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
-        self.frames.engines.iter_mut().for_each(|engine| engine.busy.begin_window(from));
-        self.sources.iter_mut().for_each(|source| source.forget_before(from));
-    }
-
-    /// Ends the measurement window at `end`. Everything at `end` must have happened.
-    fn close_window(&mut self, end: u64) {
-        self.advance_all(end);
-        self.shared.post_until(end);
-        self.set_window(Window { end, ..self.shared.window });
-        self.shared.count_open_losses();
-        let ledger = &mut self.shared.ledger;
-        for port in 0..self.nics.len() {
-            match self.frames.port_mut(port) {
-                Some(line) => {
-                    ledger.close_deferred_line(port, end);
-                    line.set_sent(ledger.deferred.as_ref().map_or((0, 0), |deferred| deferred.left(port)));
-                }
-                None => ledger.end_window_on(port, self.ports[port].line_status(end)),
-            }
-        }
-    }
 }

@@ -7,7 +7,9 @@
 mod capture;
 mod measurement;
 mod multicast;
+mod network;
 mod nic_queues;
+mod pending_copies;
 mod reports;
 
 use std::collections::VecDeque;
@@ -24,11 +26,15 @@ pub use engpass_model::time::FOREVER;
 pub use engpass_model::wire::icmp::{Error, Errors, MessageContent};
 pub use measurement::LineStats;
 use multicast::Group;
-pub(crate) use multicast::Groups;
+use multicast::Groups;
 pub(crate) use nic_queues::{InjectedSenders, Sender};
+pub(crate) use pending_copies::PendingCopies;
 pub(crate) use reports::DeliveryReports;
 
+use super::build::build;
 use super::flow_counters::DropLocation;
+use super::frames::begin_events;
+use super::outcome::place_name;
 use super::{ADVANCE_INTERVAL, Network, SimError};
 use engpass_frames::DecisionMode;
 
@@ -232,7 +238,7 @@ impl InjectedNetwork {
         let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before the first measurement window.
         let mut network =
-            Network::build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
+            build(&all, &topology, seed, measurement::CLOSED, (true, DecisionMode::Choices, None))?;
         network.shared.ledger.enable_deferral();
         let has_cells = !network.shared.vcs.is_empty();
         if let Some(reports) = &mut network.shared.reports {
@@ -248,7 +254,8 @@ impl InjectedNetwork {
                 network.injected.number_of(way as u32, transport);
             }
         }
-        network.next_advance = if network.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
+        network.clock.next_advance =
+            if network.cells.sources.is_empty() { u64::MAX } else { ADVANCE_INTERVAL };
         Ok(Self {
             network,
             testbed: all,
@@ -268,7 +275,8 @@ impl InjectedNetwork {
     pub fn begin_events(&mut self, at: u64) -> u64 {
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         if !std::mem::replace(&mut self.has_events, true) {
-            self.network.begin_events(at);
+            let network = &mut self.network;
+            begin_events(at, &mut network.frames, &network.shared, &mut network.clock);
         }
         at
     }
@@ -314,17 +322,17 @@ impl InjectedNetwork {
         let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
-        let group = Group::new(ways, |way| network.injected.sender(way).way, &network.frames);
+        let group = Group::new(ways, |way| network.injected.sender(way as usize).way, &network.frames);
         if group.has_copies() {
             // Copies come to a port only when they are made, so no packet may pass a port ahead of time.
             network.disable_lookahead();
         }
-        network.groups.add(group)
+        network.injected.groups.add(group)
     }
 
     /// Returns the paths to the members of a group.
     pub fn members(&self, group: u32) -> &[u32] {
-        &self.network.groups.get(group).ways
+        &self.network.injected.groups.get(group).ways
     }
 
     /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries the packet once, and nodes copy it
@@ -339,7 +347,7 @@ impl InjectedNetwork {
         let fits = |way: &u32| u64::from(packet.bytes) <= self.ways[*way as usize].mtu;
         assert!(members.iter().all(fits), "a group packet fits the MTU of every member's path");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
-        for (way, token, copies) in self.network.groups.send(group, tokens) {
+        for (way, token, copies) in self.network.injected.groups.send(group, tokens) {
             self.insert_input(Input { at, way, packet: Packet { token, ..packet }, count: 1, copies });
         }
         at
@@ -396,8 +404,8 @@ impl InjectedNetwork {
         // The caller has time now, because it has received all reports so far.
         self.network.shared.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
-        let sweep = Some(self.network.next_advance).filter(|at| *at <= FOREVER);
-        let wakes = [input, self.network.events.next(), sweep];
+        let sweep = Some(self.network.clock.next_advance).filter(|at| *at <= FOREVER);
+        let wakes = [input, self.network.clock.events.next(), sweep];
         wakes.into_iter().flatten().min()
     }
 
@@ -405,7 +413,7 @@ impl InjectedNetwork {
     pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
         let (place, cause, _) =
-            self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);
+            place_name(&self.network.frames, lost.place, &self.topology, self.topology.flows[flow].to);
         (place, cause)
     }
 }
@@ -428,44 +436,4 @@ fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
         start: None,
         stop: None,
     })
-}
-
-impl Network {
-    /// Like [`Self::run_until`], for a network with packet injection: handles everything that happens at or before `until`.
-    fn reach(&mut self, until: u64) {
-        self.until = until;
-        loop {
-            let limit = self.next_advance.min(until);
-            if let Some((at, event)) = self.events.pop_until(limit) {
-                self.now = at;
-                self.handled += 1;
-                self.handle_event(event);
-            } else if self.next_advance <= until {
-                self.sweep_and_report();
-            } else {
-                break;
-            }
-        }
-        self.now = self.now.max(until);
-    }
-
-    /// Advances all cell ports to just before the next multiple of [`ADVANCE_INTERVAL`], reports losses of cells, and ends the sweeps when nothing is left in the network.
-    fn sweep_and_report(&mut self) {
-        let at = self.next_advance;
-        self.now = at;
-        self.advance_periodically();
-        self.shared.post_until(at - 1);
-        let Some(reports) = &mut self.shared.reports else { return };
-        reports.confirm_losses_before(at);
-        if self.sources.is_empty() && reports.count_unreported() == 0 {
-            self.next_advance = u64::MAX;
-        }
-    }
-
-    /// Resumes the sweeps, because there may be cells from now on.
-    fn sweep_from_now(&mut self) {
-        if self.next_advance == u64::MAX {
-            self.next_advance = (self.now / ADVANCE_INTERVAL + 1) * ADVANCE_INTERVAL;
-        }
-    }
 }

@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 
 use engpass_frames::{Frames, Verdict};
 
-use super::Packet;
-use crate::Network;
+use super::pending_copies::PendingCopy;
+use super::{InjectedSenders, Packet};
+use crate::flow_counters::DropLocation;
 use crate::packet_store::Datagram;
 use crate::ready_packet::EgressPath;
+use crate::shared_state::SharedState;
 
 /// A member whose path begins like that of another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,26 +44,13 @@ struct PacketCopies {
     tokens: std::rc::Rc<[u64]>,
 }
 
-/// A pending copy, which has not been made yet.
-#[derive(Clone, Copy, Debug)]
-struct PendingCopy {
-    datagram: u32,
-    /// Number of lines after which the packet is copied.
-    hop: u32,
-    route: u32,
-}
-
-/// All groups, and the pending copies.
+/// All groups, and the copies of packets that have not entered the network.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(super) struct Groups {
     all: Vec<Group>,
     /// Copies of packets that wait at a NIC, by key; and the last key that was used.
     waiting_copies: BTreeMap<u64, PacketCopies>,
     last: u64,
-    /// Pending copies, by the datagram of which they are made.
-    pending: BTreeMap<u32, Vec<PendingCopy>>,
-    /// Copies by the datagram of their root, until its host has handed that over; they count as sent then.
-    unsent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Group {
@@ -125,39 +114,36 @@ impl Groups {
         sent
     }
 
-    /// Returns true if no packet in the network still has to be copied.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.pending.is_empty()
+    /// Returns the number of copies of an injected packet, which has this key.
+    pub(super) fn copies(&self, number: u64) -> usize {
+        let copies = self.waiting_copies.get(&number);
+        copies.map_or(0, |copies| self.all[copies.group as usize].roots[copies.root].1.len())
     }
 }
 
-impl Network {
-    /// Counts the copies of an injected packet, which has the key `number`, as being in the network.
-    pub(super) fn count_copies_in(&mut self, number: u64) {
-        let Some(PacketCopies { group, root, .. }) = self.groups.waiting_copies.get(&number) else { return };
-        let copies = self.groups.all[*group as usize].roots[*root].1.len();
-        if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(copies as u32);
-        }
-    }
-
+impl InjectedSenders {
     /// Creates the datagrams of the other members when the packet to a root becomes `datagram`. With a bond, `member` is the bond member chosen for the root,
     /// and the copies take that member too.
-    pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
+    pub(super) fn begin_copies(
+        &mut self,
+        number: u64,
+        datagram: u32,
+        (packet, member): (&Packet, u32),
+        shared: &mut SharedState,
+    ) {
         let Some(PacketCopies { group, root, tokens }) = self.groups.waiting_copies.remove(&number) else {
             return;
         };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (own, branches) = &roots[root];
-        if let Some(reports) = &mut self.shared.reports {
+        if let Some(reports) = &mut shared.reports {
             reports.take_first(datagram);
         }
         let mut datagrams = BTreeMap::from([(*own, datagram)]);
-        let whole = self.shared.datagrams[datagram].clone();
+        let whole = shared.datagrams[datagram].clone();
         for branch in branches {
             let way = ways[branch.member];
-            let sender = self.injected.sender(way);
+            let sender = self.sender(way as usize);
             let route = match sender.way {
                 EgressPath::Frames { route } => route,
                 EgressPath::Bond { route } => route + member,
@@ -165,47 +151,37 @@ impl Network {
             };
             // A copy has two references: until it is handed over, and until it is made.
             let copy = Datagram { flow: sender.flow as u32, refs: 2, lost: false, ..whole.clone() };
-            let copy = self.shared.begin_datagram(copy.tracked_per_hop, copy);
-            let flow = self.injected.number_of(way, packet.transport);
-            if let Some(reports) = &mut self.shared.reports {
+            let copy = shared.begin_datagram(copy.tracked_per_hop, copy);
+            let flow = self.number_of(way, packet.transport);
+            if let Some(reports) = &mut shared.reports {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
                 reports.register_packet(copy, way, &packet, flow);
                 reports.take_first(copy);
             }
             datagrams.insert(branch.member, copy);
             let pending = PendingCopy { datagram: copy, hop: branch.hop, route };
-            self.groups.pending.entry(datagrams[&branch.from]).or_default().push(pending);
-            self.groups.unsent.entry(datagram).or_default().push(copy);
+            shared.copies.pending.entry(datagrams[&branch.from]).or_default().push(pending);
+            shared.copies.unsent.entry(datagram).or_default().push(copy);
         }
     }
+}
 
-    /// Counts the copies of a root's datagram as sent, because that has been handed over.
-    pub(super) fn copies_sent(&mut self, datagram: u32) {
-        for copy in self.groups.unsent.remove(&datagram).unwrap_or_default() {
-            self.datagram_sent(copy);
+impl SharedState {
+    /// Counts a datagram, and the copies of it that are made on its path, as sent.
+    pub(super) fn packet_sent(&mut self, datagram: u32, now: u64) {
+        self.datagram_sent(datagram, now);
+        for copy in self.copies.unsent.remove(&datagram).unwrap_or_default() {
+            self.datagram_sent(copy, now);
         }
-    }
-
-    /// Returns the copies of a datagram that are made after `hop` lines, with their routes.
-    pub(crate) fn copies_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
-        let Some(pending) = self.groups.pending.get_mut(&datagram) else { return Vec::new() };
-        let here = pending
-            .extract_if(.., |pending| pending.hop == hop)
-            .map(|pending| (pending.datagram, pending.route))
-            .collect();
-        if pending.is_empty() {
-            self.groups.pending.remove(&datagram);
-        }
-        here
     }
 
     /// Drops the pending copies of a packet that is lost, and theirs.
     #[cold]
-    pub(crate) fn lose_copies(&mut self, datagram: u32, place: crate::flow_counters::DropLocation, at: u64) {
-        for pending in self.groups.pending.remove(&datagram).unwrap_or_default() {
-            self.shared.lose_datagram(pending.datagram, place, at);
+    pub(crate) fn lose_copies(&mut self, datagram: u32, place: DropLocation, at: u64) {
+        for pending in self.copies.pending.remove(&datagram).unwrap_or_default() {
+            self.lose_datagram(pending.datagram, place, at);
             self.lose_copies(pending.datagram, place, at);
-            self.shared.release_datagram(pending.datagram);
+            self.release_datagram(pending.datagram);
         }
     }
 }

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use engpass_frames::Frames;
 use engpass_ledger::{SenderState, Trail};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::{Packet, Transport};
-use crate::Network;
+use super::{Groups, Packet, Transport};
 use crate::packet_store::{Datagram, Destination};
 use crate::ready_packet::{EgressPath, ReadyPacket};
+use crate::shared_state::SharedState;
 
 /// Largest number of flows that queue disciplines distinguish; further flows share numbers.
 const MOST_FLOWS: u32 = 4096;
 
 /// An injected sender: the sender of all packets from one host to another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sender {
     pub(crate) flow: usize,
     pub(crate) host: usize,
@@ -37,6 +38,7 @@ pub(crate) struct InjectedSenders {
     /// Flow numbers for queue disciplines, by sender and transport; and the number that was looked up last.
     flows: BTreeMap<(u32, Transport), u32>,
     last: Option<((u32, Transport), u32)>,
+    pub(super) groups: Groups,
 }
 
 /// Packets that wait for a NIC; the first one is being handed over.
@@ -48,16 +50,16 @@ struct NicQueue {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct QueuedPacket {
-    sender: usize,
+pub(super) struct QueuedPacket {
+    pub(super) sender: usize,
     /// Egress path of the packet; with a bond, that of the member chosen for it.
-    way: EgressPath,
-    packet: Packet,
+    pub(super) way: EgressPath,
+    pub(super) packet: Packet,
     /// Instant of arrival, and the number of packets injected before.
-    since: u64,
-    number: u64,
+    pub(super) since: u64,
+    pub(super) number: u64,
     /// Key of the packet's copies in `Groups`; 0 if there are none.
-    copies: u64,
+    pub(super) copies: u64,
 }
 
 impl InjectedSenders {
@@ -70,6 +72,7 @@ impl InjectedSenders {
             backlogs: vec![0; hosts],
             flows: BTreeMap::new(),
             last: None,
+            groups: Groups::default(),
         }
     }
 
@@ -97,8 +100,8 @@ impl InjectedSenders {
     }
 
     /// Returns the sender of the path with index `way`.
-    pub(super) fn sender(&self, way: u32) -> Sender {
-        self.senders[way as usize].clone()
+    pub(super) fn sender(&self, way: usize) -> Sender {
+        self.senders[way]
     }
 
     /// Returns the number of packets of a host that wait for its NICs.
@@ -124,109 +127,53 @@ impl InjectedSenders {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 
-    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
-        let next = self.flows.len() as u32;
-        if next < MOST_FLOWS {
-            return *self.flows.entry((sender, transport)).or_insert(next);
-        }
-        let Transport { protocol, ports: [from, to] } = transport;
-        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
-        let spread =
-            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
-        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
-    }
-}
-
-impl Network {
-    /// Takes an injected packet whose instant is now. `number` is the number of packets before it; `copies` is the key of its copies.
-    pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
-        if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(1);
-        }
-        let (nic, way) = self.way_of_packet(sender, &packet);
-        let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
-        if copies > 0 {
-            self.count_copies_in(copies);
-        } else if self.try_enter_nic_directly(&queued, nic) {
-            return;
-        }
-        let this = &mut self.injected.senders[sender];
-        this.queued += 1;
-        self.injected.backlogs[this.host] += 1;
-        let queue = &mut self.injected.queues[nic];
-        queue.waiting.push_back(queued);
-        if queue.waiting.len() == 1 {
-            self.drain_nic_queue(nic);
-        } else {
-            let place = self.processes.len() + self.endpoints.len() + sender;
-            self.shared.ledger.set_sender_state(place, self.now, SenderState::Nic);
-        }
+    /// Returns true if packets wait for a NIC.
+    pub(super) fn has_waiting(&self, nic: usize) -> bool {
+        !self.queues[nic].waiting.is_empty()
     }
 
-    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
-    #[inline(always)]
-    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
-        let Sender { nic, way, mtu, .. } = self.injected.senders[sender];
-        let EgressPath::Bond { route } = way else { return (nic, way) };
-        let heads = self.frames.choices.injected_heads(self.injected.senders[sender].flow, packet.transport);
-        let route = self.frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
-        (self.frames.first_port(route), EgressPath::Frames { route })
+    /// Adds a packet to those that wait for a NIC. Returns true if it is the first one.
+    pub(super) fn enqueue(&mut self, nic: usize, queued: QueuedPacket) -> bool {
+        let sender = &mut self.senders[queued.sender];
+        sender.queued += 1;
+        self.backlogs[sender.host] += 1;
+        self.queues[nic].waiting.push_back(queued);
+        self.queues[nic].waiting.len() == 1
     }
 
-    /// Shortcut: hands over an unfragmented packet at once, if nothing waits for its NIC and there is room. Returns false, without effect, otherwise. The queue
-    /// would give the same result.
-    fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
-        let QueuedPacket { sender, way, packet, .. } = *first;
-        let Sender { flow, mtu, .. } = self.injected.senders[sender];
-        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        if ip > mtu || !self.injected.queues[nic].waiting.is_empty() {
-            return false;
+    /// Returns the sender of the first packet that waits for a NIC, if there is one. From now on the packet is being handed over.
+    pub(super) fn next_sender(&mut self, nic: usize, shared: &mut SharedState) -> Option<usize> {
+        let first = *self.queues[nic].waiting.front()?;
+        if self.queues[nic].head.is_none() {
+            self.begin_head_packet(nic, &first, shared);
         }
-        let mut ready_packet = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
-        if self.nics[nic].has_waiters() || !self.nic_has_room(&ready_packet) {
-            return false;
-        }
-        ready_packet.datagram = self.create_datagram(first, 1, false);
-        let place = self.processes.len() + self.endpoints.len() + sender;
-        self.emit(place, &ready_packet);
-        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
-        self.datagram_sent(ready_packet.datagram);
-        true
-    }
-
-    /// Hands waiting packets to a NIC until it has no room.
-    fn drain_nic_queue(&mut self, nic: usize) {
-        while let Some(&first) = self.injected.queues[nic].waiting.front() {
-            if self.injected.queues[nic].head.is_none() {
-                self.begin_head_packet(nic, &first);
-            }
-            let place = self.processes.len() + self.endpoints.len() + first.sender;
-            if !self.enter_nic_or_wait_with(place, self.injected.ready_packet(nic)) {
-                return;
-            }
-            self.finish_head_fragment(nic);
-        }
+        Some(first.sender)
     }
 
     /// Starts to hand over the first packet that waits for a NIC.
-    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
+    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket, shared: &mut SharedState) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
-        let fragments = Fragments::of(payload, self.injected.senders[first.sender].mtu);
-        let datagram = self.create_datagram(first, fragments.count as u16, false);
+        let fragments = Fragments::of(payload, self.senders[first.sender].mtu);
+        let datagram = self.create_datagram(first, (fragments.count as u16, false), shared);
         if first.copies > 0 {
-            let member = match (self.injected.senders[first.sender].way, first.way) {
+            let member = match (self.senders[first.sender].way, first.way) {
                 (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
                 _ => 0,
             };
-            self.begin_copies(first.copies, datagram, &first.packet, member);
+            self.begin_copies(first.copies, datagram, (&first.packet, member), shared);
         }
-        self.injected.queues[nic].head = Some((fragments, 0, datagram));
+        self.queues[nic].head = Some((fragments, 0, datagram));
     }
 
     /// Creates the datagram of a packet or of a packet train.
-    fn create_datagram(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
+    pub(super) fn create_datagram(
+        &mut self,
+        first: &QueuedPacket,
+        (fragments, train): (u16, bool),
+        shared: &mut SharedState,
+    ) -> u32 {
         let QueuedPacket { sender, packet, since, number, .. } = *first;
-        let this = &self.injected.senders[sender];
+        let this = &self.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let header = u64::from(packet.header).min(payload);
         let datagram = Datagram {
@@ -249,54 +196,32 @@ impl Network {
             trail: Trail::default(),
             tracked_per_hop: true,
         };
-        let datagram = self.shared.begin_datagram(datagram.tracked_per_hop, datagram);
-        let flow = self.injected.number_of(sender as u32, packet.transport);
-        if let Some(reports) = &mut self.shared.reports {
+        let datagram = shared.begin_datagram(datagram.tracked_per_hop, datagram);
+        let flow = self.number_of(sender as u32, packet.transport);
+        if let Some(reports) = &mut shared.reports {
             reports.register_packet(datagram, sender as u32, &packet, flow);
         }
         datagram
     }
 
-    /// Takes the first of `count` identical packets whose instant is now, as many as form a packet train; `number` is the number of packets before them.
-    /// Returns how many it took.
-    pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
-        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.injected.senders[sender] else {
-            return 0;
-        };
-        let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.injected.queues[nic].waiting.is_empty() || self.nics[nic].has_waiters();
-        if count < 2 || ip > mtu || waits {
-            return 0;
-        }
-        let count = self.max_train_len(route, (ip as u32, packet.ttl), count);
-        if count < 2 {
-            return 0;
-        }
-        if let Some(reports) = &mut self.shared.reports {
-            reports.count_in(count);
-        }
-        let datagram = self.create_datagram(
-            &QueuedPacket {
-                sender,
-                way: EgressPath::Frames { route },
-                packet,
-                since: self.now,
-                number,
-                copies: 0,
-            },
-            count as u16,
-            true,
-        );
-        let place = self.processes.len() + self.endpoints.len() + sender;
-        self.emit_train(place, datagram, route, ip as u32);
-        self.shared.ledger.set_sender_state(place, self.now, SenderState::Application);
-        self.datagram_sent(datagram);
-        count
+    /// Returns the NIC and the egress path of a packet; with a bond, those of the member that carries it.
+    #[inline(always)]
+    pub(super) fn way_of_packet(
+        &self,
+        sender: usize,
+        packet: &Packet,
+        frames: &mut Frames,
+    ) -> (usize, EgressPath) {
+        let Sender { nic, way, mtu, .. } = self.senders[sender];
+        let EgressPath::Bond { route } = way else { return (nic, way) };
+        let heads = frames.choices.injected_heads(self.senders[sender].flow, packet.transport);
+        let route = frames.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
+        (frames.first_port(route), EgressPath::Frames { route })
     }
 
     /// Counts a fragment that a NIC has taken, and its packet if it was the last fragment.
-    fn finish_head_fragment(&mut self, nic: usize) {
-        let queue = &mut self.injected.queues[nic];
+    pub(super) fn finish_head_fragment(&mut self, nic: usize, shared: &mut SharedState, now: u64) {
+        let queue = &mut self.queues[nic];
         let (fragments, fragment, datagram) = queue.head.expect("the NIC queue has a current fragment");
         if fragment + 1 < fragments.count {
             queue.head = Some((fragments, fragment + 1, datagram));
@@ -304,19 +229,24 @@ impl Network {
         }
         queue.head = None;
         let QueuedPacket { sender, .. } = queue.waiting.pop_front().expect("the NIC has a queued packet");
-        let this = &mut self.injected.senders[sender];
+        let this = &mut self.senders[sender];
         this.queued -= 1;
-        self.injected.backlogs[this.host] -= 1;
+        self.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
-        let place = self.processes.len() + self.endpoints.len() + sender;
-        self.shared.ledger.set_sender_state(place, self.now, wait);
-        self.datagram_sent(datagram);
-        self.copies_sent(datagram);
+        let place = shared.processes + shared.endpoints + sender;
+        shared.ledger.set_sender_state(place, now, wait);
+        shared.packet_sent(datagram, now);
     }
 
-    /// Continues the queue of a NIC, which has taken a fragment that had to wait.
-    pub(crate) fn on_packet_sent(&mut self, nic: usize) {
-        self.finish_head_fragment(nic);
-        self.drain_nic_queue(nic);
+    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
+        let next = self.flows.len() as u32;
+        if next < MOST_FLOWS {
+            return *self.flows.entry((sender, transport)).or_insert(next);
+        }
+        let Transport { protocol, ports: [from, to] } = transport;
+        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
+        let spread =
+            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
+        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
     }
 }

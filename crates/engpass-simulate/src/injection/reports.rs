@@ -6,7 +6,6 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
 use super::{DeliveryReport, MessageContent, Packet, ReportedDrop, Transport};
-use crate::Network;
 use crate::flow_counters::DropLocation;
 use crate::packet_store::Datagram;
 
@@ -203,7 +202,7 @@ impl DeliveryReports {
         self.later.remove(&packet).expect("a deferred loss has a drop location")
     }
 
-    fn deliver(&mut self, datagram: u32, at: u64) {
+    pub(crate) fn deliver(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, marked: ce, .. } = *self.head(datagram);
         self.pending.push(DeliveryReport::Delivered { at, way, token, ce, routers });
         self.unreported -= 1;
@@ -274,17 +273,4 @@ impl DeliveryReports {
 /// Returns true if cells are lost at this location.
 fn is_of_cells(place: DropLocation) -> bool {
     matches!(place, DropLocation::Port(..) | DropLocation::Policer(_) | DropLocation::Reassembly(_))
-}
-
-impl Network {
-    /// Counts and reports an injected packet that has arrived completely at its host.
-    pub(crate) fn delivered(&mut self, datagram: u32) {
-        if self.shared.datagrams[datagram].counted {
-            // Hosts with injected packets cost no CPU time, and the messages in the packets are unknown. Therefore there is no idle delay.
-            self.received(datagram, None);
-        }
-        if let Some(reports) = &mut self.shared.reports {
-            reports.deliver(datagram, self.now);
-        }
-    }
 }

@@ -13,7 +13,7 @@ use super::{Arp, Content, Head, HiddenHeaders, Igmp, Packet};
 use crate::injection::DeliveryReports;
 use crate::packet_store::{Datagram, PacketStore};
 use crate::ready_packet::ReadyPacket;
-use crate::timeline::Trace;
+use crate::trace::Trace;
 
 /// Records of a capture, and the state needed to describe packets.
 #[derive(Debug, Default)]

@@ -12,10 +12,13 @@ use engpass_model::queue::Ecn;
 use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
-use super::cell_ports::Queue;
+use super::clock::ADVANCE_INTERVAL;
+use super::host::Hosts;
+use super::injection::InjectedSenders;
 use super::ready_packet::ReadyPacket;
-use super::timeline::Trace;
-use super::{ADVANCE_INTERVAL, Network, RunControl, SimError, SimOutcome};
+use super::shared_state::SharedState;
+use super::trace::Trace;
+use super::{Network, RunControl, SimError, SimOutcome};
 pub(super) use buffers::{Carrier, Quoted, TapBuffers};
 use buffers::{FlowInfo, Marks, Record};
 pub use record::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Igmp, Outer, Packet, Pdu, Unit};
@@ -36,24 +39,52 @@ pub fn captured(
 ) -> Result<SimOutcome, SimError> {
     let mut network = Network::new(testbed, topology, seed)?;
     network.tap(testbed, topology, ports);
-    network.run_tapped(watch, capture)?;
+    let mut at = 0;
+    while at < network.clock.end {
+        // When the sink wants no more, the run continues without pauses.
+        at = if capture.wants_more() {
+            (at + ADVANCE_INTERVAL).min(network.clock.end)
+        } else {
+            network.clock.end
+        };
+        network.run_to(at, watch)?;
+        // With cells, ports were advanced only to the last sweep; later records may be missing.
+        let complete_until = if network.shared.vcs.is_empty() {
+            Some(at)
+        } else {
+            network.clock.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
+        };
+        if let Some(complete_until) =
+            complete_until.filter(|complete_until| *complete_until < network.clock.end)
+        {
+            network.shared.deliver_records(complete_until, capture)?;
+        }
+    }
+    network.finish();
+    network.shared.deliver_records(network.clock.end, capture)?;
     network.outcome(testbed, topology)
 }
 
-impl Network {
+impl SharedState {
     /// Records the header of a sender's packet that enters its NIC.
     #[cold]
-    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, ready_packet: &ReadyPacket) {
-        let Some(trace) = &mut self.shared.trace else { return };
-        let (id, datagram) = (ready_packet.datagram, &self.shared.datagrams[ready_packet.datagram]);
-        let cut = match self.processes.get(sender) {
+    pub(super) fn tap_emitted(
+        &mut self,
+        carrier: Carrier,
+        sender: usize,
+        ready_packet: &ReadyPacket,
+        hosts: &Hosts,
+        injected: &InjectedSenders,
+    ) {
+        let Some(trace) = &mut self.trace else { return };
+        let (id, datagram) = (ready_packet.datagram, &self.datagrams[ready_packet.datagram]);
+        let cut = match hosts.processes.get(sender) {
             Some(process) => {
                 (process.fragment * process.fragments.full, process.fragment + 1 < process.fragments.count)
             }
-            None => self.injected.fragment(ready_packet.nic),
+            None => injected.fragment(ready_packet.nic),
         };
-        let marks = match (&self.shared.reports, datagram.to.get().map(|_| self.shared.datagrams.segment(id)))
-        {
+        let marks = match (&self.reports, datagram.to.get().map(|_| self.datagrams.segment(id))) {
             (Some(reports), _) => {
                 let head = reports.head(id);
                 Marks { ecn: head.ecn, own: Some((head.ttl, head.priority)) }
@@ -65,95 +96,13 @@ impl Network {
         trace.emitted(carrier, ready_packet, datagram, cut, marks);
     }
 
-    /// Starts a capture at these transmitters. Nothing may have happened yet.
-    pub(super) fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
-        let (mut source, mut endpoint) = (0, 0);
-        let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
-        let flows = flows.map(|(flow, (path, traffic))| {
-            let (first, begins) = (source, endpoint);
-            let mine = self.endpoints.iter().filter(|end| end.flow as usize == flow).count();
-            source += (mine as u32 / 2).max(1);
-            endpoint += mine as u32;
-            let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
-            let ends = [path.from, path.to];
-            FlowInfo { table: flow, ends, source: first, endpoint: begins, ttl, priority }
-        });
-        let mut flows: Vec<FlowInfo> = flows.collect();
-        for flow in 0..flows.len() {
-            // A multicast copy shows the same headers as the original.
-            flows.extend(topology.flows[flow].leaves().map(|_| flows[flow]).collect::<Vec<_>>());
-        }
-        let cells = |port: &usize| self.frames.port(*port).is_none();
-        if ports.iter().any(cells) {
-            for port in &mut self.ports {
-                if let Queue::Fifo(queue) = &mut port.queue {
-                    queue.emit_exact_trains();
-                }
-            }
-        }
-        let bypassed = self.sources.iter().filter_map(|source| {
-            let (port, later) = source.bypassed?;
-            ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
-        });
-        let bypassed = bypassed.collect();
-        let [first_arp, first_igmp, first_keepalive, first_copy] =
-            self.frames.control_directions(self.endpoints.len());
-        let taps = TapBuffers {
-            ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
-            bypassed,
-            next_id: vec![0; topology.hosts],
-            next_of_routers: vec![0; testbed.routers.len()],
-            flows,
-            keepalives: self.frames.keepalives.all().collect(),
-            first_arp: first_arp as u32,
-            first_igmp: first_igmp as u32,
-            first_keepalive: first_keepalive as u32,
-            first_copy: first_copy as u32,
-            of_switches: (0..self.nics.len())
-                .map(|port| topology.links[port / 2].ends[port % 2])
-                .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
-                .collect(),
-            scales: vec![None; self.endpoints.len()],
-            ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
-            ..TapBuffers::default()
-        };
-        let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), self.shared.flows.len(), &[]);
-        trace.taps = Some(Box::new(taps));
-        self.shared.trace = Some(Box::new(trace));
-    }
-
-    fn run_tapped(&mut self, watch: &dyn RunControl, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
-        let mut warmup = self.shared.window.from;
-        let mut at = 0;
-        while at < self.end {
-            // When the sink wants no more, the run continues without pauses.
-            at = if capture.wants_more() { (at + ADVANCE_INTERVAL).min(self.end) } else { self.end };
-            if let Some(from) = warmup.take_if(|from| *from <= at) {
-                self.run_until(from, watch)?;
-                self.begin_window(from);
-            }
-            self.run_until(at, watch)?;
-            // With cells, ports were advanced only to the last sweep; later records may be missing.
-            let complete_until = if self.shared.vcs.is_empty() {
-                Some(at)
-            } else {
-                self.next_advance.checked_sub(ADVANCE_INTERVAL + 1)
-            };
-            if let Some(complete_until) = complete_until.filter(|complete_until| *complete_until < self.end) {
-                self.deliver_records(complete_until, capture)?;
-            }
-        }
-        self.finish();
-        self.deliver_records(self.end, capture)
-    }
-
     /// Hands the records at or before `until` to the sink, in order of time. No more such records may appear later.
     pub(super) fn deliver_records(
         &mut self,
         until: u64,
         capture: &mut dyn CaptureSink,
     ) -> Result<(), SimError> {
-        let Some(trace) = &mut self.shared.trace else { return Ok(()) };
+        let Some(trace) = &mut self.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
         let mut all = Vec::new();
         for (port, records) in taps.ports.iter_mut().enumerate() {
@@ -173,7 +122,7 @@ impl Network {
                         all.push(CaptureRecord { at, port, unit: Unit::Packet(packet) })
                     }
                     Record::Cells(cells, packet) => {
-                        let vcs = &self.shared.vcs;
+                        let vcs = &self.vcs;
                         let circuit = |cells: &CellTrain| {
                             let vc = &vcs[cells.vc as usize];
                             (vc.circuit, vc.forward)
@@ -211,6 +160,56 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// Returns the trace of a capture at these transmitters. Nothing may have happened yet.
+pub(super) fn trace_of(network: &Network, testbed: &Testbed, topology: &Topology, ports: &[usize]) -> Trace {
+    let (mut source, mut endpoint) = (0, 0);
+    let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
+    let flows = flows.map(|(flow, (path, traffic))| {
+        let (first, begins) = (source, endpoint);
+        let mine = network.hosts.endpoints.iter().filter(|end| end.flow as usize == flow).count();
+        source += (mine as u32 / 2).max(1);
+        endpoint += mine as u32;
+        let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
+        let ends = [path.from, path.to];
+        FlowInfo { table: flow, ends, source: first, endpoint: begins, ttl, priority }
+    });
+    let mut flows: Vec<FlowInfo> = flows.collect();
+    for flow in 0..flows.len() {
+        // A multicast copy shows the same headers as the original.
+        flows.extend(topology.flows[flow].leaves().map(|_| flows[flow]).collect::<Vec<_>>());
+    }
+    let bypassed = network.cells.sources.iter().filter_map(|source| {
+        let (port, later) = source.bypassed?;
+        ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
+    });
+    let bypassed = bypassed.collect();
+    let [first_arp, first_igmp, first_keepalive, first_copy] =
+        network.frames.control_directions(network.hosts.endpoints.len());
+    let taps = TapBuffers {
+        ports: (0..network.hosts.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
+        bypassed,
+        next_id: vec![0; topology.hosts],
+        next_of_routers: vec![0; testbed.routers.len()],
+        flows,
+        keepalives: network.frames.keepalives.all().collect(),
+        first_arp: first_arp as u32,
+        first_igmp: first_igmp as u32,
+        first_keepalive: first_keepalive as u32,
+        first_copy: first_copy as u32,
+        of_switches: (0..network.hosts.nics.len())
+            .map(|port| topology.links[port / 2].ends[port % 2])
+            .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
+            .collect(),
+        scales: vec![None; network.hosts.endpoints.len()],
+        ticks: network.hosts.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
+        ..TapBuffers::default()
+    };
+    let mut trace =
+        Trace::new(network.hosts.nics.len(), testbed.traffic.len(), network.shared.flows.len(), &[]);
+    trace.taps = Some(Box::new(taps));
+    trace
 }
 
 /// Records the trains that a generator has made by `until`; `left` keeps the first train after that.

@@ -4,7 +4,7 @@ use engpass_frames::tunnel_of;
 use engpass_model::queue::Ecn;
 
 use super::{Head, Outer};
-use crate::timeline::Trace;
+use crate::trace::Trace;
 
 /// Headers that are hidden by outer headers: for each tunnel that a packet is in, its direction, the sequence number of the packet, and the IP header that it
 /// had on entry. The first tunnel entered comes first.

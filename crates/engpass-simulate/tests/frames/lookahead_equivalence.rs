@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use engpass_outcome::Timeline;
-use engpass_simulate::{Network, SimOutcome};
+use engpass_simulate::{Network, SimOutcome, watched_network};
 use engpass_testbed::Point;
 use engpass_testbed::topology::{EventPath, Fan, Hop, LinkEnds, PathSegment};
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn network(point: &Point, tells: bool) -> Network {
 
 fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
     let point = point(text, "base", &[]);
-    let seen = network(&point, tells).watched(&point.testbed, &point.topology, 37, &|| false);
+    let seen = watched_network(network(&point, tells), &point.testbed, &point.topology, 37, &|| false);
     seen.expect("the ledger balances")
 }
 
