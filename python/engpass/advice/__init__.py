@@ -318,7 +318,7 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
         # With a change there are more seeds than before it only if all outcomes before it are equal.
         return scores[place % len(scores)] < at.needs.score(Served.of([made[at.flow]]))
 
-    steps = proposal.steps
+    steps: Sequence[Candidate] = proposal.steps
     if proposal.shortlist is not None:
         steps = heapq.nlargest(proposal.shortlist, steps, key=lambda step: bench.total_limit(step.set))
     for step in steps:
