@@ -485,3 +485,11 @@ def test_measured_search_bounds_a_shaped_link() -> None:
     # In a short trial the shaper's bucket and the queue hold a part of the excess.
     assert upper is not None
     assert upper < 30e6
+
+
+def test_stream_of_a_part_of_the_trial_is_not_above_the_limit(cli: Cli) -> None:
+    # The bound is a mean over the whole trial, but the load is the rate while the stream sends.
+    text = QUEUED.replace('message = "1472 B"', 'message = "1472 B"\nstart = "500 ms"')
+    assert text != QUEUED
+    *_, last = search(cli, "--engine", "simulate", "--sum", "1 s", "--loss", "0 %", text=text)
+    assert last["result"]["notes"] == []

@@ -53,15 +53,16 @@ pub(crate) fn measured(traffic: &Traffic, payloads: &[(u64, u64)]) -> Option<Tra
     }
 }
 
-/// Returns true if a traffic is a transfer of which all payload has arrived, and its end, too.
-pub(crate) fn is_whole(traffic: &Traffic, payloads: &[(u64, u64)]) -> bool {
+/// Returns true if a traffic is a transfer that has arrived: all its payload, or the sentinels that end it.
+pub(crate) fn has_arrived(traffic: &Traffic, payloads: &[(u64, u64)]) -> bool {
+    let seen = measured(traffic, payloads).filter(|seen| seen.times.is_some());
     let all = match traffic {
+        Traffic::UdpStream(config) if config.sentinels => return seen.is_some(),
         Traffic::UdpStream(config) => config.count.map(|count| count * config.message.bytes()),
         Traffic::TcpStream(config) => {
             config.count.map(|count| count * config.message.bytes() * u64::from(config.streams))
         }
         _ => None,
     };
-    let seen = measured(traffic, payloads);
-    all.is_some() && seen.is_some_and(|seen| seen.times.is_some() && Some(seen.bytes) == all)
+    all.is_some() && seen.is_some_and(|seen| Some(seen.bytes) == all)
 }

@@ -247,13 +247,15 @@ impl FlowCounters {
         self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
     }
 
-    /// Returns the longest gap between receptions, for a flow that sends until `until`, or until its transfer has arrived whole; `None` if gaps are not
+    /// Returns the longest gap between receptions, for a flow that sends until `until`, or until its transfer has arrived; `None` if gaps are not
     /// recorded.
     pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
         let rare = self.rare.as_ref()?;
         let gaps = rare.gaps?;
-        let arrived =
-            rare.transfer.is_some_and(|transfer| transfer.end.is_some() && transfer.bytes == transfer.all);
+        // A receiver that waits for sentinels knows the end also if datagrams were lost.
+        let arrived = rare.transfer.is_some_and(|transfer| {
+            transfer.end.is_some() && (transfer.sentinels || transfer.bytes == transfer.all)
+        });
         Some(if arrived { gaps.longest } else { gaps.longest.max(until.saturating_sub(gaps.since)) })
     }
 

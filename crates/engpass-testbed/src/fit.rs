@@ -83,37 +83,43 @@ impl Resolver<'_> {
         }
     }
 
-    /// Warns about each `ecn = false` at an end of a connection whose congestion control lives on exact marks.
+    /// Warns about each connection whose congestion control lives on exact marks while an end does not offer ECN.
     fn exact_marks_without_ecn(&mut self, flows: &[FlowPath]) {
-        let mut given: BTreeMap<Vec<&str>, &'static str> = BTreeMap::new();
+        let mut found: BTreeMap<Vec<&str>, (Vec<String>, &str, &'static str)> = BTreeMap::new();
         for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
             let Some(own) = traffic.as_ref().and_then(Traffic::tcp) else { continue };
             let end = |node: NodeId| {
                 let (host, config) = self.draft.hosts.get_index(node)?;
-                let tcp = &config.as_ref()?.tcp;
-                let path = match own.ecn {
-                    Some(_) => vec!["traffic", name, "tcp", "ecn"],
-                    None => vec!["host", host, "tcp", "ecn"],
-                };
-                Some((path, own.over(tcp)))
+                Some((host, own.over(&config.as_ref()?.tcp)))
             };
-            let ends = [end(flow.from), end(flow.to)];
-            let congestion = ends[0].as_ref().and_then(|(_, tcp)| tcp.congestion.as_ref());
-            let Some(congestion) = congestion.filter(|congestion| congestion.config().wants_exact_marks())
-            else {
+            let (Some(sender), Some(receiver)) = (end(flow.from), end(flow.to)) else { continue };
+            let congestion = sender.1.resolve(flow.path_mtu).congestion;
+            if !congestion.config().wants_exact_marks() {
                 continue;
-            };
-            for (path, tcp) in ends.iter().flatten() {
-                if tcp.ecn == Some(false) {
-                    given.insert(path.clone(), congestion.kind());
+            }
+            for (host, tcp) in [sender, receiver] {
+                if tcp.resolve(flow.path_mtu).ecn {
+                    continue;
+                }
+                let path = match (tcp.ecn, own.ecn, own.congestion.is_some()) {
+                    (Some(_), Some(_), _) => vec!["traffic", name, "tcp", "ecn"],
+                    (Some(_), None, _) => vec!["host", host, "tcp", "ecn"],
+                    (None, _, true) => vec!["traffic", name, "tcp", "congestion"],
+                    (None, _, false) => vec!["traffic", name],
+                };
+                let (hosts, ..) = found.entry(path).or_insert_with(|| (Vec::new(), name, congestion.kind()));
+                let host = format!("`{host}`");
+                if !hosts.contains(&host) {
+                    hosts.push(host);
                 }
             }
         }
-        for (path, congestion) in given {
+        for (path, (hosts, name, congestion)) in found {
+            let (who, verb) = (hosts.join(" and "), if hosts.len() == 1 { "does" } else { "do" });
             let message = format!(
-                "`{congestion}` without ECN gets no marks, and halves its window at losses like Reno"
+                "traffic `{name}` has `{congestion}`, but {who} {verb} not offer ECN: nothing is marked, and losses halve the window as with Reno"
             );
-            let help = "remove `ecn`, or choose another congestion control";
+            let help = format!("set `tcp.ecn = true` at {who}, or choose another congestion control");
             let warning = Diagnostic::warning("no-marks", message).help(help).only_if_at_every_point("");
             self.checker.report(&path, warning);
         }

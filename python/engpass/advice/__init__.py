@@ -320,7 +320,10 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
 
     steps: Sequence[Candidate] = proposal.steps
     if proposal.shortlist is not None:
-        steps = heapq.nlargest(proposal.shortlist, steps, key=lambda step: bench.total_limit(step.set))
+        totals = {step: bench.total_limit(step.set) for step in steps}
+        now = bench.total_limit()
+        more = (step for step in steps if totals[step] > now)
+        steps = heapq.nlargest(proposal.shortlist, more, key=lambda step: totals[step])
     for step in steps:
         # A higher mean alone may be chance of the seeds: the score must be higher with every seed.
         after = bench.served(step.set, rises)

@@ -43,7 +43,10 @@ class Proposal(msgspec.Struct, frozen=True):
     patience: int = PATIENCE
     """Steps in a row without gain after which the search ends."""
     shortlist: int | None = None
-    """Number of steps to simulate: those for which `limit` gives all flows together most; all without it."""
+    """Number of steps to simulate: those for which `limit` gives all flows together most, and more than now.
+
+    Without it all steps are simulated.
+    """
 
     @staticmethod
     def one(kind: str, cost: Cost, words: str, *sets: tuple[Sequence[str], str]) -> Proposal:

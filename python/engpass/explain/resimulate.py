@@ -94,7 +94,7 @@ class Bench:
         """The limit engine's outcome with some changes."""
         return self._run("limit", *self._changed(changes), 0)
 
-    def total_limit(self, changes: Pairs) -> float:
+    def total_limit(self, changes: Pairs = ()) -> float:
         """The goodput of all flows together in `limit` with some changes; 0 if the core refuses them."""
         try:
             return sum(flow.goodput_bit_per_s or 0.0 for flow in self.limit(changes).flows.values())

@@ -92,8 +92,10 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
     groups = []
     for place in common:
         group = []
+        # Welch's test needs equal numbers of repeats. Single ones are compared otherwise.
+        least = min((run[place].repeats for run in found if run[place].repeats > 1), default=None)
         for signal in signals:
-            means = tuple(run[place].mean(signal) for run in found)
+            means = tuple(run[place].mean(signal, least) for run in found)
             if any(_differ(means[0], other) for other in means[1:]):
                 group.append(Difference(place, signal, means))
         if group:

@@ -118,15 +118,15 @@ class Samples:
             self._spreads[signal] = Spread(_fold(values, signal), min(each), max(each)) if values else None
         return self._spreads[signal]
 
-    def mean(self, signal: Signal) -> student.Mean | None:
-        """The mean of a signal over the repeats, with its variance; `None` without a value.
+    def mean(self, signal: Signal, repeats: int | None = None) -> student.Mean | None:
+        """The mean of a signal over the first repeats, or all, with its variance; `None` without a value.
 
         Also of signals that fold otherwise: a maximum or a sum grows with the number of repeats.
         """
         values = self._values.get(signal)
         if not values:
             return None
-        found = student.mean(values)
+        found = student.mean(values[:repeats])
         # As in `_fold`: datagrams that were sent before the window may be lost in it.
         return replace(found, value=min(1.0, found.value)) if signal.ratio is not None else found
 

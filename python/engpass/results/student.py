@@ -42,10 +42,9 @@ def half_width(one: Mean, other: Mean, level: float = LEVEL) -> float:
     """Half the width of the confidence interval for the difference of two means.
 
     Means that are farther apart differ at this level (Welch, *Biometrika* 34, 1947, for unequal variances).
-    Few repeats beside many make Welch's degrees of freedom too large: 3 beside 40 have fifteen times the
-    false alarms. Unequal numbers therefore have the degrees of freedom of the smaller one, which is never
-    too many (Hsu, *Statistical Research Memoirs* 2, 1938). A single repeat is taken to have the variance of
-    the other mean's repeats. The width is 0 if no repeats scatter, or if both are single.
+    Give both the same number of repeats: few beside many make Welch's degrees of freedom too large, and 3
+    beside 40 have fifteen times the false alarms. A single repeat is taken to have the variance of the
+    other mean's repeats. The width is 0 if no repeats scatter, or if both are single.
     """
     if one.repeats == 1:
         one, other = other, one
@@ -56,7 +55,7 @@ def half_width(one: Mean, other: Mean, level: float = LEVEL) -> float:
         parts = [mean.variance / mean.repeats for mean in (one, other)]
         squares = math.fsum(parts)
         freedom = min(one.repeats, other.repeats) - 1.0
-        if squares and one.repeats == other.repeats:
+        if squares:
             freedom /= math.fsum((part / squares) ** 2 for part in parts)
     return quantile(1.0 - level / 2.0, freedom) * math.sqrt(squares) if squares else 0.0
 

@@ -106,8 +106,12 @@ class TrialRunner:
     def bound(self, load: int, duration: float) -> tuple[float, str] | None:
         """The bound of the limit engine on the stream in a trial, in bit/s of payload, and what sets it.
 
-        For a group it is the receiver with the lowest bound. `None` if the limit engine gives none.
+        For a group it is the receiver with the lowest bound. `None` if the limit engine gives none, if the
+        stream's own application sets it, or if the stream sends in a part of the trial only: the bound is a
+        mean over all of it.
         """
+        if self._flow.start_ns or self._flow.stop_ns is not None:
+            return None
         try:
             campaign = self._loaded(self._changes(load, duration))
             text = campaign.run("limit", self.variant, [], 0, self.interrupt)
@@ -121,7 +125,9 @@ class TrialRunner:
         ends = [one.limit for one in flow.receivers.values()] or [flow.limit]
         bounds = [end.bound for end in ends if end is not None and end.bound is not None]
         least = min(bounds, key=lambda one: one.bit_per_s, default=None)
-        return None if least is None else (least.bit_per_s, least.bottleneck.title)
+        if least is None or least.bottleneck.kind == "application":
+            return None
+        return least.bit_per_s, least.bottleneck.title
 
     def least(self) -> int:
         """The smallest load of a search: 24 datagrams per second, in bit/s of payload."""

@@ -45,7 +45,9 @@ pub struct TcpConfig {
     pub naglim: Option<Size>,
     /// Number of segments that makes an acknowledgment due; `ack_counting` says how they count.
     pub ack_every: Option<u32>,
-    /// How received data counts towards `ack_every`.
+    /// How received data counts towards `ack_every`: `segments` of any length; their bytes, in `full-segments`; these, or a short segment behind another one
+    /// (`full-segments-or-tails`, Solaris); or more bytes than all but one of them have, or one segment that is shorter than 536 bytes or than the one before it
+    /// (`full-segments-or-short`, Linux).
     pub ack_counting: Option<AckCounting>,
     /// Time after which an acknowledgment is due.
     pub ack_delay: Option<Duration>,

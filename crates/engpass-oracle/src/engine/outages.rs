@@ -12,7 +12,7 @@ use crate::cell::LineId;
 use crate::event_queue::{Event, Group};
 use crate::outages::changes;
 use crate::outcome::{OutageSeen, Place};
-use crate::transfer::is_whole;
+use crate::transfer::has_arrived;
 
 impl Engine<'_> {
     /// Schedules all link changes of a run.
@@ -102,8 +102,8 @@ impl Engine<'_> {
         };
         let start = start.map_or(0, |start| start.0);
         let traffic = &self.testbed.traffic[flow];
-        let whole = !is_receiver && is_whole(traffic, self.ledger.payloads(flow));
-        let until = (!whole).then(|| stop.map_or(at, |stop| stop.0.min(at)));
+        let arrived = !is_receiver && has_arrived(traffic, self.ledger.payloads(flow));
+        let until = (!arrived).then(|| stop.map_or(at, |stop| stop.0.min(at)));
         let noted = !self.topology.events.is_empty() && !self.generates(flow);
         noted.then(|| match is_receiver {
             true => self.ledger.outage_at(counted_at, start, until),
