@@ -280,3 +280,20 @@ def test_a_comparison_without_two_runs_says_what_to_do(
     failed = program("compare", *runs, code=2)
     assert said in failed.stderr
     assert "help: " in failed.stderr
+
+
+def test_more_repeats_of_one_run_hide_nothing() -> None:
+    base, other = repeats(10e6, 10.1e6, 10.2e6), repeats(14e6, 14.1e6, 14.2e6)
+    more = repeats(14e6, 14.1e6, 14.2e6, 13.9e6, 14.3e6)
+    equal, unequal = compared(base, other), compared(base, more)
+    assert equal.differences == unequal.differences != ()
+    assert compared(more, base).differences != ()
+
+
+def test_interval_of_a_factor_is_a_factor() -> None:
+    runs = [repeats(1e6, 1.01e6, 0.99e6), repeats(25e6, 26e6, 24e6)]
+    document = view([Compared("a", "x"), Compared("b", "y")], [], compare(runs, [GOODPUT]))
+    (table,) = [block for block in document.blocks if isinstance(block, Table)]
+    cells = dict(zip([column.title for column in table.columns], table.rows[0], strict=True))
+    # Variances of 1e8 / 3 and 1e12 / 3 (bit/s)²; the t quantile for 2.0004 degrees of freedom is 31.6.
+    assert (cells["Change"], cells["Interval"]) == ("25-fold", "±18.2-fold")

@@ -138,4 +138,8 @@ def _change(one: Difference) -> str:
 def _interval(one: Difference) -> str:
     """The confidence interval of the change as text; empty if it is negligible or not known."""
     half = one.uncertainty
-    return "" if half is None or half < _NEGLIGIBLE else f"±{percent(half)}"
+    if half is None or half < _NEGLIGIBLE:
+        return ""
+    if one.change is not None and one.change + 1 >= _TENFOLD:
+        return f"±{half:,.1f}-fold"
+    return f"±{percent(half)}"
