@@ -55,8 +55,8 @@ impl Slow {
     }
 
     fn quantiles(&self, of: Option<&mut Quantiles>) {
-        let Some(Quantiles { min, p50, p90, p99, p99_9, max }) = of else { return };
-        [min, p50, p90, p99, p99_9, max].into_iter().for_each(|time| self.time(time));
+        let Some(Quantiles { min, mean, p50, p90, p99, p99_9, max }) = of else { return };
+        [min, p50, p90, p99, p99_9, max].into_iter().chain(mean).for_each(|time| self.time(time));
     }
 
     fn delays(&self, of: Option<&mut Delays>) {

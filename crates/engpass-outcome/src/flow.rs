@@ -103,7 +103,7 @@ pub struct Delays {
     #[schemars(extend("x-signal" = time("Delay {}").column("delay_{}_s").lower().always().summary(&["p50", "p99"])))]
     pub network: Quantiles,
     /// Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took
-    /// different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.
+    /// different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.
     #[schemars(extend("x-signal" = time("Queueing delay {}").column("queueing_delay_{}_s").lower()))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queueing: Option<Quantiles>,
@@ -114,12 +114,15 @@ pub struct Delays {
     pub message: Option<Quantiles>,
 }
 
-/// Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles are within 1.6 %.
+/// Minimum, mean, quantiles and maximum of times, in seconds. Minimum, mean and maximum are exact; the quantiles are within 1.6 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quantiles {
     /// Minimum.
     pub min: f64,
+    /// Mean. Absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
     /// Median.
     pub p50: f64,
     /// 90th percentile.

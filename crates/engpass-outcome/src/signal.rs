@@ -283,6 +283,7 @@ mod tests {
             delays,
             [
                 ("delay_min_s", "Delay min", Fold::Min),
+                ("delay_mean_s", "Delay mean", Fold::Mean),
                 ("delay_p50_s", "Delay p50", Fold::Mean),
                 ("delay_p90_s", "Delay p90", Fold::Mean),
                 ("delay_p99_s", "Delay p99", Fold::Mean),

@@ -63,7 +63,7 @@ def delays(store: Store, record: RunRecord) -> list[Block]:
     if not tables:
         text = "no point has delays: `simulate` reports them, and so does `measure` for requests"
         return [Prose(text)]
-    text = "percentiles over all datagrams, segments or requests: mean of the repeats; min, max: of all"
+    text = "mean, percentiles: of all datagrams, segments or requests, mean of the repeats; min, max: of all"
     notes = [*_thinned(record, shown, len(flows)), text]
     return [*tables, *map(Prose, notes)]
 

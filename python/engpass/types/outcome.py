@@ -165,8 +165,8 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arrive. Every transmission of a segment counts separately."""
     queueing: Quantiles | None = None
     """Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines.
-    Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles
-    are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram."""
+    Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The
+    percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram."""
     message: Quantiles | None = None
     """Time from the first transmission of a datagram or TCP segment until its receiving application can
     read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every
@@ -174,11 +174,13 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Quantiles(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles
-    are within 1.6 %."""
+    """Minimum, mean, quantiles and maximum of times, in seconds. Minimum, mean and maximum are exact; the
+    quantiles are within 1.6 %."""
 
     min: float
     """Minimum."""
+    mean: float | None = None
+    """Mean. Absent in results of earlier versions."""
     p50: float
     """Median."""
     p90: float

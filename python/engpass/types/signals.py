@@ -81,6 +81,10 @@ FLOW: tuple[Signal, ...] = (
         help="Minimum. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
     Signal(
+        name="delay_mean_s", title="Delay mean", family=("Delay", "mean"), unit="s", path="delay_s.network.mean", better="lower", always=True,
+        help="Mean. Absent in results of earlier versions. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
+    ),
+    Signal(
         name="delay_p50_s", title="Delay p50", family=("Delay", "p50"), unit="s", path="delay_s.network.p50", better="lower", always=True, summary=True,
         help="Median. One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a segment counts separately.",
     ),
@@ -102,31 +106,39 @@ FLOW: tuple[Signal, ...] = (
     ),
     Signal(
         name="queueing_delay_min_s", title="Queueing delay min", family=("Queueing delay", "min"), unit="s", path="delay_s.queueing.min", fold="min", better="lower",
-        help="Minimum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="Minimum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+    ),
+    Signal(
+        name="queueing_delay_mean_s", title="Queueing delay mean", family=("Queueing delay", "mean"), unit="s", path="delay_s.queueing.mean", better="lower",
+        help="Mean. Absent in results of earlier versions. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p50_s", title="Queueing delay p50", family=("Queueing delay", "p50"), unit="s", path="delay_s.queueing.p50", better="lower",
-        help="Median. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="Median. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p90_s", title="Queueing delay p90", family=("Queueing delay", "p90"), unit="s", path="delay_s.queueing.p90", better="lower",
-        help="90th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="90th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p99_s", title="Queueing delay p99", family=("Queueing delay", "p99"), unit="s", path="delay_s.queueing.p99", better="lower",
-        help="99th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="99th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_p999_s", title="Queueing delay p99.9", family=("Queueing delay", "p99.9"), unit="s", path="delay_s.queueing.p99_9", better="lower",
-        help="99.9th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="99.9th percentile. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="queueing_delay_max_s", title="Queueing delay max", family=("Queueing delay", "max"), unit="s", path="delay_s.queueing.max", fold="max", better="lower",
-        help="Maximum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
+        help="Maximum. Part of the delay that an idle network would not cause: waits for CPUs, NICs, queues and lines. Absent if packets of one datagram took different paths. Minimum, mean and maximum are exact. The percentiles are within 1.6 % plus 0.1 % of the idle delay of the first counted datagram.",
     ),
     Signal(
         name="message_delay_min_s", title="Message delay min", family=("Message delay", "min"), unit="s", path="delay_s.message.min", fold="min", better="lower",
         help="Minimum. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
+    ),
+    Signal(
+        name="message_delay_mean_s", title="Message delay mean", family=("Message delay", "mean"), unit="s", path="delay_s.message.mean", better="lower",
+        help="Mean. Absent in results of earlier versions. Time from the first transmission of a datagram or TCP segment until its receiving application can read all of it. It includes the waits for retransmissions and, with TCP, for earlier data. Every segment counts once.",
     ),
     Signal(
         name="message_delay_p50_s", title="Message delay p50", family=("Message delay", "p50"), unit="s", path="delay_s.message.p50", better="lower",
@@ -171,6 +183,10 @@ FLOW: tuple[Signal, ...] = (
     Signal(
         name="round_trip_min_s", title="Round trip min", family=("Round trip", "min"), unit="s", path="tcp.rtt_s.min", fold="min", better="lower",
         help="Minimum. Round-trip times as the senders measured them, in seconds.",
+    ),
+    Signal(
+        name="round_trip_mean_s", title="Round trip mean", family=("Round trip", "mean"), unit="s", path="tcp.rtt_s.mean", better="lower",
+        help="Mean. Absent in results of earlier versions. Round-trip times as the senders measured them, in seconds.",
     ),
     Signal(
         name="round_trip_p50_s", title="Round trip p50", family=("Round trip", "p50"), unit="s", path="tcp.rtt_s.p50", better="lower",

@@ -123,6 +123,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     }));
     let times = |all: Quantiles| Times {
         min: ps(all.min),
+        mean: ps(all.mean.expect("simulate gives means")),
         quantiles: [all.p50, all.p90, all.p99, all.p99_9].map(ps),
         max: ps(all.max),
         floor: 0,

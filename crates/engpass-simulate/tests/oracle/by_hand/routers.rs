@@ -67,7 +67,7 @@ fn queueing_delay_is_the_wait_for_the_engine() {
     let (idle, wait) = (2 * 85_320_000 + 1_000_000_000, |number: u64| number * 900_000_000);
     let quantiles = [4, 8, 9, 9];
     let times = |floor, of: &dyn Fn(u64) -> u64| {
-        Some(Times { min: of(0), quantiles: quantiles.map(of), max: of(9), floor })
+        Some(Times { min: of(0), mean: (of(4) + of(5)) / 2, quantiles: quantiles.map(of), max: of(9), floor })
     };
     assert_eq!(seen.queueing, [times(idle / 16, &wait)]);
     let delays = [times(0, &|number| idle + wait(number))];
