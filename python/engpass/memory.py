@@ -118,8 +118,6 @@ def need(
     a timeline is recorded after the points have run. An executor of threads or processes uses the memory of
     this machine. With any other executor, only this process counts.
     """
-    from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-
     import msgspec
 
     found = msgspec.json.decode(campaign.memory(list(variants), sweep), type=_Estimate)
@@ -128,11 +126,14 @@ def need(
     outcome = max(one.outcome for one in of.values())
     each = max((of[name].run for name in engines if name in MODEL), default=0) + _TEXTS * outcome
     points_kept = min(_KEPT_POINTS, points) * found.point
-    if isinstance(executor, ProcessPoolExecutor):
-        each += _PROGRAM + found.campaign + points_kept
-        points_kept = 0
-    elif executor is not None and not isinstance(executor, ThreadPoolExecutor):
-        each = 0
+    if executor is not None:
+        from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+        if isinstance(executor, ProcessPoolExecutor):
+            each += _PROGRAM + found.campaign + points_kept
+            points_kept = 0
+        elif not isinstance(executor, ThreadPoolExecutor):
+            each = 0
     swept = _SWEPT * sum(len(axis.values) for axis in axes)
     rest = _PROGRAM + found.campaign + points_kept + swept + (_PARSED + kept) * outcome
     rest += captures * found.simulate.capture
