@@ -83,7 +83,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Warns about each connection whose congestion control lives on exact marks while an end does not offer ECN.
+    /// Warns about each connection whose congestion control lives on exact marks while an end does not agree to ECN, or does not echo marks exactly.
     fn exact_marks_without_ecn(&mut self, flows: &[FlowPath]) {
         let mut found: BTreeMap<Vec<&str>, (Vec<String>, &str, &'static str)> = BTreeMap::new();
         for ((name, traffic), flow) in self.draft.traffic.iter().zip(flows) {
@@ -93,12 +93,24 @@ impl Resolver<'_> {
                 Some((host, own.over(&config.as_ref()?.tcp)))
             };
             let (Some(sender), Some(receiver)) = (end(flow.from), end(flow.to)) else { continue };
-            let congestion = sender.1.resolve(flow.path_mtu).congestion;
+            let [opening, answering] = [&sender, &receiver].map(|end| end.1.resolve(flow.path_mtu));
+            let congestion = opening.congestion;
             if !congestion.config().wants_exact_marks() {
                 continue;
             }
-            for (host, tcp) in [sender, receiver] {
-                if tcp.resolve(flow.path_mtu).ecn {
+            let agreed = [opening.ecn, answering.accepts_ecn];
+            if agreed == [true; 2] && !answering.congestion.config().wants_exact_marks() {
+                let (host, congestion) = (receiver.0, congestion.kind());
+                let message = format!(
+                    "traffic `{name}` has `{congestion}`, but `{host}` echoes each mark until the window is reduced (RFC 3168): the sender counts more marks than there are"
+                );
+                let help = format!("set `tcp.congestion = \"{congestion}\"` at `{host}`, too");
+                let warning =
+                    Diagnostic::warning("inexact-marks", message).help(help).only_if_at_every_point("");
+                self.checker.report(&["traffic", name], warning);
+            }
+            for ((host, tcp), agrees) in [sender, receiver].into_iter().zip(agreed) {
+                if agrees {
                     continue;
                 }
                 let path = match (tcp.ecn, own.ecn, own.congestion.is_some()) {
@@ -117,7 +129,7 @@ impl Resolver<'_> {
         for (path, (hosts, name, congestion)) in found {
             let (who, verb) = (hosts.join(" and "), if hosts.len() == 1 { "does" } else { "do" });
             let message = format!(
-                "traffic `{name}` has `{congestion}`, but {who} {verb} not offer ECN: nothing is marked, and losses halve the window as with Reno"
+                "traffic `{name}` has `{congestion}`, but {who} {verb} not agree to ECN: nothing is marked, and losses halve the window as with Reno"
             );
             let help = format!("set `tcp.ecn = true` at {who}, or choose another congestion control");
             let warning = Diagnostic::warning("no-marks", message).help(help).only_if_at_every_point("");

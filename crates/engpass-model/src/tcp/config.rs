@@ -83,7 +83,7 @@ pub struct TcpConfig {
     pub duplicate_threshold: Option<u32>,
     /// Whether the first duplicate acknowledgments each allow a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// Offer ECN (RFC 3168). The default is that of the profile, or `true` with `dctcp`.
+    /// Offer ECN (RFC 3168), and accept it. By default no profile offers it, `linux-6` accepts it, and with `dctcp` the value is `true`.
     pub ecn: Option<bool>,
     /// Congestion control.
     pub congestion: Option<Congestion>,
@@ -142,6 +142,7 @@ impl TcpConfig {
         p.mss = p.mss.min(mtu.saturating_sub(40).max(1));
         // A congestion control that counts marks needs ECN.
         p.ecn |= self.ecn.is_none() && p.congestion.config().wants_exact_marks();
+        p.accepts_ecn = self.ecn.unwrap_or(p.accepts_ecn || p.ecn);
         p
     }
 
@@ -265,6 +266,15 @@ mod tests {
         let host = TcpConfig::default().over(&discovered);
         assert_eq!((host.resolve(9180).path_mtu, host.resolve(9180).mss), (PathMtu::Discovered, 9140));
         assert!(read(serde_json::json!({ "path_mtu": "probed" })).is_err());
+    }
+
+    #[test]
+    fn an_explicit_setting_also_says_whether_ecn_is_accepted() {
+        for (profile, accepts) in [(Profile::Linux6, true), (Profile::BsdReno, false)] {
+            let of = |ecn| TcpConfig { ecn, ..TcpConfig::profile(profile) }.resolve(1500);
+            let ends = [None, Some(false), Some(true)].map(|ecn| (of(ecn).ecn, of(ecn).accepts_ecn));
+            assert_eq!(ends, [(false, accepts), (false, false), (true, true)], "{profile:?}");
+        }
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Connection {
         let offered = if syn.mss > 0 { u64::from(syn.mss) } else { 536 };
         let flags = syn.flags;
         // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
-        let ecn = self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
+        let willing = self.p.ecn || self.p.accepts_ecn && !flags.has(Flags::ACK);
+        let ecn = willing && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
         self.agreed = NegotiatedOptions::default()
             .with_if(self.p.timestamps && syn.timestamps.is_some(), NegotiatedOptions::TIMESTAMPS)
             .with_if(syn.sack_permitted && self.p.derived().sack, NegotiatedOptions::SACK)

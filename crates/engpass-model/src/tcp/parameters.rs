@@ -200,6 +200,8 @@ pub struct TcpParameters {
     pub undo: bool,
     /// Whether it offers ECN (RFC 3168).
     pub ecn: bool,
+    /// Whether it agrees to ECN that its peer offers. An end that offers ECN always does.
+    pub accepts_ecn: bool,
     /// Congestion control.
     pub congestion: Congestion,
 }

@@ -131,6 +131,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
         dsack: false,
         undo: false,
         ecn: false,
+        accepts_ecn: false,
         congestion: Congestion::Reno(Reno::default()),
     }
 }
@@ -195,6 +196,7 @@ fn bsd_reno(mss: u64) -> TcpParameters {
         dsack: false,
         undo: false,
         ecn: false,
+        accepts_ecn: false,
         congestion: Congestion::Reno(Reno::default()),
     }
 }
@@ -252,6 +254,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         dsack: false,
         undo: false,
         ecn: false,
+        accepts_ecn: false,
         congestion: Congestion::Reno(Reno::default()),
     }
 }
@@ -322,6 +325,7 @@ fn linux_6(mss: u64) -> TcpParameters {
         undo: true,
         // `tcp_ecn` 2: Linux accepts ECN but does not request it.
         ecn: false,
+        accepts_ecn: true,
         congestion: Congestion::Cubic(Cubic::default()),
     }
 }

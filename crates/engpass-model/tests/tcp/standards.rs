@@ -537,6 +537,24 @@ fn ecn_echo_lasts_until_cwr_and_reduces_the_window_once() {
     assert_eq!(script.end.stats().ecn_reductions, 1, "one reduction per window of data");
 }
 
+/// RFC 3168 section 6.1.1.1: an end that accepts ECN answers ECE and CWR with ECE; only an end that has offered ECN may use it after such an answer.
+#[test]
+fn an_end_that_accepts_ecn_uses_it_only_if_its_peer_offers_it() {
+    for (accepts_ecn, answer, data) in [(true, "ECE", "ECT"), (false, "noECE", "")] {
+        let p = TcpParameters { accepts_ecn, ..plain() };
+        Script::new(&p, Role::Passive).run(&format!(
+            "0 < S 0:0 win 65535 mss 1000 ECE CWR
+             0 > S. 0:0 ack 1 {answer}
+             10 < . 1:1 ack 1
+             20 write 1000
+             20 > P. 1:1001 {data}"
+        ));
+        let mut opener = Script::new(&p, Role::Active);
+        opener.run("0 > S 0:0 noECE\n100 < S. 0:0 ack 1 win 65535 mss 1000 ECE\n100 > . 1:1 ack 1");
+        opener.run("200 < . 1:1001 ack 1 CE\n200 > . 1:1 ack 1001 noECE");
+    }
+}
+
 /// RFC 8257 section 3.2: when the mark changes, earlier segments are acknowledged immediately, with the old state.
 #[test]
 fn dctcp_echoes_marks_exactly() {
