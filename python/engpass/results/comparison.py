@@ -79,8 +79,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     common: int
     """Number of places that all runs have."""
-    alone: tuple[int, ...]
-    """Number of places of each run that some other run lacks."""
+    alone: tuple[tuple[Place, ...], ...]
+    """Places of each run that some other run lacks."""
     differences: tuple[Difference, ...]
     """Differences by place: the place with the greatest change is first."""
 
@@ -89,6 +89,7 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
     """Compare the signals of all runs with those of the first run. A run has an outcome for each repeat."""
     found = [_collect(outcomes, signals) for outcomes in runs]
     common = [place for place in found[0] if all(place in run for run in found[1:])]
+    shared = set(common)
     groups = []
     for place in common:
         group = []
@@ -103,7 +104,7 @@ def compare(runs: Sequence[Iterable[Outcome]], signals: Sequence[Signal]) -> Com
     groups.sort(key=lambda group: -max(one.size for one in group))
     return Comparison(
         len(common),
-        tuple(len(run) - len(common) for run in found),
+        tuple(tuple(place for place in run if place not in shared) for run in found),
         tuple(one for group in groups for one in group),
     )
 

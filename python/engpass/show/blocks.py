@@ -22,6 +22,14 @@ class Amount(msgspec.Struct, frozen=True):
     """A warning about the value, such as `invalid`."""
 
 
+class Change(msgspec.Struct, frozen=True):
+    """A change relative to the value before, as a share: 0.1 is a rise by 10 %."""
+
+    share: float
+    half_interval: float | None = None
+    """Half the width of the confidence interval of the share; `None` if it is not known."""
+
+
 class Marked(msgspec.Struct, frozen=True):
     """Words in a colour."""
 
@@ -35,7 +43,7 @@ class Lines(msgspec.Struct, frozen=True):
     lines: Sequence[str | Marked]
 
 
-Cell: TypeAlias = str | int | Amount | Marked | Lines | None
+Cell: TypeAlias = str | int | Amount | Change | Marked | Lines | None
 """Names in backticks are code."""
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from engpass.formatting import quantity
-from engpass.show.blocks import Amount, Cell, Lines, Marked
+from engpass.formatting import percent, quantity
+from engpass.show.blocks import Amount, Cell, Change, Lines, Marked
+
+_TENFOLD = 10.0
+"""A value that has grown by this factor has the factor as its change."""
+
+_NEGLIGIBLE = 0.00005
+"""Half a confidence interval below this share is not shown: repeats that are equal but for rounding."""
 
 
 def cell_text(cell: Cell) -> str:
@@ -13,6 +19,8 @@ def cell_text(cell: Cell) -> str:
             return ""
         case Amount():
             return quantity(cell.value, cell.unit) + (f" {cell.remark}" if cell.remark else "")
+        case Change():
+            return _change(cell)
         case Marked():
             return cell.text
         case Lines():
@@ -21,3 +29,12 @@ def cell_text(cell: Cell) -> str:
             return f"{cell:,}"
         case str():
             return cell
+
+
+def _change(change: Change) -> str:
+    """A change as text, with its interval: a percentage, or a factor from ten times on."""
+    half = change.half_interval or 0.0
+    if change.share + 1 >= _TENFOLD:
+        return f"{change.share + 1:,.0f}-fold" + (f" ±{half:,.1f}" if half >= _NEGLIGIBLE else "")
+    text = f"{change.share:+.1%}".replace("%", " %")
+    return text + (f" ±{percent(half)}" if half >= _NEGLIGIBLE else "")

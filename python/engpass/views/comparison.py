@@ -7,18 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from engpass.campaign import Axis
-from engpass.formatting import count, listed, percent
-from engpass.results.comparison import Comparison, Difference
-from engpass.show.blocks import Amount, Cell, Column, Document, Prose, Table
+from engpass.formatting import count, listed
+from engpass.results.comparison import Comparison, Difference, Place
+from engpass.show.blocks import Amount, Cell, Change, Column, Document, Prose, Table
 
 MOST = 40
 """Maximum number of rows of the table without `--all`."""
-
-_TENFOLD = 10.0
-"""A value that has grown by this factor has the factor as its change."""
-
-_NEGLIGIBLE = 0.00005
-"""Half a confidence interval below this share shows as 0: repeats that are equal but for rounding."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -41,7 +35,10 @@ def view(
     }
     blocks: list[Prose | Table] = []
     for run, alone in zip(runs, found.alone, strict=True):
-        more = f"; {count(alone, 'result')} that not all runs have" if alone else ""
+        more = ""
+        if alone:
+            such = "such as " if len(alone) > 1 else "that of "
+            more = f"; {count(len(alone), 'result')} that not all runs have, {such}{_named(alone[0], texts)}"
         blocks.append(Prose(f"run {run.id}: {run.about}{more}"))
     if found.differences:
         shown = found.differences if whole else found.differences[:MOST]
@@ -86,7 +83,9 @@ def _table(
     places = [one.place for one in differences]
     paths = list(dict.fromkeys(path for place in places for path, _ in place.swept))
     engines = len({place.engine for place in places}) > 1
-    scatter = any(_interval(one) for one in differences)
+    about = "change: relative to the first run"
+    if any(one.uncertainty for one in differences):
+        about += "; ±: its 99.9 % confidence interval, and smaller changes count as chance"
     columns = [
         Column("Variant"),
         *(Column(path) for path in paths),
@@ -94,14 +93,13 @@ def _table(
         *([Column("Engine")] if engines else []),
         Column("Signal"),
         *(Column(one, right=True) for one in ids),
-        Column("Change", right=True),
-        *([Column("Interval", right=True)] if scatter else []),
+        Column("Change", right=True, note=about),
         Column(""),
     ]
     rows: list[list[Cell]] = []
     for one in differences:
-        swept = dict(one.place.swept)
-        values = [texts.get((path, swept[path]), str(swept[path])) if path in swept else "" for path in paths]
+        swept = _swept(one.place, texts)
+        values = [swept.get(path, "") for path in paths]
         unit = one.signal.unit
         rows.append(
             [
@@ -112,34 +110,27 @@ def _table(
                 one.signal.title,
                 *(None if mean is None else Amount(mean.value, unit) for mean in one.means),
                 _change(one),
-                *([_interval(one)] if scatter else []),
                 one.verdict,
             ]
         )
-    notes = [
-        "result: a flow at a point; values: means of the repeats; change: relative to the first run",
-    ]
-    if scatter:
-        notes.append("interval: 99.9 % confidence interval of the change; smaller changes count as chance")
+    notes = ["result: a flow at a point; values: means of the repeats"]
     if len(differences) < total:
         notes.append(f"the greatest {len(differences):,} of {total:,} changes; `--all` prints all")
     return Table("Changes, the greatest first", columns, rows, notes)
 
 
-def _change(one: Difference) -> str:
-    """The change from the first run as text: a percentage, or a factor from ten times on."""
+def _swept(place: Place, texts: Mapping[tuple[str, float | str], str]) -> dict[str, str]:
+    return {path: texts.get((path, value), str(value)) for path, value in place.swept}
+
+
+def _named(place: Place, texts: Mapping[tuple[str, float | str], str]) -> str:
+    """A place in words: `download` at `bbr`, traffic.download.message = 1 kB, simulate."""
+    swept = [f"{path} = {value}" for path, value in _swept(place, texts).items()]
+    return ", ".join([f"`{place.flow}` at `{place.variant}`", *swept, place.engine])
+
+
+def _change(one: Difference) -> Cell:
+    """The change from the first run; words if the first run has 0, nothing if a run lacks the signal."""
     if one.change is None:
-        return "" if one.pair is None else "from 0"
-    if one.change + 1 >= _TENFOLD:
-        return f"{one.change + 1:,.0f}-fold"
-    return f"{one.change:+.1%}".replace("%", " %")
-
-
-def _interval(one: Difference) -> str:
-    """The confidence interval of the change as text; empty if it is negligible or not known."""
-    half = one.uncertainty
-    if half is None or half < _NEGLIGIBLE:
-        return ""
-    if one.change is not None and one.change + 1 >= _TENFOLD:
-        return f"±{half:,.1f}-fold"
-    return f"±{percent(half)}"
+        return None if one.pair is None else "from 0"
+    return Change(one.change, one.uncertainty)
