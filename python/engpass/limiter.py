@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from engpass.types.outcome import BottleneckKind, FlowOutcome
 
-ON_LINKS: frozenset[BottleneckKind] = frozenset({"link", "token-bucket", "acknowledgements"})
-"""Bottlenecks that belong to a link."""
-
 _SENDING, _RECEIVING = "sending-", "receiving-"
 CPUS: frozenset[BottleneckKind] = frozenset({"sending-host", "receiving-host"})
 """Bottlenecks that are the CPU of a host."""

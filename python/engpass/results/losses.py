@@ -31,7 +31,3 @@ class Losses(msgspec.Struct, frozen=True):
         """The share of the datagrams sent that were lost, 0 to 1; `None` if no datagram was sent."""
         # More datagrams may be lost in the window than sent: a lost one may have been sent before.
         return min(1.0, self.lost / self.sent) if self.sent else None
-
-
-NO_LOSSES = Losses()
-"""Counts that are 0."""
