@@ -62,20 +62,19 @@ pub(super) struct AckSample {
     pub(super) answers: Option<OriginalFilter>,
 }
 
-/// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original.
+/// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original. It is, if it comes within the minimum round trip.
+///
+/// As in Linux (`tcp_rack_advance`), TSecr does not count: a receiver with a hole echoes the segment before the hole (RFC 7323 section 4.3), also when it
+/// reports a tail loss probe behind the hole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OriginalFilter {
     pub(super) now: Time,
-    /// TSecr, rounded down to the tick of the timestamp clock.
-    pub(super) echo: Option<Time>,
-    pub(super) tick: Time,
     pub(super) minimum_rtt: Time,
 }
 
 impl OriginalFilter {
     fn original(&self, sent: Time) -> bool {
-        self.echo.is_some_and(|echo| echo + self.tick <= sent)
-            || self.now.saturating_sub(sent) < self.minimum_rtt
+        self.now.saturating_sub(sent) < self.minimum_rtt
     }
 }
 

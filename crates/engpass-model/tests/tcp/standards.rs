@@ -595,6 +595,74 @@ fn tail_loss_probe_avoids_a_timeout() {
     assert_eq!((script.end.stats().timeouts, script.end.stats().tail_probes), (0, 1));
 }
 
+/// RFC 8985 section 7: the probe of a tail of several lost segments is answered by a SACK, which carries the TSecr of the segment before the hole (RFC 7323
+/// section 4.3). As in Linux, RACK takes the probe as delivered all the same and finds the other losses: no timeout.
+#[test]
+fn tail_loss_probe_repairs_a_tail_of_several_segments_with_timestamps() {
+    let p = TcpParameters { timestamps: true, ..with(RecoveryKind::RackTlp) };
+    let mut script = Script::new(&p, Role::Active);
+    script.run(
+        "0 > S 0:0
+         100 < S. 0:0 ack 1 win 65535 mss 1000 sackok ts 0-0
+         100 > . 1:1
+         100 write 3952
+         100 > . 1:989
+         100 > . 989:1977
+         100 > . 1977:2965
+         100 > P. 2965:3953
+         200 < . 1:1 ack 989 ts 200-100
+         # 2 * SRTT, and Linux' 2 ms
+         402 > P. 2965:3953
+         502 < . 1:1 ack 989 ts 502-100 sack 2965-3953
+         502 > . 989:1977
+         602 < . 1:1 ack 1977 ts 602-502 sack 2965-3953
+         602 > . 1977:2965
+         702 < . 1:1 ack 3953 ts 702-602",
+    );
+    assert_eq!((script.end.stats().timeouts, script.end.stats().tail_probes), (0, 1));
+}
+
+/// Linux (`tcp_try_undo_partial`): an original that fills a hole after its retransmission shows reordering. From then on RACK waits for a quarter of the
+/// minimum round trip (RFC 8985 section 6.2 step 4), although many segments are SACKed.
+#[test]
+fn spurious_retransmission_shows_reordering() {
+    let p = TcpParameters { timestamps: true, undo: true, initial_window: 10, ..with(RecoveryKind::RackTlp) };
+    let mut script = Script::new(&p, Role::Active);
+    let burst = |at: u64, first: u64| -> String {
+        (0..6)
+            .map(|k| {
+                format!(
+                    "{at} > {} {}:{}\n",
+                    if k == 5 { "P." } else { "." },
+                    first + k * 988,
+                    first + (k + 1) * 988
+                )
+            })
+            .collect()
+    };
+    script.run("0 > S 0:0\n100 < S. 0:0 ack 1 win 65535 mss 1000 sackok ts 0-0\n100 > . 1:1");
+    script.run(&format!(
+        "100 write 5928
+         {}
+         200 < . 1:1 ack 1 ts 100-0 sack 989-3953
+         200 > . 1:989
+         203 < . 1:1 ack 3953 ts 203-100
+         210 < . 1:1 ack 5929 ts 210-100",
+        burst(100, 1)
+    ));
+    assert_eq!((script.end.stats().spurious, script.end.stats().retransmissions), (1, 1));
+    script.run(&format!(
+        "300 write 5928
+         {}
+         400 < . 1:1 ack 5929 ts 400-300 sack 6917-9881
+         # a quarter of 100 ms from now on
+         420 quiet
+         421 < . 1:1 ack 11857 ts 421-300",
+        burst(300, 5929)
+    ));
+    assert_eq!(script.end.stats().retransmissions, 1);
+}
+
 /// RFC 8985 section 6.2 step 4: a segment that is out of order counts as lost only after a quarter of the minimum round-trip time.
 #[test]
 fn rack_waits_for_reordering() {

@@ -195,6 +195,13 @@ impl Recovery {
         }
     }
 
+    /// Records that a segment has filled a hole after its spurious retransmission: packets were reordered (Linux: `tcp_try_undo_partial`).
+    pub(super) fn note_reordering(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.note_reordering();
+        }
+    }
+
     /// Drops RACK's state except the round trip, if it affects nothing later. Call it only when everything is acknowledged.
     pub(super) fn release_unused_memory(&mut self) {
         if self.phase == Phase::Open

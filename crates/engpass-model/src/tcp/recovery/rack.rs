@@ -49,6 +49,10 @@ impl Rack {
         self.order.on_retransmit(at, end);
     }
 
+    pub(super) fn note_reordering(&mut self) {
+        self.reordering_seen = true;
+    }
+
     pub(super) fn rtt(&self) -> Time {
         self.rtt
     }
