@@ -528,9 +528,13 @@ impl Connection {
 
     /// Handles the expired retransmission timer (RFC 6298 (5.4) to (5.7)).
     pub(super) fn on_timeout(&mut self, now: Time, out: &mut Effects) {
-        self.rare().stats.timeouts += 1;
+        let rare = self.rare();
+        rare.stats.timeouts += 1;
+        let timeouts = rare.stats.timeouts;
         out.timed_out = true;
-        self.backoff.back_off();
+        if self.state != State::SynSent || timeouts > self.p.syn_linear_timeouts {
+            self.backoff.back_off();
+        }
         if !self.is_open() {
             self.special.set(SlowPathFlags::SYN_DUE, true);
             self.syn_resent = true;

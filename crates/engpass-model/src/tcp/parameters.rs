@@ -156,6 +156,8 @@ pub struct TcpParameters {
     pub quick_acks: u32,
     /// Retransmission timeout before a round trip is measured.
     pub rto_initial: Time,
+    /// Number of times that a SYN is sent again before its timeout begins to double.
+    pub syn_linear_timeouts: u64,
     /// Smallest retransmission timeout.
     pub rto_minimum: Time,
     /// The value that `rto_minimum` limits.

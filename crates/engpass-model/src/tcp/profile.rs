@@ -99,6 +99,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
         // `tcp_rexmit_interval_initial` 500 ms and `_min` 200 ms in 2.5: estimate; that it was too eager was Sun's bug
         // 1233827 (Solaris FAQ).
         rto_initial: ms(500),
+        syn_linear_timeouts: 0,
         rto_minimum: ms(200),
         rto_floor: RtoFloor::Timeout,
         // `tcp_rexmit_interval_max` 60 s (Oracle manual, later releases): estimate for 2.5.
@@ -166,6 +167,7 @@ fn bsd_reno(mss: u64) -> TcpParameters {
         quick_acks: 0,
         // `TCPTV_SRTTDFLT`: 12 ticks, 6 s, before the first sample (section 25.7).
         rto_initial: ms(6_000),
+        syn_linear_timeouts: 0,
         // `TCPTV_MIN` 2 ticks, `TCPTV_REXMTMAX` 64 s (section 25.1).
         rto_minimum: ms(1_000),
         rto_floor: RtoFloor::Timeout,
@@ -231,6 +233,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         quick_acks: 0,
         // 3 s: estimate, as in Windows NT 4 (Q120642).
         rto_initial: ms(3_000),
+        syn_linear_timeouts: 0,
         rto_minimum: ms(300),
         rto_floor: RtoFloor::Timeout,
         rto_maximum: ms(120_000),
@@ -292,6 +295,8 @@ fn linux_6(mss: u64) -> TcpParameters {
         quick_acks: 16,
         // `TCP_TIMEOUT_INIT` 1 s, `TCP_RTO_MIN` 200 ms (a floor of the variance), `TCP_RTO_MAX` 120 s.
         rto_initial: ms(1_000),
+        // `tcp_syn_linear_timeouts`, since Linux 6.5.
+        syn_linear_timeouts: 4,
         rto_minimum: ms(200),
         rto_floor: RtoFloor::Variance,
         rto_maximum: ms(120_000),

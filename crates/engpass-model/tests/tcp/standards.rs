@@ -1,7 +1,7 @@
 //! Packet scripts, each for a statement of a standard.
 
 use engpass_model::tcp::parameters::{AckCounting, Nagle, RecoveryKind, Role, WindowUpdate};
-use engpass_model::tcp::{LimitedBy, State, TcpParameters};
+use engpass_model::tcp::{LimitedBy, Profile, State, TcpParameters};
 use engpass_model::time::Time;
 
 use crate::bench::ms;
@@ -56,7 +56,8 @@ fn simultaneous_open_establishes_the_connection() {
 /// window is one segment; RFC 6298 (5.7): then the timeout "MUST be re-initialized to 3 seconds".
 #[test]
 fn lost_syn_is_retransmitted_with_backoff() {
-    let mut script = Script::new(&plain(), Role::Active);
+    let p = TcpParameters { syn_linear_timeouts: 0, ..plain() };
+    let mut script = Script::new(&p, Role::Active);
     script.run(
         "0 > S 0:0
          1000 > S 0:0
@@ -68,6 +69,15 @@ fn lost_syn_is_retransmitted_with_backoff() {
          7100 > . 1:1001
          10100 > . 1:1001",
     );
+}
+
+/// Linux (`tcp_syn_linear_timeouts` 4): the timeout of a SYN doubles from the fifth time on, that of a SYN-ACK from the first.
+#[test]
+fn linux_resends_a_syn_every_second_at_first() {
+    let p = Profile::Linux6.parameters(1500);
+    let times = [0, 1000, 2000, 3000, 4000, 5000, 7000, 11_000, 19_000].map(|at| format!("{at} > S 0:0"));
+    Script::new(&p, Role::Active).run(&times.join("\n"));
+    Script::new(&p, Role::Passive).run("0 < S 0:0 win 65535 mss 1000\n0 > S. 0:0 ack 1\n1000 > S. 0:0 ack 1\n3000 > S. 0:0 ack 1\n7000 > S. 0:0 ack 1");
 }
 
 /// RFC 6298 (2.2) and (2.3): R = 100 ms gives SRTT 100 ms, RTTVAR 50 ms, RTO 300 ms; (5.5) and (5.6) double it.

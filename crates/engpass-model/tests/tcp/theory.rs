@@ -340,6 +340,23 @@ fn bbr_fills_the_line_with_a_short_queue_despite_loss() {
     }
 }
 
+/// Section 4.2.1 of the BBR draft: the pacing rate begins at 2.885 initial windows per round trip. The first window of 10 segments leaves at once after a round
+/// trip for the handshake, and the last one of the second window 9 gaps of 1/28.85 of a round trip after its first acknowledgment.
+#[test]
+fn bbr_paces_its_second_window_at_the_rate_of_the_first() {
+    let p = TcpParameters {
+        recovery: RecoveryKind::RackTlp,
+        congestion: congestion("bbr"),
+        ..Profile::Linux6.parameters(1500)
+    };
+    let mut bench =
+        Bench::new(&p, &p, Pipe::new(None, ms(50)), Pipe::new(None, ms(50))).transfer(20 * 1448, 20 * 1448);
+    let arrived = bench.run_to_end(Time::from_secs(10)).as_secs_f64();
+    // Pacing counts the TCP header with timestamps.
+    let gap = 1480.0 / 1448.0 / 28.85;
+    assert_near(arrived, 0.1 * (2.5 + 9.0 * gap), 0.0001, "the second window");
+}
+
 /// Under the same loss, goodput grows with the information that the kind of recovery uses.
 #[test]
 fn goodput_under_loss_grows_with_better_recovery() {

@@ -248,21 +248,18 @@ impl BbrState {
         }
     }
 
+    /// Section 4.2.1: the pacing rate, which begins at the rate of the initial window and only rises until the pipe is full.
     fn set_pace(&mut self, window: &Window, ack: &Ack) {
-        let rate = if self.bandwidth() > 0 {
-            self.bandwidth()
-        } else {
-            let rtt = ack.smoothed_rtt.unwrap_or(Time(SECOND / 1000)).ps().max(1);
-            u64::try_from(
-                u128::from(self.initial_window * window.mss()) * u128::from(SECOND) / u128::from(rtt),
-            )
-            .unwrap_or(u64::MAX / ONE)
+        let pace = |rate: u128| {
+            let pace = rate * 8 * u128::from(self.pacing_gain) / u128::from(ONE);
+            u64::try_from(pace).unwrap_or(u64::MAX).max(1)
         };
-        let pace = u64::try_from(u128::from(rate) * 8 * u128::from(self.pacing_gain) / u128::from(ONE))
-            .unwrap_or(u64::MAX);
-        if self.filled || self.pace.is_none_or(|old| pace > old) {
-            self.pace = Some(pace.max(1));
-        }
+        let old = self.pace.unwrap_or_else(|| {
+            let rtt = ack.smoothed_rtt.unwrap_or(Time(SECOND / 1000)).ps().max(1);
+            pace(u128::from(self.initial_window * window.mss()) * u128::from(SECOND) / u128::from(rtt))
+        });
+        let new = pace(self.bandwidth().into());
+        self.pace = Some(if self.filled { new } else { new.max(old) });
     }
 
     /// Section 4.2.3: the window.
