@@ -7,7 +7,7 @@ mod inputs;
 use std::collections::{BTreeMap, VecDeque};
 
 use engpass_cells::{CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment};
-use engpass_frames::{DecisionMode, Frames, LookaheadRule, NextChange};
+use engpass_frames::{CircuitQueue, DecisionMode, Frames, LookaheadRule, NextChange};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Headers;
 use engpass_model::host::ps;
@@ -466,6 +466,8 @@ impl Builder<'_> {
         let bonded = !self.topology.bonds.is_empty();
         frames.changes = changes.into_iter().map(NextChange::new).collect();
         let nics = (0..self.topology.links.len() * 2).map(nic).collect();
+        let queues = frames.entries.iter().map(|entry| CircuitQueue::new(entry, self.topology, self.seed));
+        let queues = queues.collect();
         let mut network = Network {
             clock: Clock::new(self.window.end, events, !self.vcs.is_empty()),
             shared: SharedState {
@@ -511,6 +513,7 @@ impl Builder<'_> {
                 departures: Vec::new(),
                 sources: self.sources,
                 shapers: self.adaptive_shapers,
+                queues,
             },
             injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
             idle: IdleDelays::default(),

@@ -25,7 +25,15 @@ impl Network {
         let step = self.frames.steps[place as usize];
         match step.verdict {
             Verdict::Out(_) => self.hop(id, place, at, arrives),
-            Verdict::Circuit(entry) => self.enter_circuit(id, place, entry, at),
+            Verdict::Circuit(entry) => {
+                debug_assert_eq!(at, self.clock.now, "a packet enters a circuit at the present instant");
+                self.shared.datagrams.packet_mut(id).place = place;
+                if self.passes_router(id, step, at) {
+                    let queued = (id, entry);
+                    let next = self.cells.enter_circuit(queued, at, &self.frames, &mut self.shared);
+                    self.clock.schedule([next]);
+                }
+            }
             Verdict::Wrap(direction) => self.enter_tunnel(id, place, direction),
             Verdict::Hold(neighbour) => self.resolve_or_hold(id, place, neighbour),
             other => unreachable!("{other:?} does not forward a packet"),
