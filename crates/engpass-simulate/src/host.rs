@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use engpass_frames::Frames;
 use engpass_ledger::{SenderState, Trail};
 use engpass_model::engine::BusyTime;
 use engpass_model::host::{CpuCost, Pauses};
@@ -12,13 +13,13 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
+use super::cell_ports::CellNetwork;
 use super::endpoint::{Endpoint, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::injection::InjectedSenders;
 use super::nic::Nic;
 use super::packet_store::{Datagram, Destination, PacketStore};
-use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ReadyPacket};
 use super::shared_state::SharedState;
 
@@ -141,6 +142,26 @@ pub(super) enum CpuTask {
     Output(usize),
     /// Process the incoming segment of this datagram.
     Input(u32),
+}
+
+/// What hosts see, and do not change, while they receive.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) now: u64,
+    pub(super) frames: &'a Frames,
+    pub(super) cells: &'a CellNetwork,
+}
+
+/// What a received datagram lets its node do.
+pub(super) enum Reception {
+    /// Nothing more.
+    Complete,
+    /// This endpoint may send.
+    Sends(usize),
+    /// The CPU of this host has a task.
+    Task(usize, CpuTask),
+    /// A node takes a control packet of this direction.
+    Control(u32),
 }
 
 /// A socket that receives datagrams of one flow.
@@ -365,8 +386,8 @@ impl Network {
             CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
                 self.hosts.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-                self.received(datagram, path);
+                let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+                self.hosts.received(datagram, &mut self.shared, view);
                 self.shared.release_datagram(datagram);
             }
             CpuTask::Write(endpoint) => {
@@ -375,10 +396,10 @@ impl Network {
             }
             CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
-                let to = self.shared.datagrams[datagram].to.get();
-                let to = to.expect("a segment is addressed to an endpoint");
-                self.hosts.unprocessed_segments[to as usize] -= 1;
-                self.process_segment(datagram);
+                let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+                let to = self.hosts.process_segment(datagram, &mut self.shared, view);
+                self.hosts.unprocessed_segments[to] -= 1;
+                self.send_and_schedule_wake(to);
                 self.shared.release_datagram(datagram);
             }
         }
@@ -401,60 +422,67 @@ impl Network {
         self.shared.datagram_sent(id, self.clock.now);
     }
 
-    /// Receives a datagram that is complete at its host.
-    #[inline]
+    /// Receives a datagram that is complete at its host, and lets the host act on it.
     pub(super) fn receive(&mut self, datagram: u32) {
-        let this = &mut self.shared.datagrams[datagram];
-        if let Some(endpoint) = this.to.get() {
-            self.receive_segment(datagram, endpoint);
-            return;
+        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+        match self.hosts.receive(datagram, &mut self.shared, view) {
+            Reception::Complete => {}
+            Reception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
+            Reception::Task(host, task) => self.queue_cpu_task(host, task),
+            Reception::Control(direction) => self.take_control(datagram, direction),
         }
-        if self.shared.reports.is_some() {
-            self.shared.delivered(datagram, self.clock.now);
-            return;
+    }
+}
+
+impl Hosts {
+    /// Receives a datagram that is complete at its host, or at the node that a control packet is for.
+    #[inline(always)]
+    fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> Reception {
+        match shared.datagrams[datagram].to.get() {
+            Some(endpoint) if !shared.is_of_tree(datagram) => {
+                if endpoint as usize >= shared.endpoints {
+                    return Reception::Control(endpoint);
+                }
+                self.receive_segment(datagram, endpoint as usize, shared, view)
+            }
+            None if shared.reports.is_some() => {
+                shared.delivered(datagram, view.now);
+                Reception::Complete
+            }
+            _ => self.receive_message(datagram, shared, view),
         }
-        self.receive_message(datagram);
     }
 
     /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
-    pub(super) fn receive_message(&mut self, datagram: u32) {
-        if self.shared.trees.is_some() {
-            let host = self.hosts.socket(self.shared.datagrams[datagram].flow as usize).host;
-            if !self.shared.reaches_receiver(datagram, host, self.clock.now) {
-                return;
+    fn receive_message(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> Reception {
+        if shared.trees.is_some() {
+            let host = self.socket(shared.datagrams[datagram].flow as usize).host;
+            if !shared.reaches_receiver(datagram, host, view.now) {
+                return Reception::Complete;
             }
         }
-        let this = &mut self.shared.datagrams[datagram];
-        let socket = self.hosts.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
+        let this = &mut shared.datagrams[datagram];
+        let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            self.received(datagram, path);
-            return;
+            self.received(datagram, shared, view);
+        } else if socket.used + bytes > socket.capacity {
+            shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, view.now);
+        } else {
+            socket.used += bytes;
+            this.refs += 1;
+            return Reception::Task(socket.host, CpuTask::Receive(datagram));
         }
-        if socket.used + bytes > socket.capacity {
-            self.shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.clock.now);
-            return;
-        }
-        socket.used += bytes;
-        this.refs += 1;
-        let host = socket.host;
-        self.queue_cpu_task(host, CpuTask::Receive(datagram));
+        Reception::Complete
     }
 
-    /// Counts a datagram that the receiver has taken; its packets took this path.
+    /// Counts a datagram that the receiver has taken.
     #[inline(never)]
-    pub(super) fn received(&mut self, datagram: u32, path: PathId) {
-        if let Some(key) = self.shared.received(datagram, Some(path), self.clock.now) {
-            self.count_queueing(datagram, key);
+    pub(super) fn received(&self, datagram: u32, shared: &mut SharedState, view: View) {
+        let path = shared.path_of(datagram, view.frames, &self.endpoints);
+        if let Some(key) = shared.received(datagram, Some(path), view.now) {
+            shared.count_queueing(datagram, key, self, view);
         }
-    }
-
-    /// Counts the queueing delay of a datagram whose idle delay is not the one used last for its flow.
-    #[inline(never)]
-    pub(super) fn count_queueing(&mut self, datagram: u32, key: IdleKey) {
-        let parts = (&self.hosts, &self.frames, &self.cells);
-        self.idle.count_queueing(datagram, key, self.clock.now, &mut self.shared, parts);
     }
 }

@@ -52,7 +52,6 @@ use engpass_testbed::{Testbed, Topology};
 use build::{build, window_of};
 use cell_ports::CellNetwork;
 use clock::{ADVANCE_INTERVAL, Clock};
-use delays::IdleDelays;
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::Event;
@@ -124,7 +123,6 @@ pub struct Network {
     shared: SharedState,
     /// Senders of injected packets, with the packets that wait at NICs.
     injected: InjectedSenders,
-    idle: IdleDelays,
 }
 
 /// Simulates one run.

@@ -10,6 +10,7 @@ use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, L
 use engpass_model::time::Pace;
 use engpass_model::window::Window;
 
+use super::delays::IdleDelays;
 use super::flow_counters::{DropLocation, FlowCounters, VcCounters};
 use super::injection::{DeliveryReports, PendingCopies};
 use super::packet_store::{Datagram, PacketStore};
@@ -161,6 +162,8 @@ pub(super) struct SharedState {
     pub(super) copies: PendingCopies,
     /// Multicast trees, if any traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
+    /// Idle delays of the datagrams received last.
+    pub(super) idle: IdleDelays,
 }
 
 /// Content of an ICMP message: the endpoint's segment that begins at `seq` is longer than `mtu`, in bytes.

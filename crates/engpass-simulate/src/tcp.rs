@@ -6,8 +6,9 @@ use engpass_model::time::Time;
 
 use super::Network;
 use super::endpoint::{NOTHING, SegmentEffects};
-use super::host::CpuTask;
+use super::host::{CpuTask, Hosts, Reception, View};
 use super::queueing::PathId;
+use super::shared_state::SharedState;
 
 impl Network {
     /// Handles a wake event of an endpoint: its application starts or continues, or a timer of its connection expires.
@@ -171,78 +172,79 @@ impl Network {
         self.shared.ledger.note_activity(self.shared.processes + endpoint, self.clock.now);
         self.shared.datagram_sent(datagram, self.clock.now);
     }
+}
 
+impl Hosts {
     /// Receives a segment that is complete at its host: at once if that costs no CPU time, otherwise through the CPU.
     #[inline(always)]
-    pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
-        if self.hosts.endpoints[endpoint as usize].is_zero_cost()
-            || self.hosts.input_cost(&self.shared.datagrams[datagram]) == 0
-        {
-            self.process_segment(datagram);
-            return;
+    pub(super) fn receive_segment(
+        &mut self,
+        datagram: u32,
+        endpoint: usize,
+        shared: &mut SharedState,
+        view: View,
+    ) -> Reception {
+        let this = &self.endpoints[endpoint];
+        if this.is_zero_cost() || self.input_cost(&shared.datagrams[datagram]) == 0 {
+            return Reception::Sends(self.process_segment(datagram, shared, view));
         }
-        self.shared.datagrams[datagram].refs += 1;
-        let endpoint = endpoint as usize;
-        if self.hosts.unprocessed_segments.is_empty() {
-            self.hosts.unprocessed_segments.resize(self.hosts.endpoints.len(), 0);
+        shared.datagrams[datagram].refs += 1;
+        if self.unprocessed_segments.is_empty() {
+            self.unprocessed_segments.resize(self.endpoints.len(), 0);
         }
-        self.hosts.unprocessed_segments[endpoint] += 1;
-        if !self.hosts.endpoints[endpoint].busy {
-            self.shared.ledger.set_sender_state(
-                self.shared.processes + endpoint,
-                self.clock.now,
-                SenderState::Cpu,
-            );
+        self.unprocessed_segments[endpoint] += 1;
+        if !this.busy {
+            shared.ledger.set_sender_state(shared.processes + endpoint, view.now, SenderState::Cpu);
         }
-        let host = self.hosts.nics[self.hosts.endpoints[endpoint].nic as usize].host;
-        self.queue_cpu_task(host as usize, CpuTask::Input(datagram));
+        Reception::Task(self.nics[this.nic as usize].host as usize, CpuTask::Input(datagram))
     }
 
     /// Fast path of [`Self::process_segment`], for a segment that costs no CPU time whose datagram has no other reference: also posts it in the ledger.
     #[inline(never)]
-    pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
-        let this = &mut self.hosts.endpoints[endpoint];
-        let SegmentEffects { load, delivered } =
-            this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
+    pub(super) fn receive_and_post(
+        &mut self,
+        datagram: u32,
+        endpoint: usize,
+        shared: &mut SharedState,
+        view: View,
+    ) {
+        let this = &mut self.endpoints[endpoint];
+        let SegmentEffects { load, delivered } = this.on_segment(view.now, endpoint, datagram, shared);
         let direction = (this.flow, Some(endpoint as u32));
         if let Some(delivered) = delivered {
-            let path = PathId::to(self.shared.datagrams.packet(datagram).place);
-            self.count_segment((datagram, path), delivered);
+            let path = PathId::to(shared.datagrams.packet(datagram).place);
+            self.count_segment((datagram, path), delivered, shared, view);
         }
-        self.shared.finish_datagram_fast_path(&self.frames, datagram, direction, load);
-        self.send_and_schedule_wake(endpoint);
+        shared.finish_datagram_fast_path(view.frames, datagram, direction, load);
     }
 
-    /// Passes a segment to its connection, counts it, and lets the endpoint answer.
+    /// Passes a segment to its connection, and counts it. Returns the endpoint, which may now send.
     #[inline(never)]
-    pub(super) fn process_segment(&mut self, datagram: u32) {
-        let to = self.shared.datagrams[datagram].to.get();
+    pub(super) fn process_segment(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> usize {
+        let to = shared.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment is addressed to an endpoint") as usize;
-        let this = &mut self.hosts.endpoints[endpoint];
-        let effects = this.on_segment(self.clock.now, endpoint, datagram, &mut self.shared);
+        let effects = self.endpoints[endpoint].on_segment(view.now, endpoint, datagram, shared);
         if let Some(delivered) = effects.delivered {
-            let path = self.shared.path_of(datagram, &self.frames, &self.hosts.endpoints);
-            self.count_segment((datagram, path), delivered);
+            let path = shared.path_of(datagram, view.frames, &self.endpoints);
+            self.count_segment((datagram, path), delivered, shared, view);
         }
-        self.send_and_schedule_wake(endpoint);
+        endpoint
     }
 
     /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
     // Inlined, it would take registers from the code around it.
     #[inline(never)]
-    fn count_segment(&mut self, segment: (u32, PathId), delivered: u64) {
-        if !self.shared.count_segment(segment, delivered, self.clock.now) {
-            self.count_delays_apart(segment, delivered);
-        }
-    }
-
-    /// Counts the delays of a segment that are not those of the segment before.
-    #[inline(never)]
-    fn count_delays_apart(&mut self, (datagram, path): (u32, PathId), delivered: u64) {
-        let endpoints = &mut self.hosts.endpoints;
-        let key = self.shared.count_delays_apart((datagram, path), delivered, endpoints, self.clock.now);
-        if let Some(key) = key {
-            self.count_queueing(datagram, key);
+    fn count_segment(
+        &mut self,
+        segment: (u32, PathId),
+        delivered: u64,
+        shared: &mut SharedState,
+        view: View,
+    ) {
+        if !shared.count_segment(segment, delivered, view.now)
+            && let Some(key) = shared.count_delays_apart(segment, delivered, &mut self.endpoints, view.now)
+        {
+            shared.count_queueing(segment.0, key, self, view);
         }
     }
 }

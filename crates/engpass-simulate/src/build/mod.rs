@@ -492,6 +492,7 @@ impl Builder<'_> {
                 reports: self.outside.then(Box::<DeliveryReports>::default),
                 copies: PendingCopies::default(),
                 trees,
+                idle: IdleDelays::default(),
             },
             hosts: Hosts {
                 nics,
@@ -516,7 +517,6 @@ impl Builder<'_> {
                 queues,
             },
             injected: InjectedSenders::new(senders, self.topology.links.len() * 2),
-            idle: IdleDelays::default(),
         };
         if !self.outside {
             begin_events(0, &mut network.frames, &network.shared, &mut network.clock);

@@ -52,19 +52,13 @@ impl Network {
                 let step = &steps[place as usize];
                 let port = step.port();
                 let line = &mut ports[port as usize];
-                let mut host = None;
                 let last = match step.lookahead {
                     Lookahead::None => 0,
                     Lookahead::NextPort => clock.end,
                     // Until the instant computed here, only this line can cause anything at the host.
                     Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
-                            Some(to) => {
-                                let this = &mut hosts.endpoints[to as usize];
-                                let until = this.lookahead_until().min(clock.until);
-                                host = Some((this, to as usize));
-                                until
-                            }
+                            Some(to) => hosts.endpoints[to as usize].lookahead_until().min(clock.until),
                             // A UDP socket only counts datagrams: it may take them ahead of virtual time.
                             None => clock.until,
                         }
@@ -108,23 +102,7 @@ impl Network {
                     }
                     return;
                 }
-                let Packet { datagram: whole, ecn, .. } = *packet;
-                let now = std::mem::replace(&mut clock.now, then);
-                let taken = match host {
-                    Some((this, to)) => {
-                        this.handled_until = then;
-                        let fast = whole == id && datagram.is_sole_unmarked(ecn) && this.is_zero_cost();
-                        if fast {
-                            self.receive_and_post(id, to);
-                        }
-                        fast
-                    }
-                    None => self.receive_fast_path(id, whole, ecn),
-                };
-                if !taken {
-                    self.receive_slow_path(id);
-                }
-                self.clock.now = now;
+                self.deliver_ahead(id, then);
                 return;
             };
             if lookahead == Lookahead::Host {

@@ -355,7 +355,7 @@ impl Network {
     }
 
     /// Delivers a packet that a node has made: an ICMP message, an ARP packet, an IGMP message or a keepalive.
-    pub(super) fn take_control(&mut self, datagram: u32, direction: u32) {
+    pub(crate) fn take_control(&mut self, datagram: u32, direction: u32) {
         let (direction, now) = (direction as usize, self.clock.now);
         let [arp, igmp, keepalives, _] = self.frames.control_directions(self.shared.endpoints);
         if direction < arp {
