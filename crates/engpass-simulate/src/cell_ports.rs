@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 use super::adaptive_shaper::AdaptiveShaper;
 use super::clock::NewEvent;
 use super::event_queue::Event;
-use super::frames::on_last_cell_left_router;
 use super::pull::{Ring, Worklist};
 use super::shared_state::{Aal5Pdu, NicDeparture, PortOutput, SharedState, Vc};
 use super::source::Source;
@@ -193,12 +192,20 @@ impl CellNetwork {
         }
     }
 
-    /// Passes the departures of PDUs' last cells, which the lines have computed, to the buffers of NICs, or to the queues of circuits at routers.
+    /// Passes the departures of PDUs' last cells, which the lines have computed, to the buffers of NICs, or to the queues of circuits at routers. Such a queue
+    /// chooses its next packet when the line begins that cell, so that a shaper keeps its pace, but no earlier than a picosecond after the cell's emission,
+    /// because this is not known before.
     pub(super) fn collect_departures(&mut self, vcs: &[Vc]) {
         for left in self.departures.drain(..) {
             let port = &mut self.ports[left.nic];
             let Some(buffer) = &mut port.buffer else {
-                on_last_cell_left_router(left, port.slot_at_least, &mut self.queues, vcs);
+                let begins = (left.at - port.slot_at_least).max(left.emitted + 1);
+                for queue in self.queues.iter_mut().flatten().filter(|queue| queue.pdu == Some(left.pdu)) {
+                    // An adaptive shaper begins its next PDU no earlier than its pace allows.
+                    let vc = &vcs[queue.vc as usize];
+                    let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
+                    queue.ends_at(begins.max(turn));
+                }
                 continue;
             };
             buffer.leaving.push_back((left.at, left.bytes));

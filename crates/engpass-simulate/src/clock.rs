@@ -37,10 +37,17 @@ impl Clock {
         Self { now: 0, end, until: 0, next_advance, events, handled: 0, next_callback: EVENTS_PER_CALLBACK }
     }
 
-    /// Schedules the events that a handler has returned.
+    /// Schedules the event that a handler has returned.
     #[inline(always)]
-    pub(super) fn schedule(&mut self, events: impl IntoIterator<Item = Option<NewEvent>>) {
-        events.into_iter().flatten().for_each(|(at, place, event)| self.events.push(at, place, event));
+    pub(super) fn schedule(&mut self, event: Option<NewEvent>) {
+        if let Some((at, place, event)) = event {
+            self.events.push(at, place, event);
+        }
+    }
+
+    /// Like [`Self::schedule`], for several events.
+    pub(super) fn schedule_all(&mut self, events: NewEvents) {
+        events.into_iter().for_each(|event| self.schedule(event));
     }
 
     /// Returns true if enough events were handled since the last call of the run control.

@@ -7,16 +7,9 @@ use engpass_model::wire::{Encapsulation, aal5};
 use super::endpoint::Endpoint;
 use super::host::{Hosts, View};
 use super::packet_store::Datagram;
-use super::queueing::{IdleCache, IdleKey, PathId};
+use super::queueing::{IdleKey, PathId};
 use super::ready_packet::{EgressPath, ONWARD};
 use super::shared_state::{SharedState, Vc};
-
-/// Cache of idle delays, and a scratch buffer to compute one.
-#[derive(Debug, Default)]
-pub(super) struct IdleDelays {
-    cache: IdleCache,
-    lone_packets: Vec<LonePacket>,
-}
 
 /// What lone packets cross.
 struct IdleNetwork<'a> {
@@ -64,40 +57,45 @@ impl SharedState {
         idle
     }
 
-    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others. Returns false if its delays are still to be
-    /// counted, by [`Self::count_delays_apart`].
-    #[inline(always)]
+    /// Counts a segment that has arrived and has brought the application `delivered` bytes, its own or others.
+    // Inlined, it would take registers from the code around it.
+    #[inline(never)]
     pub(super) fn count_segment(
         &mut self,
         (datagram, path): (u32, PathId),
         delivered: u64,
-        now: u64,
-    ) -> bool {
-        let this = &self.datagrams[datagram];
+        hosts: &mut Hosts,
+        view: View,
+    ) {
+        let (this, now) = (&self.datagrams[datagram], view.now);
         let tally = &mut self.flows[this.flow as usize];
         tally.in_flight -= 1;
         tally.receive(this.index, now);
         tally.receive_payload(delivered, now);
         if !self.window.holds(now) {
-            return true;
+            return;
         }
         tally.received += 1;
         // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
         tally.received_bytes += u64::from(this.bytes.saturating_sub(this.refused));
         let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
-        this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)
+        if !(this.ends_message(delivered) && !this.paths_differ && tally.add_delays(key, delay)) {
+            self.count_delays_apart(datagram, key, delivered, hosts, view);
+        }
     }
 
-    /// Counts the delays of a segment one by one. Returns the key of its idle delay if its queueing delay is still to be counted.
-    pub(super) fn count_delays_apart(
+    /// Counts the delays of a segment one by one.
+    #[inline(never)]
+    fn count_delays_apart(
         &mut self,
-        (datagram, path): (u32, PathId),
+        datagram: u32,
+        key: IdleKey,
         delivered: u64,
-        endpoints: &mut [Endpoint],
-        now: u64,
-    ) -> Option<IdleKey> {
+        hosts: &mut Hosts,
+        view: View,
+    ) {
         let this = &self.datagrams[datagram];
-        let (key, delay) = (IdleKey::of(path, this.header, this.bytes), now - this.begun);
+        let delay = view.now - this.begun;
         let tally = &mut self.flows[this.flow as usize];
         let known = !this.paths_differ && tally.queueing_mut().add(key, delay);
         if this.ends_message(delivered) {
@@ -105,10 +103,12 @@ impl SharedState {
         } else {
             tally.add_segment_delay(delay);
             if delivered > 0 {
-                self.count_delivered(datagram, delivered, endpoints, now);
+                self.count_delivered(datagram, delivered, &mut hosts.endpoints, view.now);
             }
         }
-        (!known).then_some(key)
+        if !known {
+            self.count_queueing(datagram, key, hosts, view);
+        }
     }
 
     /// Counts the message delays of the segments that end within the last `delivered` bytes, which the reading application has just received. The

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_frames::Frames;
-use engpass_ledger::{SenderState, Trail};
+use engpass_ledger::SenderState;
 use engpass_model::engine::BusyTime;
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
@@ -14,12 +14,14 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
 use super::cell_ports::CellNetwork;
-use super::endpoint::{Endpoint, SegmentCost, WarmupCounts};
+use super::clock::NewEvent;
+use super::endpoint::{Endpoint, NOTHING, SegmentCost, WarmupCounts};
 use super::event_queue::Event;
 use super::flow_counters::DropLocation;
 use super::injection::InjectedSenders;
 use super::nic::Nic;
-use super::packet_store::{Datagram, Destination, PacketStore};
+use super::packet_store::{Datagram, PacketStore};
+use super::queueing::PathId;
 use super::ready_packet::{EgressPath, ReadyPacket};
 use super::shared_state::SharedState;
 
@@ -152,16 +154,18 @@ pub(super) struct View<'a> {
     pub(super) cells: &'a CellNetwork,
 }
 
-/// What a received datagram lets its node do.
-pub(super) enum Reception {
-    /// Nothing more.
-    Complete,
-    /// This endpoint may send.
+/// What a host does next.
+pub(super) enum HostStep {
+    /// Nothing before this event.
+    Waits(Option<NewEvent>),
+    /// This endpoint sends and writes what it may.
     Sends(usize),
-    /// The CPU of this host has a task.
+    /// This endpoint hands its segment to its NIC.
+    HandsOver(usize),
+    /// The CPU of this host gets a task.
     Task(usize, CpuTask),
-    /// A node takes a control packet of this direction.
-    Control(u32),
+    /// It takes a datagram that is a control packet of this direction.
+    Control(u32, u32),
 }
 
 /// A socket that receives datagrams of one flow.
@@ -296,31 +300,23 @@ impl Network {
             index: this.messages,
             bytes: this.message as u32,
             fragments: this.fragments.count as u16,
-            train: false,
-            resent: false,
-            paths_differ: false,
-            arrived: 0,
-            sent: false,
-            to: Destination::SOCKET,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
             begun: self.clock.now,
-            lost: false,
             refs: 1,
-            refused: 0,
-            trail: Trail::default(),
             tracked_per_hop: match this.way {
                 EgressPath::Circuit { .. } => true,
                 EgressPath::Frames { route } | EgressPath::Bond { route } => {
                     this.is_copied || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
+            ..Datagram::default()
         };
         this.datagram = Some(self.shared.begin_datagram(datagram.tracked_per_hop, datagram));
         this.fragment = 0;
         if at_once {
-            self.hand_over(process);
-            return;
+            let ready_packet = self.hosts.processes[index].ready_packet();
+            return self.hand_over(index, ready_packet);
         }
         self.shared.ledger.set_sender_state(index, self.clock.now, SenderState::Cpu);
         self.queue_cpu_task(host, CpuTask::Send(index));
@@ -341,10 +337,11 @@ impl Network {
             let (flow, cost) = self.hosts.begin_item(host, item, &mut self.shared, self.clock.now);
             if let CpuTask::Output(endpoint) = item {
                 // The new segment may set an earlier timer, which runs while the segment waits for the NIC.
-                self.hosts.endpoints[endpoint].schedule_wake(endpoint, &mut self.clock);
+                let wake = self.hosts.endpoints[endpoint].next_wake(endpoint, self.clock.now);
+                self.clock.schedule(wake);
             }
             if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
-                self.item_done(item);
+                self.finish_task(item);
                 continue;
             }
             let ends = self.clock.now.saturating_add(cost);
@@ -369,85 +366,107 @@ impl Network {
         }
         let item = cpu.current.take().expect("a busy CPU has a work item");
         cpu.acting = true;
-        self.item_done(item);
+        self.finish_task(item);
         self.next_item(host);
     }
 
-    fn item_done(&mut self, item: CpuTask) {
-        match item {
-            CpuTask::Send(process) => {
-                let flow = self.hosts.processes[process].flow;
-                self.clock.events.push(
-                    self.clock.now,
-                    self.hosts.rank_of(process, flow),
-                    Event::HandOver(process as u32),
-                );
-            }
-            CpuTask::Receive(datagram) => {
-                let Datagram { flow, bytes, .. } = self.shared.datagrams[datagram];
-                self.hosts.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
-                let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-                self.hosts.received(datagram, &mut self.shared, view);
-                self.shared.release_datagram(datagram);
-            }
-            CpuTask::Write(endpoint) => {
-                self.hosts.endpoints[endpoint].commit_write(self.clock.now);
-                self.send_and_schedule_wake(endpoint);
-            }
-            CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
-            CpuTask::Input(datagram) => {
-                let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-                let to = self.hosts.process_segment(datagram, &mut self.shared, view);
-                self.hosts.unprocessed_segments[to] -= 1;
-                self.send_and_schedule_wake(to);
-                self.shared.release_datagram(datagram);
-            }
-        }
-    }
-
-    /// Continues a process with the next fragment or message, after the NIC has taken a fragment.
-    pub(super) fn on_fragment_sent(&mut self, process: usize) {
-        let this = &mut self.hosts.processes[process];
-        this.fragment += 1;
-        if this.fragment < this.fragments.count {
-            self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Cpu);
-            self.queue_cpu_task(self.hosts.processes[process].host, CpuTask::Send(process));
-            return;
-        }
-        let id = this.datagram.take().expect("a process with a fragment has a datagram");
-        this.messages += 1;
-        self.shared.ledger.set_sender_state(process, self.clock.now, SenderState::Application);
-        let due = this.next_message();
-        self.clock.events.push(due.max(self.clock.now), this.flow, Event::ProcessWake(process as u32));
-        self.shared.datagram_sent(id, self.clock.now);
+    fn finish_task(&mut self, task: CpuTask) {
+        let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
+        let next = self.hosts.finish_task(task, &mut self.shared, view);
+        self.act(next);
     }
 
     /// Receives a datagram that is complete at its host, and lets the host act on it.
     pub(super) fn receive(&mut self, datagram: u32) {
         let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
-        match self.hosts.receive(datagram, &mut self.shared, view) {
-            Reception::Complete => {}
-            Reception::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
-            Reception::Task(host, task) => self.queue_cpu_task(host, task),
-            Reception::Control(direction) => self.take_control(datagram, direction),
+        let next = self.hosts.receive(datagram, &mut self.shared, view);
+        self.act(next);
+    }
+
+    /// Lets a host do its next step.
+    #[inline(always)]
+    pub(super) fn act(&mut self, next: HostStep) {
+        match next {
+            HostStep::Waits(event) => self.clock.schedule(event),
+            HostStep::Sends(endpoint) => self.send_and_schedule_wake(endpoint),
+            HostStep::HandsOver(endpoint) => self.hand_over_segment(endpoint),
+            HostStep::Task(host, task) => self.queue_cpu_task(host, task),
+            HostStep::Control(datagram, direction) => self.take_control(datagram, direction),
         }
     }
 }
 
 impl Hosts {
+    /// Lets a task of a CPU take effect.
+    fn finish_task(&mut self, task: CpuTask, shared: &mut SharedState, view: View) -> HostStep {
+        match task {
+            CpuTask::Send(process) => {
+                let rank = self.rank_of(process, self.processes[process].flow);
+                HostStep::Waits(Some((view.now, rank, Event::HandOver(process as u32))))
+            }
+            CpuTask::Receive(datagram) => {
+                let Datagram { flow, bytes, .. } = shared.datagrams[datagram];
+                self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
+                let path = shared.path_of(datagram, view.frames, &self.endpoints);
+                self.received(datagram, path, shared, view);
+                shared.release_datagram(datagram);
+                HostStep::Waits(None)
+            }
+            CpuTask::Write(endpoint) => {
+                self.endpoints[endpoint].commit_write(view.now);
+                HostStep::Sends(endpoint)
+            }
+            CpuTask::Output(endpoint) if self.endpoints[endpoint].ready_segment == NOTHING => {
+                // There is nothing to send any more.
+                self.endpoints[endpoint].busy = false;
+                HostStep::Sends(endpoint)
+            }
+            CpuTask::Output(endpoint) => HostStep::HandsOver(endpoint),
+            CpuTask::Input(datagram) => {
+                let to = self.process_segment(datagram, shared, view);
+                self.unprocessed_segments[to] -= 1;
+                shared.release_datagram(datagram);
+                HostStep::Sends(to)
+            }
+        }
+    }
+
+    /// Continues a process or an endpoint after the NIC has taken its packet.
+    #[inline(always)]
+    pub(super) fn packet_sent(&mut self, sender: usize, shared: &mut SharedState, now: u64) -> HostStep {
+        if let Some(endpoint) = sender.checked_sub(shared.processes) {
+            self.endpoints[endpoint].busy = false;
+            self.on_segment_in_nic(endpoint, shared, now);
+            return HostStep::Sends(endpoint);
+        }
+        let this = &mut self.processes[sender];
+        this.fragment += 1;
+        if this.fragment < this.fragments.count {
+            shared.ledger.set_sender_state(sender, now, SenderState::Cpu);
+            return HostStep::Task(this.host, CpuTask::Send(sender));
+        }
+        let id = this.datagram.take().expect("a process with a fragment has a datagram");
+        this.messages += 1;
+        shared.ledger.set_sender_state(sender, now, SenderState::Application);
+        let due = this.next_message();
+        let wake = (due.max(now), this.flow, Event::ProcessWake(sender as u32));
+        shared.datagram_sent(id, now);
+        HostStep::Waits(Some(wake))
+    }
+
     /// Receives a datagram that is complete at its host, or at the node that a control packet is for.
     #[inline(always)]
-    fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> Reception {
+    fn receive(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
         match shared.datagrams[datagram].to.get() {
             Some(endpoint) if !shared.is_of_tree(datagram) => {
                 if endpoint as usize >= shared.endpoints {
-                    return Reception::Control(endpoint);
+                    return HostStep::Control(datagram, endpoint);
                 }
-                self.receive_segment(datagram, endpoint as usize, shared, view)
+                self.take_segment(datagram, shared, view)
             }
             None if shared.reports.is_some() => {
                 shared.delivered(datagram, view.now);
-                Reception::Complete
+                HostStep::Waits(None)
             }
             _ => self.receive_message(datagram, shared, view),
         }
@@ -455,32 +474,32 @@ impl Hosts {
 
     /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
-    fn receive_message(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> Reception {
+    fn receive_message(&mut self, datagram: u32, shared: &mut SharedState, view: View) -> HostStep {
         if shared.trees.is_some() {
             let host = self.socket(shared.datagrams[datagram].flow as usize).host;
             if !shared.reaches_receiver(datagram, host, view.now) {
-                return Reception::Complete;
+                return HostStep::Waits(None);
             }
         }
         let this = &mut shared.datagrams[datagram];
         let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {
-            self.received(datagram, shared, view);
+            let path = shared.path_of(datagram, view.frames, &self.endpoints);
+            self.received(datagram, path, shared, view);
         } else if socket.used + bytes > socket.capacity {
             shared.lose_datagram(datagram, DropLocation::ReceiveBuffer, view.now);
         } else {
             socket.used += bytes;
             this.refs += 1;
-            return Reception::Task(socket.host, CpuTask::Receive(datagram));
+            return HostStep::Task(socket.host, CpuTask::Receive(datagram));
         }
-        Reception::Complete
+        HostStep::Waits(None)
     }
 
-    /// Counts a datagram that the receiver has taken.
+    /// Counts a datagram that the receiver has taken; its packets took this path.
     #[inline(never)]
-    pub(super) fn received(&self, datagram: u32, shared: &mut SharedState, view: View) {
-        let path = shared.path_of(datagram, view.frames, &self.endpoints);
+    pub(super) fn received(&self, datagram: u32, path: PathId, shared: &mut SharedState, view: View) {
         if let Some(key) = shared.received(datagram, Some(path), view.now) {
             shared.count_queueing(datagram, key, self, view);
         }

@@ -55,7 +55,7 @@ use clock::{ADVANCE_INTERVAL, Clock};
 pub use engine_load::{EngineUse, NodeUse};
 pub use engpass_ledger::{Accounts, LineUsageStats};
 use event_queue::Event;
-use frames::{PduContent, await_change, await_timeout};
+use frames::{PduContent, await_change, next_timeout};
 use host::Hosts;
 use injection::InjectedSenders;
 pub use memory::{Memory, memory};
@@ -246,7 +246,10 @@ impl Network {
                 match event {
                     // Nearly all events are of these kinds.
                     Event::FrameArrival(port) => self.on_frame_arrival(port, limit),
-                    Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+                    Event::EndpointWake(endpoint) => {
+                        let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, at);
+                        self.act(next);
+                    }
                     other => self.handle_event(other),
                 }
                 if !self.clock.is_callback_due() {
@@ -281,7 +284,7 @@ impl Network {
             }
             Event::ReassemblyTimeout(tunnel) => {
                 self.shared.on_reassembly_timeout(tunnel, now, &mut self.frames);
-                await_timeout(tunnel, &mut self.frames, &mut self.clock);
+                self.clock.schedule(next_timeout(tunnel, &mut self.frames));
             }
             Event::ArpTimeout(neighbour) => self.on_arp_timeout(neighbour),
             Event::IgmpTimer(timer) => self.on_igmp_timer(timer),
@@ -289,7 +292,7 @@ impl Network {
             Event::Dequeue(port) => self.dequeue_port(port),
             Event::PduDueAtHost(pdu) | Event::PduDueAtRouter(pdu) => {
                 let (content, next) = self.cells.on_pdu_may_arrive(pdu, now, &mut self.shared);
-                self.clock.schedule([next]);
+                self.clock.schedule(next);
                 match content {
                     Some(PduContent::Packet(packet)) => self.receive_or_forward(packet),
                     Some(PduContent::Datagram(datagram)) => self.receive(datagram),
@@ -299,19 +302,25 @@ impl Network {
             }
             Event::CpuDone(host) => self.on_cpu_done(host),
             Event::ProcessWake(process) => self.on_process_wake(process),
-            Event::EndpointWake(endpoint) => self.on_endpoint_wake(endpoint),
+            Event::EndpointWake(endpoint) => {
+                let next = self.hosts.on_endpoint_wake(endpoint as usize, &mut self.shared, now);
+                self.act(next);
+            }
             Event::ShaperFeedback(shaper, marked) => self.cells.shapers[shaper as usize].rate.answer(marked),
             Event::NextPdu(shaper) => {
-                self.clock.schedule(self.cells.start_next_pdu(shaper, now, &mut self.shared));
+                self.clock.schedule_all(self.cells.start_next_pdu(shaper, now, &mut self.shared));
             }
             Event::NicSpace(nic) => self.serve_waiting(nic),
-            Event::HandOver(sender) => self.hand_over(sender),
+            Event::HandOver(process) => {
+                let process = process as usize;
+                self.hand_over(process, self.hosts.processes[process].ready_packet());
+            }
             Event::DeferredDrop(packet) => self.on_deferred_drop(packet),
             Event::CircuitFree(entry) => {
-                self.clock.schedule(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
+                self.clock.schedule_all(self.cells.feed_circuit(entry, now, &self.frames, &mut self.shared));
             }
             Event::LineChange(event) => {
-                let monitors = self.shared.change_line(event, &mut self.frames, now);
+                let monitors = self.links().change_line(event);
                 await_change(event as usize, &mut self.frames, &mut self.clock);
                 for (bond, at) in monitors {
                     self.clock.events.push(at, 0, Event::BondMonitor(bond));

@@ -39,12 +39,19 @@ impl Nic {
 }
 
 impl Network {
-    /// Hands the ready fragment of a process to its NIC, or queues the process behind the senders that wait for the NIC.
-    pub(super) fn hand_over(&mut self, process: u32) {
-        let process = process as usize;
-        if self.enter_nic_or_wait_with(process, self.hosts.processes[process].ready_packet()) {
-            self.on_fragment_sent(process);
+    /// Hands the ready packet of a process or endpoint to its NIC, or queues the sender behind the senders that wait for the NIC.
+    pub(super) fn hand_over(&mut self, sender: usize, ready_packet: ReadyPacket) {
+        if self.enter_nic_or_wait_with(sender, ready_packet) {
+            let next = self.hosts.packet_sent(sender, &mut self.shared, self.clock.now);
+            self.act(next);
         }
+    }
+
+    /// Like [`Self::hand_over`], for an endpoint.
+    #[inline(never)]
+    pub(super) fn hand_over_segment(&mut self, endpoint: usize) {
+        let ready_packet = self.hosts.endpoints[endpoint].ready_packet(&self.shared.datagrams);
+        self.hand_over(self.shared.processes + endpoint, ready_packet);
     }
 
     /// Sends the sender's packet into its NIC, or queues the sender behind the senders that wait. Returns true if the packet has entered.
@@ -79,10 +86,11 @@ impl Network {
         let others = self.hosts.nics[nic].has_waiters();
         self.emit(sender, &ready_packet);
         self.frames.clear_bond_member(sender);
-        match sender.checked_sub(self.shared.processes) {
-            None => self.on_fragment_sent(sender),
-            Some(endpoint) if endpoint < self.shared.endpoints => self.on_segment_sent(endpoint),
-            Some(_) => self.on_packet_sent(nic),
+        if sender < self.shared.processes + self.shared.endpoints {
+            let next = self.hosts.packet_sent(sender, &mut self.shared, self.clock.now);
+            self.act(next);
+        } else {
+            self.on_packet_sent(nic);
         }
         // An endpoint whose next packet finds no other sender waiting schedules its own turn.
         if others {
@@ -143,9 +151,18 @@ impl Network {
                 let parts = (&self.frames, &self.hosts, &self.injected);
                 let pdu = self.shared.pdu_of(sender, ready_packet, vc, parts);
                 let events = self.cells.hand_to_shaper(sender, pdu, self.clock.now, &mut self.shared);
-                self.clock.schedule(events);
+                self.clock.schedule_all(events);
             }
-            EgressPath::Frames { route } => self.emit_frame(sender, ready_packet, route),
+            EgressPath::Frames { route } => {
+                let id = self.shared.packet_of(&self.frames, sender, ready_packet, route);
+                if self.shared.trace.is_some() {
+                    let carrier = Carrier::Packet(id);
+                    self.shared.tap_emitted(carrier, sender, ready_packet, &self.hosts, &self.injected);
+                }
+                let has_data = self.shared.datagrams[ready_packet.datagram].counted;
+                let progress = self.links().emit(id, sender, has_data);
+                self.proceed(id, progress, false);
+            }
             EgressPath::Bond { .. } => unreachable!("the bond member is chosen before"),
         }
     }
@@ -164,7 +181,9 @@ impl SharedState {
             let (datagram, sdu) = (ready_packet.datagram, ready_packet.memory());
             let cells = aal5::cells(sdu) as u32;
             let pdu = self.pdus.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
-            self.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet, hosts, injected);
+            if self.trace.is_some() {
+                self.tap_emitted(Carrier::Pdu(pdu), sender, ready_packet, hosts, injected);
+            }
             self.datagrams[datagram].refs += 1;
             return pdu;
         };

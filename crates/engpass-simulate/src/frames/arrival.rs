@@ -51,7 +51,8 @@ impl Network {
                 None
             };
             if let Some(place) = place {
-                self.shared.drop_on_line(&mut self.frames, port, landed.packet, place, self.clock.now);
+                let now = self.clock.now;
+                self.links().drop_on_line(port, landed.packet, place, now);
                 return;
             }
         }
@@ -85,13 +86,14 @@ impl Network {
         } else if !step.is_line()
             && self.frames.engines.get(step.router as usize).is_none_or(ForwardingEngine::takes_no_time)
         {
-            self.leave_engine(packet, place);
-        } else if let Some(at) = self.process(step, packet, 1) {
-            self.forward(packet, place, at, true);
+            self.forward(packet, self.clock.now, true);
+        } else {
+            let progress = self.links().enter_engine(step, packet, 1);
+            self.proceed(packet, progress, true);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_packet_at_host(&mut self, packet: u32) {
         let view = View { now: self.clock.now, frames: &self.frames, cells: &self.cells };
         match self.hosts.receive_fast_path(packet, &mut self.shared, view) {
@@ -113,12 +115,9 @@ impl Network {
     }
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
+    #[inline(always)]
     pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.clock.now, at);
-        let datagram = self.shared.datagrams.packet(id).datagram;
-        if let Some(to) = self.shared.datagrams[datagram].to.get() {
-            self.hosts.endpoints[to as usize].handled_until = at;
-        }
         self.on_packet_at_host(id);
         self.clock.now = now;
     }
@@ -139,11 +138,11 @@ impl Hosts {
     #[inline(always)]
     fn receive_fast_path(&mut self, packet: u32, shared: &mut SharedState, view: View) -> FastReception {
         let Packet { datagram, ecn, .. } = *shared.datagrams.packet(packet);
-        let is_sole = packet == datagram && shared.datagrams[datagram].is_sole_unmarked(ecn);
-        if !is_sole || shared.ledger.deferred.is_some() {
+        let this = &shared.datagrams[datagram];
+        if shared.ledger.deferred.is_some() || packet != datagram || !this.is_sole_unmarked(ecn) {
             return FastReception::NeedsSlowPath;
         }
-        match shared.datagrams[datagram].to.get().map(|to| to as usize) {
+        match this.to.get().map(|to| to as usize) {
             // Numbers above those of endpoints are ICMP and ARP packets.
             Some(to) if self.endpoints.get(to).is_some_and(Endpoint::is_zero_cost) => {
                 self.receive_and_post(datagram, to, shared, view);
@@ -161,10 +160,8 @@ impl Hosts {
         if !socket.is_some_and(|socket| socket.is_zero_cost) {
             return false;
         }
-        let path = PathId::to(shared.datagrams.packet(datagram).place);
-        if let Some(key) = shared.received(datagram, Some(path), view.now) {
-            shared.count_queueing(datagram, key, self, view);
-        }
+        let end = shared.datagrams.packet(datagram).place;
+        self.received(datagram, PathId::to(end), shared, view);
         let this = &shared.datagrams[datagram];
         let load = shared.load_of(this);
         shared.finish_datagram_fast_path(view.frames, datagram, (this.flow, None), Some(load));

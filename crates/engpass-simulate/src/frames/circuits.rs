@@ -9,7 +9,7 @@ use crate::cell_ports::CellNetwork;
 use crate::clock::{NewEvent, NewEvents};
 use crate::event_queue::Event;
 use crate::flow_counters::DropLocation;
-use crate::shared_state::{Aal5Pdu, NicDeparture, SharedState, Vc};
+use crate::shared_state::{Aal5Pdu, SharedState};
 
 /// What an arrived PDU contains, for the node at the end of its circuit.
 pub(crate) enum PduContent {
@@ -171,23 +171,6 @@ impl CellNetwork {
             }
             self.queue(number as u32).begin_window(from);
         }
-    }
-}
-
-/// Records when the last cell of a PDU leaves the router on which its circuit begins. The next packet is chosen when the line begins that cell, so that a
-/// shaper keeps its pace, but no earlier than a picosecond after the cell's emission, because this is not known before.
-pub(crate) fn on_last_cell_left_router(
-    left: NicDeparture,
-    slot_at_least: u64,
-    queues: &mut [Option<CircuitQueue>],
-    vcs: &[Vc],
-) {
-    let begins = (left.at - slot_at_least).max(left.emitted + 1);
-    for queue in queues.iter_mut().flatten().filter(|queue| queue.pdu == Some(left.pdu)) {
-        // An adaptive shaper begins its next PDU no earlier than its pace allows.
-        let vc = &vcs[queue.vc as usize];
-        let turn = vc.adaptive_shaper.map_or(0, |_| vc.shaper.next());
-        queue.ends_at(begins.max(turn));
     }
 }
 
