@@ -56,6 +56,7 @@ impl CellNetwork {
     }
 
     /// Passes a sender's PDU to the shaper of its circuit. An adaptive shaper starts to emit it when the PDUs before it are emitted.
+    #[inline]
     pub(super) fn hand_to_shaper(
         &mut self,
         sender: usize,

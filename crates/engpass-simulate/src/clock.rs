@@ -46,6 +46,7 @@ impl Clock {
     }
 
     /// Like [`Self::schedule`], for several events.
+    #[inline(always)]
     pub(super) fn schedule_all(&mut self, events: NewEvents) {
         events.into_iter().for_each(|event| self.schedule(event));
     }

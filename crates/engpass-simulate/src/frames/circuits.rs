@@ -100,6 +100,7 @@ impl CellNetwork {
 
     /// Handles the instant at which the last cell of a PDU may have reached the end of its circuit. Returns what it contains, if it is complete; the caller then
     /// releases the PDU. Also returns the next event: a later check, or feedback for the sender.
+    #[inline]
     pub(crate) fn on_pdu_may_arrive(
         &mut self,
         pdu: PduId,
